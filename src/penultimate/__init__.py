@@ -12,7 +12,7 @@ if (
     and sys.orig_argv[sys.orig_argv.index("-m") + 1].startswith("penultimate.")
     and not sys.flags.safe_path
 ):
-    del sys.path[0]  # where `python -m` has put the current folder, before anything is imported from it
+    del sys.path[0]  # `python -m` puts the current folder here before anything is imported from it
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The answers of a plug-in's metric or probe, read the same way by `penultimate check` and by studies."""
+"""Checks of what a plug-in's metric or probe returns, shared by `penultimate check` and by studies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class WrongError(PenultimateError):
-    """What is wrong with a plug-in, and what to do about it."""
+    """Description of what is wrong with a plug-in and of how to mend it."""
 
 
 def kind_of(value: Any) -> str:
@@ -26,8 +26,8 @@ def kind_of(value: Any) -> str:
 
 
 def numbers(name: str, answer: Any, where: str) -> dict[str, float]:
-    """Return a metric's answer, a float or {name: float}, as {name: float};
-    a lone float gets the metric's name.
+    """Return a metric's result (a float or {name: float}) as {name: float}; a lone float gets the metric's
+    name.
 
     `where` completes the message about a number that is not finite. Raises WrongError for anything else.
 

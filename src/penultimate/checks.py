@@ -11,11 +11,11 @@ from typing import TypeGuard
 from penultimate.errors import RequestError, shortened, unknown
 
 LARGEST = 2**63 - 1
-"""The largest whole number of 64 bits."""
+"""The largest 64-bit integer."""
 
 
 def is_whole(value: object, least: int = -LARGEST) -> TypeGuard[int]:
-    """Return whether a value is an int of at least `least`; True and False are none.
+    """Return whether a value is an int of at least `least`; True and False do not count.
 
     >>> is_whole(3), is_whole(0, 1), is_whole(True), is_whole(3.0)
     (True, False, False, False)
@@ -24,7 +24,7 @@ def is_whole(value: object, least: int = -LARGEST) -> TypeGuard[int]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a finite int or float; True and False are none.
+    """Return whether a value is a finite int or float; True and False do not count.
 
     >>> is_number(0.5), is_number(float("nan")), is_number(10**400), is_number(False)
     (True, False, False, False)
@@ -35,7 +35,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def whole_number(value: object, name: str, least: int, most: int = LARGEST) -> int:
-    """Return `value` as an int from `least` to `most`; raises RequestError otherwise.
+    """Return `value` as an int from `least` to `most`; raises RequestError for anything else.
 
     >>> whole_number(0, "k", 1)
     Traceback (most recent call last):
@@ -48,7 +48,7 @@ def whole_number(value: object, name: str, least: int, most: int = LARGEST) -> i
 
 
 def real_number(value: object, name: str, above: float, below: float = math.inf) -> float:
-    """Return `value` as a float strictly between two bounds; raises RequestError otherwise.
+    """Return `value` as a float strictly between two bounds; raises RequestError for anything else.
 
     >>> real_number("x", "temperature", above=0)
     Traceback (most recent call last):
@@ -65,6 +65,6 @@ def real_number(value: object, name: str, above: float, below: float = math.inf)
 
 
 def one_of(value: object, kind: str, known: Iterable[str]) -> None:
-    """Raise RequestError, with the nearest known name, unless `value` is one of them."""
+    """Raise RequestError, with the nearest known name, unless `value` is one of the known names."""
     if not isinstance(value, str) or value not in known:
         raise unknown(kind, str(value), known)

@@ -1,6 +1,6 @@
 """The command `penultimate`. Parsing needs no tensor library; each command imports what it uses.
 
-What the exit codes mean is said by EXIT_CODES, which `penultimate --help` ends with.
+EXIT_CODES explains the exit codes; `penultimate --help` ends with it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from penultimate.variables import expect_variables
 
 EXIT_CODES = """exit codes:
   0    done
-  1    done as far as it goes: a step failed (each is named, with its log), an exhibit or `why` has no
-       number to show, `check`, `data check` or `doctor` found something to do, the system refused something
-  2    the request was wrong, or a file is damaged: what to do is said
-  130  stopped by Ctrl-C (143: by SIGTERM, 129: by SIGHUP, 141: nothing reads the output); a command that
-       computes goes on where it was when it is given again
+  1    done as far as possible: a step failed (each is named, with its log), an exhibit or `why` has no
+       number to show, `check`, `data check` or `doctor` found a problem, or the system refused something
+  2    the request was wrong or a file is damaged; the message says what to do
+  130  stopped by Ctrl-C (143: by SIGTERM, 129: by SIGHUP, 141: nothing reads the output); run a
+       command that computes again to continue from where it stopped
 """
 STOPS = (signal.SIGTERM, signal.SIGHUP)
-"""What Slurm, systemd and docker stop send, and a terminal that closes."""
+"""Signals that Slurm, systemd and docker send to stop a process, or that a closing terminal sends."""
 COMMANDS = {
     command.name: command
     for module in (running, evaluation, reading, tuning, data, examining)
@@ -42,8 +42,10 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit code comes back. Never a traceback for a user's mistake."""
-    os.environ["MPLBACKEND"] = "agg"  # pages need no window; a notebook names its own, which may not be here
+    """Run the command and return its exit code; a user's mistake never ends in a traceback."""
+    os.environ["MPLBACKEND"] = (
+        "agg"  # pages need no window, and a notebook's backend may not be installed here
+    )
     _open_what_is_closed()
     _replace_what_streams_lack()
     with _stopped_as_by_ctrl_c() as came:
@@ -71,7 +73,7 @@ def _main(arguments: list[str], came: list[int]) -> int:
         say(f"penultimate: {shortened(str(error))}", file=sys.stderr)
         return 2 if isinstance(error, RequestError | DamagedFileError) else 1
     except KeyboardInterrupt:
-        with contextlib.suppress(OSError):  # the terminal may be gone
+        with contextlib.suppress(OSError):  # the terminal may be closed already
             goes_on = arguments[0] in COMMANDS and COMMANDS[arguments[0]].goes_on
             left = "the same command continues from here" if goes_on else "nothing was changed"
             say(f"\npenultimate: stopped; {left}", file=sys.stderr)
@@ -91,14 +93,14 @@ def _main(arguments: list[str], came: list[int]) -> int:
 
 
 def _open_what_is_closed() -> None:
-    """Have streams that were closed (`>&-`) swallow what they are given."""
+    """Replace closed standard streams (`>&-`) by ones that discard their output."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _replace_what_streams_lack() -> None:
-    """Have standard output and error show "?" for characters that their encoding does not have."""
+    """Make standard output and error print "?" for characters that their encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -106,9 +108,10 @@ def _replace_what_streams_lack() -> None:
 
 @contextlib.contextmanager
 def _stopped_as_by_ctrl_c() -> Iterator[list[int]]:
-    """Have the first of STOPS raise KeyboardInterrupt, the next nothing; yields those that came.
+    """Turn the first of STOPS into KeyboardInterrupt and ignore the next; yield a list of the signals
+    received.
 
-    A signal that is ignored (nohup) or dealt with already stays as it is.
+    A signal that is ignored (nohup) or already handled is left as it is.
     """
     came: list[int] = []
 
@@ -129,7 +132,7 @@ def _stopped_as_by_ctrl_c() -> Iterator[list[int]]:
 
 
 def _line(arguments: Sequence[str]) -> str:
-    """Return the command as results record it: all but the folder they lie in, and that they are verified."""
+    """Return the command line as results record it, without the results folder and --verify."""
     kept: list[str] = []
     for place, argument in enumerate(arguments):
         before = arguments[place - 1] if place else ""
@@ -144,7 +147,7 @@ def _known_command(name: str) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors as sentences, with the nearest command."""
+    """Parser that reports errors in sentences and suggests the nearest command."""
 
     def error(self, message: str) -> NoReturn:
         raise RequestError(f"{message}\n{self.format_usage().strip()}")

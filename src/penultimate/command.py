@@ -1,4 +1,4 @@
-"""What commands share: how they are declared, what they print, options that several of them take."""
+"""Parts that commands share: their declaration, their output, and options that several of them take."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Command:
-    """A subcommand: its name, its line of help, what gives its parser options, and what carries it out.
+    """Subcommand: its name, its line of help, a function that adds its options, and a function that runs it.
 
-    One that `goes_on` leaves what it has done when it is stopped, to be continued by the same command.
+    A command that `goes_on` keeps what it has done when it is stopped; the same command then continues it.
     """
 
     name: str
@@ -33,12 +33,12 @@ class Command:
 
 
 def say(*lines: object, sep: str = "\n", file: TextIO | None = None) -> None:
-    """Print what a terminal may be given."""
+    """Print text after removing characters that could upset a terminal."""
     print(legible(sep.join(map(str, lines))), file=file)
 
 
 def load_plugins(options: argparse.Namespace) -> None:
-    """Load the files that --plugin names."""
+    """Load the files named by --plugin."""
     from penultimate.plugins import load_plugin
 
     for file in options.plugin:
@@ -46,13 +46,13 @@ def load_plugins(options: argparse.Namespace) -> None:
 
 
 def check_processes(options: argparse.Namespace) -> None:
-    """Raise RequestError for fewer than one."""
+    """Raise RequestError if --processes is less than one."""
     if options.processes is not None and options.processes < 1:
         raise RequestError(f"--processes must be at least 1, not {options.processes}")
 
 
 def seeds(text: str | None) -> list[int]:
-    """Return the numbers in "0,1,2" or "0-7"; raises RequestError for anything else."""
+    """Return the numbers in "0,1,2" or "0-7"; raises RequestError for any other text."""
     if text is None:
         return []
     from penultimate.study.fields import MOST_SEEDS
@@ -63,9 +63,9 @@ def seeds(text: str | None) -> list[int]:
         try:
             numbers = range(int(first), int(last if dash else first) + 1)
         except ValueError:
-            raise RequestError(f"--seeds wants numbers such as 0,1,2 or 0-7; got '{text}'") from None
+            raise RequestError(f"--seeds must be numbers such as 0,1,2 or 0-7; got '{text}'") from None
         if not numbers:
-            raise RequestError(f"--seeds {text}: '{part.strip()}' holds no seed; write {last}-{first}")
+            raise RequestError(f"--seeds {text}: '{part.strip()}' contains no seed; write {last}-{first}")
         listed.extend(numbers[: MOST_SEEDS + 1])
         if len(listed) > MOST_SEEDS:
             raise RequestError(f"--seeds {text}: more than {MOST_SEEDS:,} seeds; give fewer")
@@ -73,7 +73,7 @@ def seeds(text: str | None) -> list[int]:
 
 
 def tell(summary: Summary, report: Path) -> None:
-    """Say what a run came to, and where its page is."""
+    """Print what a run computed, which steps failed, and where its page is."""
     from penultimate.engine.display import seconds_text
     from penultimate.plugins import loaded
 
@@ -89,15 +89,18 @@ def tell(summary: Summary, report: Path) -> None:
         say(f"failed: {step_id}: {reason}{f' (log: {log})' if log.is_file() else ''}", file=sys.stderr)
     if summary.failed:
         skipped = counted(len(summary.skipped), "step")
-        left = f"left out because of these: {skipped}; " if summary.skipped else ""
-        say(f"{left}the same command tries again", file=sys.stderr)
+        left = f"{skipped} left out because of these failures;  " if summary.skipped else ""
+        say(f"{left}run the same command to try again", file=sys.stderr)
         for plugin in loaded():
-            say(f"What is wrong with a plug-in: penultimate check {plugin.path}", file=sys.stderr)
+            say(
+                f"To find what is wrong with the plug-in, run penultimate check {plugin.path}",
+                file=sys.stderr,
+            )
     say(f"Report: {report}")
 
 
 def write_page(out: str, study: str, to: str | None) -> Path:
-    """Write a study's page, into its folder unless `to` says where; where it is."""
+    """Write a study's page, into its folder unless `to` names another place, and return its path."""
     from penultimate.report import read_study, refresh_page, write_report
 
     if to is None:
@@ -107,23 +110,23 @@ def write_page(out: str, study: str, to: str | None) -> Path:
 
 
 def folder_of(out: str, study: str) -> StudyFolder:
-    """Return the named study of a store, or the one run last."""
+    """Return the folder of the named study, or of the one that was run last."""
     from penultimate.records.reading import study_folder
 
     return study_folder(out, study)
 
 
 def verifies(parser: argparse.ArgumentParser) -> None:
-    """Give a command --verify."""
+    """Add the option --verify to a command."""
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="first digest every file of every finished step, and compute what is damaged anew",
+        help="first check the digest of every file of every finished step, and recompute damaged ones",
     )
 
 
 def takes_settings(parser: argparse.ArgumentParser) -> None:
-    """Give a command --set."""
+    """Add the option --set to a command."""
     parser.add_argument(
         "--set",
         action="append",
@@ -135,73 +138,82 @@ def takes_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def takes_data(parser: argparse.ArgumentParser) -> None:
-    """Give a command --data and --root, of data on disk."""
+    """Add the options --data and --root, which say where data lies, to a command."""
     parser.add_argument(
         "--data",
         action="append",
         default=[],
         metavar="NAME=FOLDER",
-        help="where a published data set of the study lies (penultimate list datasets); repeatable",
+        help="the folder of a published data set of the study (see penultimate list datasets); repeatable",
     )
     parser.add_argument(
-        "--root", default="", metavar="FOLDER", help="where the others lie, each in its own folder"
+        "--root",
+        default="",
+        metavar="FOLDER",
+        help="the folder that contains the other data sets, each in its own folder",
     )
 
 
 def takes_plugins(parser: argparse.ArgumentParser) -> None:
-    """Give a command --plugin."""
+    """Add the option --plugin to a command."""
     parser.add_argument(
-        "--plugin", action="append", default=[], metavar="FILE", help="a Python file of plug-ins; repeatable"
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a Python file that defines plug-ins; repeatable",
     )
 
 
 def takes_out(parser: argparse.ArgumentParser) -> None:
-    """Give a command --out."""
-    parser.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
+    """Add the option --out to a command."""
+    parser.add_argument("--out", default="runs", help="the folder for all results (default: runs)")
 
 
 def takes_no_timing(parser: argparse.ArgumentParser) -> None:
-    """Give a command --no-timing."""
+    """Add the option --no-timing to a command."""
     parser.add_argument(
         "--no-timing",
         action="store_false",
         dest="timing",
-        help="plan without timing a batch of each architecture first: what it costs is then unknown, unless"
-        " it was timed here before",
+        help="plan without first timing a batch of each architecture; the cost is then unknown, unless"
+        " it was timed on this machine before",
     )
 
 
 def takes_engine(parser: argparse.ArgumentParser) -> None:
-    """Give a command --on."""
+    """Add the option --on to a command."""
     engines = "local (default), ray, ray:HOST:PORT (or ray:auto) for a cluster, or MODULE:CLASS"
     parser.add_argument("--on", default="local", metavar="ENGINE", help=engines)
 
 
-def takes_gpus(parser: argparse.ArgumentParser, usual: str = "what the study says") -> None:
-    """Give a command --gpus."""
+def takes_gpus(parser: argparse.ArgumentParser, usual: str = "as the study says") -> None:
+    """Add the option --gpus to a command."""
     parser.add_argument(
         "--gpus",
         type=float,
         metavar="SHARE",
-        help="the share of a GPU of a step that trains or runs a network: 1, or 0.1 for ten side by side on"
-        f" each; 4 for four that share a training; 0 for the CPU (default: {usual})",
+        help="the share of a GPU for each step that trains or runs a network: 1; 0.1 to run ten side by side"
+        f" on one GPU; 4 to share each training among four GPUs; 0 for the CPU (default: {usual})",
     )
 
 
 def with_gpus(study: Study, options: argparse.Namespace) -> Study:
-    """Return a study whose steps take the share of a GPU that --gpus says, if it says one."""
+    """Return a study whose steps take the share of a GPU given by --gpus, if it was given."""
     return study if options.gpus is None else dataclasses.replace(study, gpus=options.gpus)
 
 
 def takes_processes(parser: argparse.ArgumentParser) -> None:
-    """Give a command --processes."""
-    parser.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
+    """Add the option --processes to a command."""
+    parser.add_argument(
+        "--processes", type=int, help="the number of worker processes (default: one for each core)"
+    )
 
 
 def tell_plan(study: Study, options: argparse.Namespace) -> int:
-    """Say what of a study is done, and what the rest is expected to cost.
+    """Print which steps of a study are done, and what the rest is expected to cost.
 
-    What is timed for it is said on standard error before it is, for a large network takes half a minute.
+    Timing is announced on standard error beforehand, because a large network takes half a minute.
     """
     from penultimate.engine.display import seconds_text
     from penultimate.engine.forecast.room import expect_room
@@ -219,9 +231,9 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
         left = "unknown" if cost.seconds_left is None else seconds_text(cost.seconds_left)
         say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
     if any(cost.is_guess for cost in made.costs):
-        say("~ is a guess: one batch of each architecture was timed on this machine, with first weights")
+        say("~ marks an estimate: one batch of each architecture was timed here, with initial weights")
     if made.unknown and not options.timing:
-        say("what is unknown can be timed on this machine: the same command without --no-timing")
+        say("run the same command without --no-timing to time the unknown steps on this machine")
     steps = len(made.graph.steps) - len(made.done)
     counts = [counted(steps, "step")]
     if made.trainings:
@@ -243,11 +255,11 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
     nowhere = [name for name in data if name in study.nowhere]
     if nowhere:
         say(
-            "It is not said where these lie, so their sizes are as published, and what is done is not known:"
+            "The folders of these data sets were not given, so their sizes are the published ones:"
             f" {', '.join(nowhere)} (--data NAME=FOLDER, --root FOLDER)"
         )
     return 0
 
 
 def _say_on_stderr(text: str) -> None:
-    say(f"penultimate: {text}; it is kept, and --no-timing plans without it", file=sys.stderr)
+    say(f"penultimate: {text}; finished timings are kept, and --no-timing plans without any", file=sys.stderr)

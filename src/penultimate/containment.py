@@ -1,8 +1,8 @@
-"""What a user's code leaves behind in its process, undone: `contained` runs the code, and all is as before.
+"""Containment of a user's code: `contained` runs it and afterwards restores the state of the process.
 
-State that the code changed (the working folder, the default dtype, filters of warnings and the like) is put
-back. Functions of libraries that it replaced are put back too and refused, since what it computed rests on
-them. No library is imported here: one that nobody has imported has no state.
+State that the code changed (such as the working folder, the default dtype or the warning filters) is put
+back. Functions of libraries that it replaced are also put back, and the code is refused, because what it
+computed depends on them. This module imports no library: a library that nobody has imported has no state.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from penultimate.errors import RequestError
 from penultimate.state import generators, state
 
 ROOTS = ("numpy", "torch", "sklearn", "scipy", "PIL", "torchvision", "timm", "penultimate")
-"""Packages whose functions other steps rest on."""
+"""Packages whose functions other steps depend on."""
 ALONE = ("builtins", "math", "random", "statistics", "os", "json", "copy", "itertools", "functools")
-"""Modules of the standard library that are looked at as well."""
+"""Modules of the standard library that are also checked."""
 STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Signals whose handlers may raise KeyboardInterrupt."""
 UNSEEN = ("distributed", "onnx", "testing", "export", "fx", "jit", "ao", "package", "tests")
-"""Parts of packages that nothing here uses."""
+"""Parts of packages that this package never uses."""
 CONSTANT = (bool, int, float, str, bytes, tuple, frozenset, type(None))
 
 OF_PACKAGES = ("environment variables", "filters of warnings", "sys.meta_path", "sys.path", "sys.excepthook")
@@ -42,11 +42,11 @@ _processes: list[int] = []
 
 
 class PassingError(BaseException):
-    """An exception that is raised inside a user's code by this package, and passes through."""
+    """Exception that this package raises inside a user's code and that must pass through it."""
 
 
 class EndingError(RequestError):
-    """A user's code raised an exception that would have ended the program, such as KeyboardInterrupt."""
+    """Error for a user's code that raised an exception that ends programs, such as KeyboardInterrupt."""
 
     def __init__(self, error: BaseException) -> None:
         frames = traceback.extract_tb(error.__traceback__)
@@ -58,33 +58,33 @@ class EndingError(RequestError):
 
 
 class Left(list[str]):
-    """What a user's code had changed when it ended, in words; `replaced` are functions of libraries."""
+    """What a user's code had changed when it ended; `replaced` names functions of libraries."""
 
     def __init__(self) -> None:
         super().__init__()
         self.replaced: list[str] = []
 
     def sentence(self, who: str, mend: str = "Write a function or a class of your own, and call that") -> str:
-        """Return what was changed, and what to do about it."""
+        """Return a sentence that says what was changed and what to do about it."""
         if self.replaced:
             listed = ", ".join(self.replaced[:3]) + (", ..." if len(self.replaced) > 3 else "")
-            return f"{who} replaces {listed}, on which other code rests; it was put back. {mend}"
+            return f"{who} replaces {listed}, which other code depends on; they were put back. {mend}"
         return f"{who} changes {', '.join(self)} for everything that runs after it; change it back"
 
 
 def has_run() -> bool:
-    """Return whether this process has executed any code of a user's."""
+    """Return whether this process has executed any code of a user."""
     return _entered
 
 
 @contextlib.contextmanager
 def contained(who: str = "", *, patches: bool = True) -> Iterator[Left]:
-    """Run a user's code in the block; afterwards the state of the process is as it was before.
+    """Run a user's code in the block, and restore the state of the process afterwards.
 
-    `who` names the code in messages; with it, functions of libraries that the code replaced are refused by a
-    RequestError, and without it they are only told in what is yielded. Without `patches` they are looked for
-    only if a block within this one does. An exception that would end the program comes out as EndingError. A
-    fork that the code has left to return ends here; one that forks in its turn does so in vain.
+    `who` names the code in messages. If it is given, a RequestError refuses code that replaced functions of
+    libraries; otherwise they are only listed in the object that is yielded. Without `patches`, such functions
+    are looked for only if an inner block does so. An exception that would end the program is raised as
+    EndingError. A fork that the code lets return ends here, and one that forks in its turn does so in vain.
     """
     global _entered
     _entered |= patches
@@ -96,7 +96,7 @@ def contained(who: str = "", *, patches: bool = True) -> Iterator[Left]:
         _processes.append(process)
         if patches:
             found = _functions()
-            for lacking in _looking:  # those around this block, in which no such code has run until now
+            for lacking in _looking:  # the enclosing blocks in which no such code has run yet
                 lacking.update({} if lacking else found)
         try:
             yield left
@@ -122,8 +122,9 @@ def contained(who: str = "", *, patches: bool = True) -> Iterator[Left]:
 
 
 def _end_fork_of_fork() -> None:
-    """End a fork of a fork that a user's code has left to return: called again and again, it would fork more
-    processes than a machine has. A process of the multiprocessing library's does not return.
+    """End a fork of a fork that a user's code lets return, because it could fork without end.
+
+    A process of the multiprocessing library does not return, and is left alone.
     """
     library: Any = sys.modules.get("multiprocessing.process")
     if _processes and os.getppid() != _processes[0] and not (library and library.parent_process()):
@@ -135,7 +136,7 @@ os.register_at_fork(after_in_child=_end_fork_of_fork)
 
 @contextlib.contextmanager
 def _noted(came: list[int]) -> Iterator[None]:
-    """Note the signals that raise KeyboardInterrupt, to tell them from an exception that the code raises."""
+    """Note the signals that raise KeyboardInterrupt, to tell them from an exception raised by the code."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -162,7 +163,7 @@ def _noted(came: list[int]) -> Iterator[None]:
 
 
 def _functions() -> Functions:
-    """Everything that the public modules of libraries define now, and their classes."""
+    """Return all functions, classes and constants that the public modules of libraries define now."""
     found: Functions = {}
     for name, module in [*sys.modules.items()]:
         if not isinstance(module, ModuleType) or not _is_looked_at(name):
@@ -182,9 +183,9 @@ def _is_looked_at(name: str) -> bool:
 
 
 def _functions_put_back(before: Functions) -> list[str]:
-    """Put back what was replaced; the names of the functions and classes among it.
+    """Restore whatever was replaced, and return the names of the functions and classes among it.
 
-    A constant is put back without a word: images that are cut off are read while a user's code wants them.
+    A constant is restored silently: a user's code may want truncated images to be read, for example.
     """
     replaced: list[str] = []
     for owner, known in before.items():
@@ -206,9 +207,7 @@ def _functions_put_back(before: Functions) -> list[str]:
 
 
 def _is_wrapped_by_its_library(current: Any, value: Any) -> bool:
-    """Return whether a library has wrapped a function of its own,
-    as torch does when a part of it is imported.
-    """
+    """Return whether a library wrapped its own function, as torch does when a part of it is imported."""
     if getattr(current, "__wrapped__", None) is not value:
         return False
     root = str(getattr(value, "__module__", "")).partition(".")[0]
@@ -217,7 +216,7 @@ def _is_wrapped_by_its_library(current: Any, value: Any) -> bool:
 
 
 def _counts(name: str, value: Any) -> bool:
-    """Return whether an attribute is a function, a class or a constant, and no note that a library keeps."""
+    """Return whether an attribute is a function, a class or a constant rather than state of a library."""
     if isinstance(value, CONSTANT):
         return name.isupper() or name in ("pi", "e", "inf", "nan")
     return callable(value) or isinstance(value, property | classmethod | staticmethod)

@@ -1,4 +1,4 @@
-"""How many processor cores this process may use."""
+"""The number of processor cores that this process may use."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import os
 
 
 def usable_cores() -> int:
-    """Return the number of cores that this process may run on, as taskset and Slurm limit it.
+    """Return the number of cores that this process may use under the limits set by taskset or Slurm.
 
-    A system that does not say so (macOS, Windows) allows all that the machine has.
+    A system that does not report limits (macOS, Windows) allows all cores of the machine.
     """
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

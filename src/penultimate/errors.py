@@ -8,9 +8,9 @@ import unicodedata
 from collections.abc import Iterable
 
 LONGEST = 2000
-"""Characters of a sentence about a name or a value; of a longer one the middle is left out."""
+"""The largest number of characters in a sentence about a name or value; the middle of a longer one is cut."""
 _TURNING = re.compile("[\N{ARABIC LETTER MARK}\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""The characters that turn the direction in which text is read, what stands after it included."""
+"""Characters that change the direction of the text, including the text after them."""
 
 
 class PenultimateError(Exception):
@@ -26,9 +26,9 @@ class DamagedFileError(PenultimateError):
 
 
 def legible(text: object) -> str:
-    r"""Text that a terminal and XML may be given: a space for control, turning and unpaired characters.
+    r"""Return text that is safe for a terminal and XML: spaces replace control and similar characters.
 
-    Its lines stay lines.
+    Line breaks are kept.
 
     >>> legible("a\x1b[31m\nb\u202ec")
     'a [31m\nb c'
@@ -43,14 +43,14 @@ def legible(text: object) -> str:
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:
-    """Text without its middle where it is too long to be read."""
+    """Return text without its middle if it is too long to read."""
     left = len(text) - longest
     half = longest // 2
     return text if left <= 0 else f"{text[:half]} [... {left:,} characters ...] {text[-half:]}"
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a count and what is counted, in figures.
+    """Return a count followed by its noun.
 
     >>> counted(1, "cell"), counted(9000, "cell")
     ('1 cell', '9,000 cells')
@@ -59,7 +59,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
-    """Return the hint that ends an error message about a name.
+    """Return the hint that ends an error message about an unknown name.
 
     >>> nearest("cosine_sofmax", ["softmax", "cosine_softmax"])
     " Did you mean 'cosine_softmax'?"

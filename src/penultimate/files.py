@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, and under a sha256 that whoever reads them checks."""
+"""Files that are written whole or not at all, with a sha256 that every reader checks."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 LONGEST_FILE_NAME = 200
-"""The bytes of a name that a file gets from elsewhere; 255 are possible, and endings are added to it."""
+"""The longest name, in bytes, that a file receives from outside; 255 are possible, and endings are added."""
 PLAIN = " ()=,:+@"
-"""The characters, beside letters, digits and "_.-~", that stand in a file's name as they are."""
+"""The characters besides letters, digits and "_.-~" that are kept in file names."""
 BLOCK = 64 * 1024
-"""Bytes that are read at once."""
+"""The number of bytes that are read at once."""
 DIGITS = 64
-"""The length of a sha256 in hexadecimal."""
+"""The length of a hexadecimal sha256."""
 SEAL = b'\n "sha256": "'
-"""What stands before the digest of a sealed file: nothing else there is so indented and so called."""
+"""The text before the digest of a sealed file; nothing else in the file has this indentation and name."""
 
 
 class OtherVersionError(RequestError):
-    """A file was written by a version of this package that writes it in another form."""
+    """Error for a file that another version of this package wrote in a different format."""
 
 
 def digest_bytes(content: bytes) -> str:
-    """sha256 of bytes, in hexadecimal."""
+    """Return the sha256 of bytes, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
 def digest_file(path: Path | str) -> str:
-    """sha256 of a file's content, in hexadecimal."""
+    """Return the sha256 of a file's content, in hexadecimal."""
     state = hashlib.sha256()
     with open(path, "rb", buffering=0) as file:
         while block := file.read(BLOCK):
@@ -53,7 +53,7 @@ def digest_file(path: Path | str) -> str:
 
 
 def digest_arrays(*arrays: npt.NDArray[np.generic]) -> str:
-    """sha256 of the types, shapes and contents of arrays, in their order."""
+    """Return the sha256 of the types, shapes and contents of arrays, in order."""
     import numpy as np
 
     state = hashlib.sha256()
@@ -65,11 +65,11 @@ def digest_arrays(*arrays: npt.NDArray[np.generic]) -> str:
 
 
 canonical_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
-"""JSON with sorted keys and no spaces: equal values have equal strings."""
+"""JSON encoder with sorted keys and no spaces, so that equal values give equal strings."""
 
 
 def sync(path: Path) -> None:
-    """Make a file's content durable, or the names in a folder."""
+    """Flush a file's content, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -78,30 +78,30 @@ def sync(path: Path) -> None:
 
 
 def file_name(name: str) -> str:
-    """Return the name of the file or folder of something that a user named: another one for every name.
+    """Return a name for the file or folder of something that a user named; different names stay different.
 
-    Usual names stay as they are. A name that would lead elsewhere (.., a/b), hide the file or end in a dot
-    or a space is written with percent signs, and a long one ends in its digest. Raises RequestError for a
-    name that is empty or no text.
+    Usual names are kept. A name that would lead elsewhere (.., a/b), hide the file or end in a dot or a space
+    is percent-encoded, and a long one ends in its digest. Raises RequestError for a name that is empty or not
+    text.
 
     >>> file_name("resnet50 (seed=1)"), file_name(".."), file_name("a/b"), len(file_name("x" * 300))
     ('resnet50 (seed=1)', '%2E%2E', 'a%2Fb', 200)
     """
     if not isinstance(name, str) or not name:
-        raise RequestError(f"a name is text of one character or more, not {name!r}")
+        raise RequestError(f"a name must be text of at least one character, not {name!r}")
     safe = quote(name.encode(errors="surrogatepass"), safe=PLAIN)
     if safe[-1] in ". ":
         safe = f"{safe[:-1]}%{ord(safe[-1]):02X}"
     if safe[0] == ".":
         safe = f"%2E{safe[1:]}"
-    if len(safe) > LONGEST_FILE_NAME:  # no name is written with "%~", so that this is none of the others
+    if len(safe) > LONGEST_FILE_NAME:  # no encoded name contains "%~", so this differs from all others
         mark = f"%~{digest_bytes(safe.encode())[:32]}"
         safe = safe[: LONGEST_FILE_NAME - len(mark)] + mark
     return safe
 
 
 def given_path(path: Path | str, option: str) -> Path:
-    """Return a path that a user gave with an option; raises RequestError where no file can be called so."""
+    """Return a path that a user gave with an option; raises RequestError if no file can have this name."""
     if not str(path):
         raise RequestError(f"{option} is empty; give a path ('.' is the current folder)")
     try:
@@ -109,28 +109,28 @@ def given_path(path: Path | str, option: str) -> Path:
             return Path(path)
     except (TypeError, UnicodeEncodeError):
         pass
-    raise RequestError(f"{option} is a path, and {path!r} cannot be one")
+    raise RequestError(f"{option} must be a path; got {path!r}")
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that a user has named, with those above it; raises RequestError where it cannot be."""
+    """Make a folder that a user named, and its parents; raises RequestError if that is impossible."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:  # a ValueError: what no file can be called
+    except (OSError, ValueError) as error:  # a ValueError means that no file can have this name
         if isinstance(error, OSError) and error.errno in FULL:
             raise
         said = getattr(error, "strerror", None) or error
         raise RequestError(
-            f"'{path}' cannot be made a folder ({said}); give another place with --to"
+            f"'{path}' cannot be made a folder ({said}); choose another place with --to"
         ) from None
 
 
 def atomic_write(path: Path, content: bytes | Iterable[bytes], *, durable: bool = True) -> None:
-    """Write a file so that a reader, or a crash, sees the old content or the new one, never a part.
+    """Write a file so that a reader, or a crash, sees either the old content or the new one, never a part.
 
-    The content may come in pieces. What is soon made again need not be `durable`: when the machine's power
-    fails, such a file may be lost. The file's mode is what the umask leaves of rw-rw-rw-. A temporary file
-    that a killed process left of the same file is removed.
+    The content may come in pieces. A file that is easily rebuilt need not be `durable`: it may be lost if the
+    power fails. The file's mode is rw-rw-rw- minus the umask. A temporary file that a killed process left for
+    the same file is removed.
     """
     handle, temporary = _temporary(path)
     try:
@@ -148,7 +148,9 @@ def atomic_write(path: Path, content: bytes | Iterable[bytes], *, durable: bool 
 
 
 def _temporary(path: Path) -> tuple[int, Path]:
-    """Open a new file beside a path, under a lock that ends with this process; remove those of ended ones."""
+    """Open a new file beside a path, under a lock that ends with this process; remove those of ended
+    processes.
+    """
     name = path.name if len(os.fsencode(path.name)) <= LONGEST_FILE_NAME else digest_bytes(os.fsencode(path))
     while True:
         mine = path.with_name(f".{name}.{secrets.token_hex(4)}.tmp")
@@ -157,9 +159,11 @@ def _temporary(path: Path) -> tuple[int, Path]:
         except FileExistsError:
             continue
         try:
-            with contextlib.suppress(OSError):  # not every file system has locks; then nothing is removed
+            with contextlib.suppress(
+                OSError
+            ):  # not every file system supports locks; without them nothing is removed
                 fcntl.flock(handle, fcntl.LOCK_EX)
-            if is_at(handle, mine):  # else it was taken for one that was left, before it was locked
+            if is_at(handle, mine):  # otherwise another process took it for a leftover before it was locked
                 _sweep(path.parent, f".{name}.", mine.name)
                 return handle, mine
         except BaseException:
@@ -191,9 +195,7 @@ def _sweep(folder: Path, beginning: str, but: str) -> None:
 
 
 def _digests(sealed: bytes, content: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the digest that a sealed file should hold: of its bytes, or (older files)
-    of its canonical form.
-    """
+    """Yield the digests that a sealed file may hold: of its bytes, or (older files) of its canonical JSON."""
     before, seal, after = sealed.partition(SEAL)
     yield digest_bytes(before + seal + after[DIGITS:])
     yield digest_bytes(canonical_json(content).encode())
@@ -205,7 +207,7 @@ def write_sealed(path: Path, content: Mapping[str, Any], schema: int) -> None:
 
 
 def sealed(content: Mapping[str, Any], schema: int) -> bytes:
-    """JSON that carries the number of its form and a sha256 of itself."""
+    """Return JSON that carries the number of its format and a sha256 of itself."""
     text = json.dumps({**content, "schema": schema, "sha256": ""}, indent=1, sort_keys=True, allow_nan=False)
     whole = (text + "\n").encode()
     before, seal, after = whole.partition(SEAL)
@@ -213,10 +215,10 @@ def sealed(content: Mapping[str, Any], schema: int) -> bytes:
 
 
 def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -> dict[str, Any]:
-    """Return what `write_sealed` wrote; `what` names the file in errors,
-    `mend` says what to do with another form.
+    """Return what `write_sealed` wrote; `what` names the file in errors, and `mend` says how to handle
+    another format.
 
-    Raises FileNotFoundError, PermissionError, DamagedFileError for a file that is not what was written,
+    Raises FileNotFoundError, PermissionError, DamagedFileError if the file is not as it was written, and
     OtherVersionError.
     """
     what = what or f"'{path}'"
@@ -244,14 +246,12 @@ def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -
 
 
 def with_digest(content: bytes) -> bytes:
-    """Bytes behind their sha256."""
+    """Return bytes preceded by their sha256."""
     return digest_bytes(content).encode() + content
 
 
 def without_digest(path: Path) -> bytes:
-    """Return the bytes of a file that holds what `with_digest` gave;
-    raises DamagedFileError where they changed.
-    """
+    """Return the bytes that were passed to `with_digest`; raises DamagedFileError if they have changed."""
     content = path.read_bytes()
     if digest_bytes(content[DIGITS:]).encode() != content[:DIGITS]:
         raise DamagedFileError(f"{path.name} is not what was written (its sha256 differs)")
@@ -270,6 +270,6 @@ def size_text(count: float) -> str:
 
 
 def standing(path: Path) -> Path:
-    """Return a path, or the nearest folder above it that is there."""
+    """Return a path, or its nearest parent folder that exists."""
     path = path.absolute()
     return next(place for place in (path, *path.parents) if place.exists())

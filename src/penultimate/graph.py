@@ -1,4 +1,4 @@
-"""Steps: units of work, each named by what it is made of, and what its parents give it."""
+"""Steps: units of work, each identified by its function, its settings and its parents."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from penultimate.files import LONGEST_FILE_NAME, canonical_json
 from penultimate.networks.key import NetworkKey
 
 NOW, NEXT, LATER = 1, 2, 3
-"""Priorities: a new network's own numbers at once, then further networks; everything else fills in."""
+"""Priorities: the first measures of a new network come first, then further networks, then everything else."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a step takes of a machine: recorded beside its result, not part of its identity.
+    """The part of a machine that a step uses; it is recorded with the result and is not part of the identity.
 
     threads   of each of its processes
     gpus      a share of one, or how many, a process on each
@@ -30,18 +30,18 @@ class Resources:
 
     @property
     def processes(self) -> int:
-        """How many share the work: one for each GPU."""
+        """The number of processes that share the work: one for each GPU."""
         return max(1, round(self.gpus))
 
     @property
     def cores(self) -> int:
-        """Those of all its processes."""
+        """The number of cores of all processes together."""
         return self.threads * self.processes
 
 
 @dataclass(frozen=True)
 class Supply:
-    """Something that a step is given by one of its parents.
+    """Something that one of the parents gives to a step.
 
     kind      "features" and "images" (`name`: the split), "network", "made" (`name`: the stage)
     of        the data set
@@ -59,15 +59,15 @@ class Supply:
 
 @dataclass(frozen=True)
 class Step:
-    """One unit of work. Its name, version, `identity` and parents make its id.
+    """Unit of work; its id is made from its name, version, `identity` and parents.
 
     config    every setting, as the step's function is given it
     identity  those of them that differ from their defaults
     columns   what the step's rows have in common: the network's, the data's
     supplies  what the parents are to it, in the order in which it asked
 
-    A step that `gathers` goes ahead without the parents that a diverged run left out; the engine lists these
-    as `absent`.
+    A step that `gathers` runs without the parents that a diverged run left out; the engine lists these as
+    `absent`.
     """
 
     name: str
@@ -97,5 +97,5 @@ class Step:
         return f"{self.name}.{self.label[:room]}.{digest[:16]}"
 
     def placed(self, gpus: tuple[str, ...]) -> Step:
-        """Return the same step on the GPUs that an engine has given it."""
+        """Return the same step on the GPUs that an engine has assigned to it."""
         return dataclasses.replace(self, resources=dataclasses.replace(self.resources, on=gpus))

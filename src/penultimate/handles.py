@@ -1,7 +1,7 @@
-"""Open files that stand for a lock or a lease: only the process that opened them holds them.
+"""Open files that stand for a lock or a lease, held only by the process that opened them.
 
-The kernel frees a flock once no process has its file open. A fork has all files of its process open, so that
-a process that decodes images, say, would keep the locks of a parent that was killed.
+The kernel releases a flock once no process has its file open. A forked process inherits all open files, so a
+process that decodes images, for example, would keep the locks of a parent that was killed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _held: set[int] = set()
 
 
 def opened(path: Path, flags: int) -> int:
-    """Open a file that no fork of this process is to hold."""
+    """Open a file that no fork of this process keeps open."""
     file = os.open(path, flags, 0o666)
     _held.add(file)
     return file
@@ -26,7 +26,7 @@ def close(file: int) -> None:
 
 
 def _let_go() -> None:
-    """Make what a fork of the holder has open lead nowhere: it may write and close, and changes nothing."""
+    """Redirect a file that a fork inherited, so that the fork may write and close it without any effect."""
     if _held:
         nowhere = os.open(os.devnull, os.O_RDWR)
         for file in _held:

@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are first used: listing names needs no tensor library."""
+"""Packages whose names are imported on first use, so that listing names needs no tensor library."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 def attributes(
     package: str, modules: Mapping[str, str], own: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package, from {module:
-    "its names that the package offers"}.
+    """Return the `__getattr__` and `__dir__` of a package, from {module: "the names that the package
+    exports"}.
 
-    `own` are names that it offers and has itself.
+    `own` lists exported names that the package defines itself.
     """
     places = {name: module for module, listed in modules.items() for name in listed.split()}
 

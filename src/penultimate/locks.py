@@ -1,17 +1,17 @@
 """Locks that one process holds: flock on one machine, leases where machines share a folder.
 
-The kernel frees a flock when its holder ends, however it ends. No kernel knows of all holders on a file
-system that machines share, so there a lease is held by beating: its holder keeps changing its file, and a
-lease that stood still for so many looks of whoever waits is over. Looks are counted and no times compared, so
-clocks that differ or are set back do not matter, nor does a waiter that was asleep itself.
+The kernel frees a flock when its holder ends, however it ends. On a file system that machines share, no
+kernel knows all holders. A lease is therefore held by a heartbeat: its holder keeps changing its file, and a
+lease ends once a waiter has looked at it a given number of times without seeing a change. Looks are counted
+and no times are compared, so that clocks may differ or be set back, and a waiter may have been asleep.
 
-A lease is a file in a folder of its own, named by its number. Whoever makes the next number (O_EXCL: one of
-all) is the holder; a holder writes to the file that it has open and to nothing else. So a holder that was
-only slow cannot take its lease back, and can tell that it is over: a greater number is there, or its own
+A lease is a file in a folder, and its name is a number. The process that creates the next number (O_EXCL lets
+only one succeed) is the holder; it writes only to the file that it has open. A holder that was merely slow
+can thus not take its lease back. It can tell that its lease is over, because a greater number exists or its
 file is gone.
 
-What a lock or a lease says of its holder is read with care, for it may be damaged: where it cannot be read,
-nothing is known of the holder, and a lease is over once its file stood still for as long as any other's.
+The holder's description in a lock or lease may be damaged, and is read with care. If it cannot be read, the
+holder is unknown, and the lease is over once its file has stood still for as long as any other's.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from penultimate.variables import seconds as seconds_of
 
 USUAL_SECONDS, *SECONDS = RANGES[LEASE_SECONDS]
 LOOKS = 30
-"""The looks without a change after which a lease is over."""
+"""The number of looks without a change after which a lease is over."""
 BEATS = 6
-"""How often a holder changes its file in this time."""
+"""The number of times that a holder changes its file during these looks."""
 FREE = b"free".ljust(12)
 MOST_SAID = 4096
-"""The bytes that are read of what a holder says of itself."""
+"""The largest number of bytes that are read of a holder's description."""
 SHARED = (
     *("nfs", "cifs", "smb", "fuse.", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "9p", "virtiofs"),
     *("afs", "ocfs2", "gfs2", "orangefs", "pvfs2", "wekafs", "panfs", "vboxsf", "vmhgfs"),
 )
-"""How the types of file systems begin that several machines may have mounted."""
+"""Prefixes of the types of file systems that several machines may mount."""
 
 
 class BusyError(PenultimateError):
-    """Another process holds the lock; `holder` is what it says of itself: {} where that cannot be read."""
+    """Error for a lock that another process holds; `holder` is its description, {} if unreadable."""
 
     def __init__(self, holder: dict[str, Any]) -> None:
         self.holder = holder
@@ -59,11 +59,11 @@ class BusyError(PenultimateError):
 
 
 class LostLeaseError(PenultimateError):
-    """This process was so slow that another took its lease over, and goes on with its work."""
+    """Error for a process so slow that another process took over its lease."""
 
 
 def is_shared(folder: Path, mounts: str | None = None) -> bool:
-    """Return whether a folder lies on a file system of a kind that several machines share.
+    """Return whether a folder lies on a type of file system that machines can share.
 
     >>> is_shared(Path("/shared/a/runs"), "/dev/sda / ext4 rw 0 0\\nserver:/shared /shared nfs4 rw 0 0")
     True
@@ -87,13 +87,13 @@ def is_shared(folder: Path, mounts: str | None = None) -> bool:
 
 
 def said_of(holder: dict[str, Any]) -> str:
-    """Return a holder in words.
+    """Return a sentence part that names the holder.
 
     >>> said_of({"pid": 7, "host": "alpha"}), said_of({})
-    ('process 7 on alpha', 'a process of which nothing can be read')
+    ('process 7 on alpha', 'a process whose description cannot be read')
     """
     if not holder:
-        return "a process of which nothing can be read"
+        return "a process whose description cannot be read"
     return f"process {holder['pid']} on {holder['host']}"
 
 
@@ -101,8 +101,8 @@ def said_of(holder: dict[str, Any]) -> str:
 def flocked(path: Path, wait: bool = False) -> Iterator[None]:
     """Hold an exclusive lock on a file; the kernel frees it when the process ends, however it ends.
 
-    Raises BusyError where another holds it and it is not waited for, RequestError where the file cannot be
-    one of locks.
+    Raises BusyError if another process holds it and `wait` is false, and RequestError if the file cannot
+    serve as a lock.
     """
     file = _locked(path, wait)
     try:
@@ -112,19 +112,19 @@ def flocked(path: Path, wait: bool = False) -> Iterator[None]:
 
 
 def _locked(path: Path, wait: bool) -> int:
-    """Open the file of a lock, once this process holds it."""
+    """Open the file of a lock as soon as this process can hold it."""
     with _refusing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         while True:
             file = opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 if not stat.S_ISREG(os.fstat(file).st_mode):
-                    raise _no_lock(path, "it is no file")
+                    raise _no_lock(path, "it is not a file")
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
                 except BlockingIOError:
                     raise BusyError(_holder(os.pread(file, MOST_SAID, 0))) from None
-                if is_at(file, path):  # else it was removed while it was waited for
+                if is_at(file, path):  # otherwise the file was removed during the wait
                     me = {"pid": os.getpid(), "host": os.uname().nodename}
                     os.ftruncate(file, 0)
                     os.pwrite(file, json.dumps(me).encode(), 0)
@@ -137,7 +137,7 @@ def _locked(path: Path, wait: bool) -> int:
 
 @contextlib.contextmanager
 def _refusing(path: Path) -> Iterator[None]:
-    """Turn what is wrong with the file of a lock into a RequestError that names it."""
+    """Turn an error about the file of a lock into a RequestError that names the file."""
     try:
         yield
     except OSError as error:
@@ -149,13 +149,13 @@ def _refusing(path: Path) -> Iterator[None]:
 
 def _no_lock(path: Path, why: str) -> RequestError:
     return RequestError(
-        f"'{path}' cannot be used as a lock ({why}); nothing but the lock belongs there: once no run uses"
-        " this folder, move it away, or mend who may read and write it"
+        f"'{path}' cannot be used as a lock ({why}); only the lock belongs there. When no run uses"
+        " this folder, move the file away or correct its permissions"
     )
 
 
 def is_at(file: int, path: Path) -> bool:
-    """Return whether an open file is still the one that a path leads to."""
+    """Return whether a path still leads to the file that is open."""
     try:
         return os.path.samestat(os.fstat(file), path.lstat())
     except OSError:
@@ -163,9 +163,9 @@ def is_at(file: int, path: Path) -> bool:
 
 
 def flock_holder(path: Path) -> dict[str, Any] | None:
-    """Return what the holder of a file's lock says of itself, None where nobody holds it; nothing is changed.
+    """Return the description of the holder of a file's lock, or None if it is free; nothing is changed.
 
-    Where that cannot be read, it is {}.
+    The description is {} if it cannot be read.
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -183,10 +183,10 @@ def flock_holder(path: Path) -> dict[str, Any] | None:
 
 
 def _holder(content: bytes) -> dict[str, Any]:
-    """Return what a holder says of itself, {} for anything that no holder says."""
+    """Return a holder's description, or {} if it does not have the expected form."""
     try:
         said = json.loads(content)
-    except (ValueError, RecursionError):  # it is damaged, or about to be written
+    except (ValueError, RecursionError):  # it is damaged or about to be written
         return {}
     pid, host = (said.get("pid"), said.get("host")) if isinstance(said, dict) else (None, None)
     if type(pid) is not int or pid < 1 or type(host) is not str:
@@ -195,21 +195,23 @@ def _holder(content: bytes) -> dict[str, Any]:
 
 
 class Lease:
-    """A turn of one holder; `took_over` says that the one before may still be at work, slow as it was."""
+    """Lease of one holder; `took_over` says that the previous holder may still be at work, only slowly."""
 
     def __init__(self, folder: Path, number: int, file: int, took_over: bool) -> None:
         self.folder, self.number, self.took_over = folder, number, took_over
         self._file = file
 
     def is_held(self) -> bool:
-        """Return whether no other has followed it, nor its file been replaced."""
+        """Return whether no other lease has followed and the file has not been replaced."""
         try:
             return _last(self.folder) == self.number and is_at(self._file, self.folder / str(self.number))
         except OSError:
             return False
 
     def beat(self, mark: bytes) -> None:
-        with contextlib.suppress(OSError):  # a full or absent disk: another may take the lease over
+        with contextlib.suppress(
+            OSError
+        ):  # the disk is full or absent; the lease may pass to another process
             os.pwrite(self._file, mark, 0)
             os.fsync(self._file)
 
@@ -219,10 +221,10 @@ class Lease:
 
 @contextlib.contextmanager
 def leased(folder: Path, wait: bool = False, above: int = 0) -> Iterator[Lease]:
-    """Hold the lease of a folder, which is made; its number is greater than `above`.
+    """Hold the lease of a folder, which is made if needed; its number is greater than `above`.
 
-    Raises BusyError where its holder shows signs of life and is not waited for, RequestError where the folder
-    cannot be one of leases.
+    Raises BusyError if its holder shows signs of life and `wait` is false, and RequestError if the folder
+    cannot hold leases.
     """
     seconds = seconds_of(LEASE_SECONDS)
     with _refusing(folder):
@@ -243,7 +245,7 @@ def leased(folder: Path, wait: bool = False, above: int = 0) -> Iterator[Lease]:
 
 
 def lease_holder(folder: Path) -> dict[str, Any] | None:
-    """Return who holds the lease of a folder, as far as one look and this machine's clock can tell."""
+    """Return the holder of a folder's lease, as far as one look and this machine's clock can tell."""
     try:
         number = _last(folder)
         content = _read(folder, number) if number else FREE
@@ -253,7 +255,7 @@ def lease_holder(folder: Path) -> dict[str, Any] | None:
         if _runs(facts):
             return facts
         quiet = time.time() - (folder / str(number)).lstat().st_mtime
-    except OSError:  # it cannot be looked at, or was just followed by another
+    except OSError:  # it cannot be read, or another lease has just followed it
         return None
     return None if abs(quiet) > 10 * facts.get("seconds", USUAL_SECONDS) else facts
 
@@ -279,9 +281,9 @@ def _next(folder: Path, wait: bool, above: int, seconds: float) -> Lease:
 
 
 def _claim(folder: Path, number: int, took_over: bool, seconds: float) -> Lease | None:
-    """Return the lease of this number, or None where another process was there before."""
+    """Return the lease with this number, or None if another process has created it already."""
     if not _number(str(number)):
-        raise _no_lock(folder / str(number - 1), "its number is too great")
+        raise _no_lock(folder / str(number - 1), "its number is too large")
     try:
         file = opened(folder / str(number), os.O_CREAT | os.O_EXCL | os.O_RDWR)
     except FileExistsError:
@@ -292,7 +294,7 @@ def _claim(folder: Path, number: int, took_over: bool, seconds: float) -> Lease 
         mine = {**facts, "machine": _machine(), "began": _began(os.getpid())}
         os.write(file, b"0".rjust(len(FREE)) + json.dumps({**mine, "sha256": _digest(mine)}).encode())
         os.fsync(file)
-        is_mine = lease.is_held()  # else it was looked for long ago: others came and went
+        is_mine = lease.is_held()  # otherwise the look is outdated, and other leases came and went
     finally:
         if not is_mine:
             lease.close()
@@ -301,7 +303,7 @@ def _claim(folder: Path, number: int, took_over: bool, seconds: float) -> Lease 
         return None
     for older in folder.iterdir():
         if 0 < _number(older.name) < number:
-            with contextlib.suppress(OSError):  # a folder in the place of a lease, which is in nobody's way
+            with contextlib.suppress(OSError):  # a folder has the name of a lease, which disturbs nobody
                 older.unlink()
     return lease
 
@@ -314,7 +316,7 @@ def _beat(lease: Lease, over: threading.Event, seconds: float) -> None:
 
 
 def _last(folder: Path) -> int:
-    """Return the greatest number of a lease in a folder; 0 where there is none."""
+    """Return the greatest number of a lease in a folder, or 0 if there is none."""
     try:
         return max((_number(path.name) for path in folder.iterdir()), default=0)
     except (FileNotFoundError, NotADirectoryError):
@@ -322,12 +324,12 @@ def _last(folder: Path) -> int:
 
 
 def _number(name: str) -> int:
-    """Return the number of a lease by the name of its file; 0 for another file."""
+    """Return the number of a lease from the name of its file, or 0 for any other file."""
     return int(name) if re.fullmatch(r"[1-9][0-9]{0,14}", name) else 0
 
 
 def _read(folder: Path, number: int) -> bytes:
-    """Return what a lease holds; of one that cannot be read, what changes with each beat of its holder."""
+    """Return the content of a lease or, if it is unreadable, something that changes with each heartbeat."""
     path = folder / str(number)
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -344,7 +346,7 @@ def _read(folder: Path, number: int) -> bytes:
 
 
 def _facts(content: bytes) -> dict[str, Any]:
-    """Return what the holder of a lease says of itself, {} where that is not what a holder wrote."""
+    """Return the description of a lease's holder, or {} if no holder wrote it."""
     facts = _holder(content[len(FREE) :])
     return facts if facts.pop("sha256", "") == _digest(facts) and _is_possible(facts.get("seconds")) else {}
 
@@ -354,14 +356,14 @@ def _digest(facts: dict[str, Any]) -> str:
 
 
 def _runs(facts: dict[str, Any]) -> bool | None:
-    """Return whether the process that said this still runs; None where it is not seen from here."""
+    """Return whether the process with this description still runs, or None if that cannot be told."""
     if not facts or facts.get("machine") != _machine() or not facts["machine"]:
         return None
     return bool(facts.get("began") == _began(facts["pid"]))
 
 
 def _machine() -> str:
-    """This kernel since it was started, and the processes that are seen from here; "" where it cannot say."""
+    """Return an identifier of this boot and process namespace, or "" if the system does not give one."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text("utf-8", "replace").strip()
         return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -370,7 +372,7 @@ def _machine() -> str:
 
 
 def _began(pid: int) -> str | None:
-    """When a process of this machine was started, in ticks since the kernel was; None where it has ended."""
+    """Return the start time of a process of this machine in ticks since boot, or None if it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""How much memory this machine has, and how much of it is free; a container's limit counts."""
+"""The memory of this machine and how much of it is free; a container's limit counts."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ GROUPS = {
     "sys/fs/cgroup": ("memory.max", "memory.current", "inactive_file"),
     "sys/fs/cgroup/memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 }
-"""Where Linux's control groups are, in version 2 and 1: the limit, what is used, and what of that is files,
-which can be read again."""
+"""Paths of Linux control groups, versions 2 and 1: the limit, the usage, and the part of it that is file
+cache, which can be read again.
+"""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes that a process may have: all of them, and those that are free without swapping."""
+    """Bytes that a process may use: in total, and those that are free without swapping."""
 
     total: int
     free: int
 
 
 def memory(root: Path = Path("/")) -> Memory:
-    """Return the memory of this machine, or of the container that this process is in; `root` is for tests.
+    """Return the memory of this machine, or of the container of this process; `root` is for tests.
 
-    Of a system that does not say what is free, all is taken to be.
+    All memory counts as free on a system that does not report what is free.
     """
     known = _numbers(root / "proc/meminfo")
     if "MemTotal" not in known or "MemAvailable" not in known:
@@ -41,7 +42,7 @@ def memory(root: Path = Path("/")) -> Memory:
 
 
 def expect_room(size: int, what: str) -> None:
-    """Raise RequestError where what a file declares to be of `size` bytes does not fit into memory."""
+    """Raise RequestError if an object that a file declares to have `size` bytes does not fit into memory."""
     if size > (free := memory().free):
         raise RequestError(
             f"{what} unpacks to {size / 1e9:.3g} GB, more than the {free / 1e9:.3g} GB of memory that are"
@@ -50,7 +51,7 @@ def expect_room(size: int, what: str) -> None:
 
 
 def _limits(root: Path) -> Iterator[tuple[int, int]]:
-    """Of every group that this process is in the limit, and what is left below it."""
+    """Return, for each control group of this process, the limit and what is left below it."""
     lines = _text(root / "proc/self/cgroup").splitlines()
     below = {
         path.lstrip("/")
@@ -67,7 +68,7 @@ def _limits(root: Path) -> Iterator[tuple[int, int]]:
 
 
 def _numbers(path: Path) -> dict[str, int]:
-    """Lines such as "MemTotal:  24105 kB", by their first words."""
+    """Return the numbers in lines such as "MemTotal:  24105 kB", keyed by their first word."""
     words = (line.split() for line in _text(path).splitlines())
     return {each[0].rstrip(":"): int(each[1]) for each in words if len(each) > 1 and each[1].isdigit()}
 

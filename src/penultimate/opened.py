@@ -1,4 +1,4 @@
-"""Files that a user's code opens while it runs, noticed through an audit hook of Python's."""
+"""Notice of files that a user's code opens while it runs, by a Python audit hook."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ LEFT_OUT = tuple(
 )
 """Folders of the system, of the interpreter and of this package."""
 COMPILED = re.compile(r"[/\\](torchinductor_[^/\\]*|\.triton|__pycache__)[/\\]")
-"""Folders in which compilers keep what they have made."""
+"""Folders in which compilers keep their output."""
 GIVEN = ("penultimate.data", "penultimate.measures", "penultimate.features", "penultimate.layers")
-"""Rooms that read what a step is given, which is in its identity already."""
+"""Packages here that read the inputs of a step, which are in its identity already."""
 CALLER = "penultimate.origin"
-"""The module whose blocks these are; the user's code runs above what enters them."""
+"""The module whose blocks these are; a user's code runs in frames above them."""
 READ, WRITTEN, EITHER = "read", "written", "either"
 
 
 class Stack(NamedTuple):
-    """The files of users whose code is under way where a file is opened: all, and those being imported.
+    """The user files whose code is running when a file is opened: all of them, and those being imported.
 
-    `given`: this package opens it, to give a step what is in its identity already.
+    `given` is true if this package opens the file to read an input that the step's identity already covers.
     """
 
     running: list[str]
@@ -52,11 +52,13 @@ class Stack(NamedTuple):
 
 
 Notice = Callable[[str, str, Stack], None]
-"""What is called with a path, how it is opened, and by whom."""
+"""Function that is called with a path, how it is opened, and by whom."""
 
 
 def is_of_user(file: str) -> bool:
-    """Return whether a Python file is a plug-in's, or at least not installed, Python's or this package's."""
+    """Return whether a Python file is a plug-in, or at least neither installed nor part of Python or this
+    package.
+    """
     return file in plugged or _lies_apart(file)
 
 
@@ -69,7 +71,7 @@ _blocks: list[tuple[FrameType | None, Notice]] = []
 _within = threading.local()
 _temporary: set[str] = set()
 plugged: set[str] = set()
-"""The files of plug-ins, wherever they lie."""
+"""Paths of plug-in files, wherever they lie."""
 EVENTS = frozenset(("open", "os.rename", "sqlite3.connect", "tempfile.mkdtemp"))
 
 
@@ -79,7 +81,7 @@ def _installed() -> None:
 
 
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:
-    """Tell the block of a file that is opened; an exception would keep the file from being opened."""
+    """Report an opened file to the block; an exception would prevent the file from being opened."""
     if not _blocks or event not in EVENTS or getattr(_within, "hook", False):
         return
     _within.hook = True
@@ -98,14 +100,14 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _opening(event: str, arguments: tuple[Any, ...]) -> tuple[str, str]:
-    """Return which file is opened, and how; "" for one that does not count."""
+    """Return which file is opened and how, or "" for a file that does not count."""
     given = arguments[1] if event == "os.rename" else arguments[0]
     if isinstance(given, int) or given is None:
         return "", READ
     place = Path(os.fsdecode(given))
     if place.parent.name == "__pycache__" and place.suffix == ".pyc":
         place = Path(importlib.util.source_from_cache(str(place)))
-    path = str(place.parent.resolve() / place.name)  # a link is read anew, whatever it leads to
+    path = str(place.parent.resolve() / place.name)  # a link is read each time, whatever it leads to
     if path.startswith((*LEFT_OUT, *_temporary)) or INSTALLED.search(path) or COMPILED.search(path):
         return "", READ
     if event == "os.rename":
@@ -121,9 +123,10 @@ def _opening(event: str, arguments: tuple[Any, ...]) -> tuple[str, str]:
 
 
 def _stack(frame: FrameType | None, last: FrameType | None, is_code: bool) -> Stack | None:
-    """Whose code opens a file, above the `last` frame, that of the block; None where it is none of a user's.
+    """Return the user files whose code opens a file, above the frame `last` of the block, or None if no such
+    code does.
 
-    Nor is it where a library that is being imported reads what is its own.
+    None is also returned if a library that is being imported reads its own files.
     """
     running: list[str] = []
     importing: list[str] = []
@@ -145,7 +148,7 @@ def _stack(frame: FrameType | None, last: FrameType | None, is_code: bool) -> St
 
 @contextlib.contextmanager
 def noticed(notice: Notice) -> Iterator[None]:
-    """Have `notice` told of each file that a user's code opens in the block, before it is opened."""
+    """Call `notice` for each file that a user's code opens in the block, before it is opened."""
     _installed()
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_globals["__name__"] in (__name__, CALLER, contextlib.__name__):

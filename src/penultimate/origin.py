@@ -1,20 +1,21 @@
-"""Where a plug-in comes from: its text, and the files that it reads, which make its identity together.
+"""The origin of a plug-in: its text and the files that it reads, which together make its identity.
 
-A plug-in may read class weights, a teacher's checkpoint or a configuration, of which its text says nothing.
-Python tells of every file that is opened (an audit hook); while a user's code runs, those that it opens for
-reading are noted here, each with the sha256 of its content, in two ways:
+A plug-in may read class weights, a teacher's checkpoint or a configuration that its text does not contain. A
+Python audit hook reports every file that is opened. While a user's code runs, the files that it opens for
+reading are noted here with the sha256 of their content, in two ways:
 
-- What is read while a plug-in's file is executed is known at every start, before any step has an identity. So
-  its content joins the plug-in's text in the identity of the steps that use it, in every store.
-- What is read later, when a plug-in is called, is known only once a step has done so. A store keeps what was
-  in the file when it was first read so (`Seen`). A later start compares: as long as the file is as it was,
-  nothing is different; another content joins the plug-in's text, so that its steps, and all that rest on
-  them, are done again. A step that ends with another content than the study began with is refused.
+- A file that is read while the plug-in's file is executed is known at every start, before any step has an
+identity. Its content joins the plug-in's text in the identity of the steps that use it, in every store.
+- A file that is read later, when a plug-in is called, is known only after a step has read it. A store keeps
+the
+content of each such file at its first reading (`Seen`), and a later start compares it with the present
+content. If it has changed, the new content joins the plug-in's text, so that its steps, and all steps that
+depend on them, are computed again. A step is refused if a file changes between the study's start and its end.
 
-A file that the code itself writes does not count, nor does what lies in the folders of the interpreter, of
-installed packages, of the system, of this package or of the store. Files that are opened without Python are
-not seen: by safetensors, PyArrow, OpenCV, h5py, `torch.jit.load`, `torch.from_file`, `torchvision.io`, and by
-other processes. Where it matters, `open(path).close()` in the plug-in's file counts as reading.
+Files that the code itself writes do not count, nor do files in the folders of the interpreter, of installed
+packages, of the system, of this package or of the store. Files that are opened without Python go unnoticed:
+by safetensors, PyArrow, OpenCV, h5py, `torch.jit.load`, `torch.from_file`, `torchvision.io`, and by other
+processes. If such a file matters, `open(path).close()` in the plug-in's file counts as reading it.
 """
 
 from __future__ import annotations
@@ -36,14 +37,15 @@ from penultimate.files import canonical_json, digest_bytes, digest_file
 from penultimate.opened import EITHER, WRITTEN, Stack, is_of_user, noticed, plugged
 
 MISSING = ""
-"""In the place of a digest: there is no such file."""
+"""The entry in place of a digest if the file does not exist."""
 RECENT = 2_000_000_000
-"""Nanoseconds in which a file may be written again and bear the same time."""
+"""The time in nanoseconds within which a file may be rewritten without a change of its modification time."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a plug-in comes from: its file, the sha256 of its text, and what it read as it was executed.
+    """Origin of a plug-in: its file, the sha256 of its text, and the files that it read while it was
+    executed.
 
     `reads` holds digests by paths relative to the file's folder, so that a project can be moved.
     """
@@ -53,10 +55,10 @@ class Origin:
     reads: Mapping[str, str] = field(default_factory=dict)
 
     def identity(self, seen: Seen | None = None) -> str:
-        """Return the sha256 that tells the plug-in apart, in a store which has `seen` it read.
+        """Return the sha256 that identifies the plug-in in a store whose earlier observations are `seen`.
 
-        It is that of the text, unless a file is read when the text is executed, or another content than the
-        store has seen first when the plug-in is called.
+        It is the sha256 of the text, unless the text reads a file when it is executed, or the plug-in now
+        reads other content when called than the store has seen first.
         """
         known = {} if seen is None else seen.known(self.text)
         files = {
@@ -67,20 +69,20 @@ class Origin:
         return digest_bytes(canonical_json([self.text, files]).encode()) if files else self.text
 
     def files(self, seen: Seen | None = None) -> dict[str, str]:
-        """Return the digests of what it read as it was executed, and of what it reads when called,
-        as it is now.
+        """Return the present digests of the files that it read while executed and of those that it reads when
+        called.
         """
         known = {} if seen is None else seen.known(self.text)
         files = {name: digest for name, digest in self.reads.items() if known.get(name, "") is not None}
         return files | {name: self.now(name) for name in self.called(seen)}
 
     def called(self, seen: Seen | None) -> list[str]:
-        """Return what a store has seen it read when it was called."""
+        """Return the files that a store has seen it read when it was called."""
         known = {} if seen is None else seen.known(self.text)
         return [name for name, first in known.items() if first is not None]
 
     def now(self, name: str) -> str:
-        """Return the digest of a file that it reads, as it is now."""
+        """Return the present digest of a file that it reads."""
         return digest_now(os.path.normpath(self.path.parent / name))
 
     def named(self, path: str) -> str:
@@ -92,9 +94,10 @@ class Origin:
 
 
 class Seen:
-    """What a store has seen plug-ins open when they were called: a file of lines for each plug-in's text.
+    """The files that plug-ins opened when they were called, kept by a store in one file for each plug-in's
+    text.
 
-    A line holds a path and the digest of its first content; null for a file that the plug-in writes itself.
+    Each line holds a path and the digest of its first content, or null if the plug-in writes the file itself.
     """
 
     def __init__(self, root: Path) -> None:
@@ -102,7 +105,7 @@ class Seen:
         self._known: dict[str, tuple[int, dict[str, str | None]]] = {}
 
     def known(self, text: str) -> dict[str, str | None]:
-        """Digests of first contents by path; None for a file that the plug-in writes itself."""
+        """Return digests of first contents by path, with None for a file that the plug-in writes itself."""
         path = self.folder / f"{text}.jsonl"
         size, found = self._known.get(text, (0, {}))
         try:
@@ -113,7 +116,7 @@ class Seen:
             return {}
         found = {}
         for line in content.splitlines():
-            with contextlib.suppress(ValueError):  # a line of which a kill left a part
+            with contextlib.suppress(ValueError):  # a process that was killed may leave part of a line
                 match json.loads(line):
                     case [str(name), None]:
                         found[name] = None
@@ -123,7 +126,7 @@ class Seen:
         return found
 
     def note(self, text: str, name: str, digest: str | None) -> None:
-        """Add a line, unless the store has it already."""
+        """Add a line unless the store has it already."""
         known = self.known(text)
         if name in known and (digest is not None or known[name] is None):
             return
@@ -132,7 +135,7 @@ class Seen:
         with (self.folder / f"{text}.jsonl").open("ab", buffering=0) as file:
             file.write(line)
             size, _ = self._known.get(text, (0, known))
-            if file.tell() == size + len(line):  # no other process has added any
+            if file.tell() == size + len(line):  # no other process has added one
                 known[name] = digest
                 self._known[text] = file.tell(), known
 
@@ -143,9 +146,7 @@ def _digest(path: str, *state: int) -> str:
 
 
 def digest_now(path: str) -> str:
-    """Return the sha256 of a file's content, which is read again where the file was touched;
-    MISSING without one.
-    """
+    """Return the sha256 of a file's content, read again if it was touched, or MISSING if there is none."""
     try:
         found = Path(path).stat()
         if not stat.S_ISREG(found.st_mode):
@@ -165,7 +166,9 @@ _wrote: defaultdict[str, set[str]] = defaultdict(set)
 
 @contextlib.contextmanager
 def executed(file: Path) -> Iterator[None]:
-    """Note what a Python file reads that is executed in the block, and what modules do that it imports."""
+    """Note the files that a Python file, and the modules that it imports, read while it is executed in the
+    block.
+    """
     either: dict[str, str] = {}
 
     def notice(path: str, how: str, stack: Stack) -> None:
@@ -186,9 +189,9 @@ def executed(file: Path) -> Iterator[None]:
 
 
 def origin(path: Path, text: str, module: ModuleType) -> tuple[Origin, frozenset[str]]:
-    """Return where a plug-in comes from whose file was executed, and the paths that it wrote itself.
+    """Return the origin of a plug-in whose file was executed, and the paths that it wrote itself.
 
-    What modules of the user's have read that it uses counts as its own, and so do their texts.
+    Files read by the user's modules that it imports count as its own, and so do the texts of these modules.
     """
     sources = {str(path): "", **{file: digest_now(file) for file in helpers(module).values()}}
     read = {file: digest for file, digest in sources.items() if digest}
@@ -202,7 +205,7 @@ def origin(path: Path, text: str, module: ModuleType) -> tuple[Origin, frozenset
 
 
 def helpers(module: ModuleType) -> dict[str, str]:
-    """Return the modules that a module uses, directly or not, and their files; none that are installed."""
+    """Return the modules that a module uses, directly or not, and their files, without installed modules."""
     found: dict[str, str] = {}
     waiting = [module]
     while waiting:
@@ -220,7 +223,7 @@ def helpers(module: ModuleType) -> dict[str, str]:
 
 
 def forget(module: ModuleType, found: Origin, changed: list[str]) -> None:
-    """Have the modules that a plug-in's module uses imported anew whose files, or what they read, changed."""
+    """Make Python reimport the modules of a plug-in that have changed, or whose files have."""
     for name, file in helpers(module).items():
         if any(found.named(path) in changed for path in (file, *_read.get(file, ()))):
             del sys.modules[name]
@@ -232,10 +235,11 @@ def forget(module: ModuleType, found: Origin, changed: list[str]) -> None:
 
 @contextlib.contextmanager
 def called(origins: Mapping[str, Origin], usual: list[Origin], seen: Seen) -> Iterator[None]:
-    """Note what plug-ins read that are called in the block; `origins` are those of all, by their files.
+    """Note the files that plug-ins read when called in the block; `origins` maps all plug-in files to
+    origins.
 
-    Code of the user's that is in none of these files is taken for that of the `usual` ones. What a package
-    read when it was imported, which may have been before all else, counts as read when called.
+    A user's code outside these files is attributed to the `usual` ones. Files that a package read when it was
+    imported, possibly before everything else, count as read when called.
     """
     ours, process = f"{os.path.realpath(seen.folder.parent)}{os.sep}", os.getpid()
     done: set[tuple[str, str]] = set()

@@ -1,12 +1,13 @@
-"""Plug-ins, from a file by its path or from installed packages by their entry points (no tensor library).
+"""Plug-ins, loaded from a file by its path or from installed packages by their entry points (no tensor
+library).
 
-A file registers what it defines through the decorators of `penultimate.register`, as it is executed. It is
-loaded whole or not at all: when it fails, the names that it took are given back. When a file is loaded again,
-an unchanged one is left as it is and a changed one replaces its own names, so a notebook can carry on.
+A file registers what it defines, by the decorators of `penultimate.register`, when it is executed. It is
+loaded whole or not at all: if it fails, the names that it took are released. When a file is loaded again, an
+unchanged one stays as it is and a changed one replaces its own names, so that a notebook can continue.
 
-A package announces its plug-ins through an entry point in the group `penultimate.plugins`, whose value is the
-module that registers them. Such modules are imported only when a name is not found elsewhere or when all
-names are listed; one that fails costs a sentence, not the command.
+A package announces its plug-ins by an entry point in the group `penultimate.plugins`, whose value is the
+module that registers them. Such modules are imported only if a name is not found elsewhere or if all names
+are listed. A module that fails is reported in a sentence and does not stop the command.
 """
 
 from __future__ import annotations
@@ -34,28 +35,30 @@ from penultimate.userfile import first_line
 GROUP = "penultimate.plugins"
 WHAT = "plug-in"
 SPOKEN = ("objective", "loss", "head", "penalty")
-"""Kinds whose names stand side by side in a spec string such as "focal + dropout"."""
+"""Kinds whose names share spec strings such as "focal + dropout"."""
 
 
 @dataclass(frozen=True)
 class FileEntry(Entry):
-    """An entry whose source is a whole file, as it stood when it was read, with what it read."""
+    """Entry whose source is a whole file as it was when it was read, together with the files that it read."""
 
     origin: Origin | None = field(default=None, compare=False)
 
     def source_digest(self) -> str:
-        """sha256 of the file that registered the plug-in, and of what it read (part of a step's identity)."""
+        """Return the sha256 of the file that registered the plug-in and of what it read (part of a step's
+        identity).
+        """
         assert self.origin is not None
         return self.origin.identity()
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """A loaded file: its path, the sha256 of its text and of what it read, what it registered, and the text
-    that ran.
+    """Loaded file: its path, the sha256 of its text and of what it read, its entries, and the text that ran.
 
-    `left` says what of the process the file changed when it was executed, all of which was put back; `reads`
-    are digests of the files that it read then, by paths relative to its folder, and `wrote` those it wrote.
+    `left` names the changes that the file made to the process when it was executed, all of which were undone.
+    `reads` are digests of the files that it read then, by paths relative to its folder, and `wrote` lists
+    those that it wrote.
     """
 
     path: Path
@@ -73,7 +76,7 @@ class Plugin:
 
 @dataclass(frozen=True)
 class Installed:
-    """The plug-ins of installed packages; `failures` has a sentence for each that cannot be loaded."""
+    """Plug-ins of installed packages; `failures` has a sentence for each that cannot be loaded."""
 
     plugins: tuple[Plugin, ...]
     failures: tuple[str, ...]
@@ -103,11 +106,11 @@ def load_plugin(path: Path | str) -> Plugin:
 
 
 def load_source(path: Path | str, source: bytes, reads: Mapping[str, str] | None = None) -> Plugin:
-    """Load a plug-in file from its text as another process has read it (`Plugin.path`, `Plugin.source`).
+    """Load a plug-in file from the text that another process has read (`Plugin.path`, `Plugin.source`).
 
-    A study sends the text to its workers, so editing the file meanwhile does not change the run. Raises
-    RequestError as `load_plugin` does, and where the plug-in reads another content than it did in that
-    process, `reads`.
+    A study sends the text to its workers, so that editing the file meanwhile does not change the run. Raises
+    RequestError as `load_plugin` does, and also if the plug-in reads other content than `reads`, which holds
+    what it read in that process.
     """
     name, path = str(path), Path(path).resolve()
     old = _loaded.get(path)
@@ -129,7 +132,7 @@ def load_source(path: Path | str, source: bytes, reads: Mapping[str, str] | None
             for file, digest in reads.items():
                 if found.reads.get(file, found.now(file)) != digest and file not in wrote:
                     raise RequestError(
-                        f"'{file}', which the plug-in '{name}' reads, was changed since the plug-in was"
+                        f"'{file}', which the plug-in '{name}' reads, has changed since the plug-in was"
                         " loaded; load it again, or start the command again"
                     )
             found = Origin(path, found.text, reads)
@@ -153,7 +156,7 @@ def load_source(path: Path | str, source: bytes, reads: Mapping[str, str] | None
 
 
 def loaded() -> tuple[Plugin, ...]:
-    """Return the plug-in files of this process, in loading order: what a worker must load too."""
+    """Return the plug-in files of this process in loading order; a worker must load them too."""
     return tuple(plugin for plugin in _loaded.values() if any(_holds(entry) for entry in plugin.entries))
 
 
@@ -179,7 +182,7 @@ def load_installed() -> Installed:
 
 
 def origin_of(entry: Entry) -> Origin:
-    """Return where a plug-in comes from, and what its file read."""
+    """Return the origin of a plug-in."""
     if isinstance(entry, FileEntry) and entry.origin is not None:
         return entry.origin
     module = sys.modules[entry.location.partition(":")[0]]
@@ -187,22 +190,22 @@ def origin_of(entry: Entry) -> Origin:
 
 
 def origins() -> dict[str, Origin]:
-    """Return where the plug-ins of this process come from, by their files."""
+    """Return the origins of this process's plug-ins, keyed by their files."""
     entries = [entry for entry in _snapshot().values() if not entry.of_session]
     return {str(found.path): found for found in map(origin_of, entries)}
 
 
 def identity(kind: str, name: str, seen: Seen | None) -> dict[str, str]:
-    """Return the sha256 of what a plug-in comes from, by "kind:name", in a store; {} for what is built in."""
+    """Return the sha256 that identifies a plug-in ("kind:name") in a store, or {} for a built-in name."""
     entry = registry.entry(kind, name)
     return {f"{kind}:{name}": origin_of(entry).identity(seen)} if entry.is_plugin else {}
 
 
 def refuse_unshared(entry: Entry) -> None:
-    """Raise RequestError, saying what to do instead, for a plug-in that a study's processes cannot load.
+    """Raise RequestError, with the remedy, for a plug-in that a study's processes cannot load.
 
-    They load the files of `load_plugin` and installed packages; what this session has defined or imported is
-    unknown to them.
+    These processes load the files of `load_plugin` and installed packages. They do not know what this session
+    has defined or imported.
     """
     if not entry.is_plugin or isinstance(entry, FileEntry):
         return
@@ -243,7 +246,7 @@ def _imported(name: str, who: str) -> Plugin:
 
 
 def _snapshot() -> dict[tuple[str, str], Entry]:
-    """Return the plug-ins that are registered now; no room is imported to find them."""
+    """Return the plug-ins that are registered now, without importing any room to find them."""
     return {key: entry for key, entry in registry.registered().items() if entry.is_plugin}
 
 
@@ -253,7 +256,7 @@ def _holds(entry: Entry) -> bool:
 
 @contextlib.contextmanager
 def all_or_nothing() -> Iterator[None]:
-    """If the block fails, every name belongs to its previous owner again."""
+    """Give every name back to its previous owner if the block fails."""
     before = _snapshot()
     try:
         yield
@@ -277,7 +280,7 @@ def told(error: BaseException) -> str:
     place = f"the plug-in '{Path(frames[-1].filename).name}', line {frames[-1].lineno}: " if frames else ""
     try:
         return f"{place}{type(error).__name__}: {error}"
-    except Exception:  # of an exception that has no words for itself
+    except Exception:  # the exception has no message
         return f"{place}{type(error).__name__}"
 
 
@@ -299,7 +302,7 @@ def raised_by(name: str, function: object, error: BaseException) -> str:
 
 
 def _refuse_repeats(name: str, tree: ast.Module) -> None:
-    """Python lets a second function of the same name silently replace the first; a plug-in must not."""
+    """Raise RequestError for a name defined twice, because the second definition replaces the first."""
     lines: dict[tuple[str, str], int] = {}
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -320,9 +323,7 @@ def _refuse_repeats(name: str, tree: ast.Module) -> None:
 
 
 def _told(error: BaseException, path: Path | None = None) -> str:
-    """Return an exception of a plug-in's file as a sentence; modules of plug-ins are called by their
-    files.
-    """
+    """Return an exception of a plug-in's file as a sentence; modules of plug-ins are named by their files."""
     if isinstance(error, AttributeError) and isinstance(error.obj, Register):
         kinds = [kind for kind in registry.KINDS if hasattr(Register, kind)]
         return str(unknown("kind of plug-in", str(error.name), kinds))
@@ -334,7 +335,9 @@ def _told(error: BaseException, path: Path | None = None) -> str:
 
 
 def _refuse_ambiguous(name: str, entry: Entry) -> None:
-    """Objectives, losses, heads and penalties share spec strings, so they must not share a name."""
+    """Raise RequestError if two objectives, losses, heads or penalties share a name, as they share spec
+    strings.
+    """
     if entry.kind not in SPOKEN:
         return
     for kind in SPOKEN:

@@ -1,7 +1,7 @@
-"""How Python processes are started, so that no file of the current folder takes a module's place in them.
+"""Starting of Python processes so that no file of the current folder replaces a module in them.
 
-`python -m` and `python -c` put the current folder first on the path, where a `types.py` or a `json.py` that
-lies among somebody's data would be executed in place of Python's own.
+`python -m` and `python -c` put the current folder first on the path. A `types.py` or a `json.py` that lies
+among somebody's data would then be executed in place of Python's own module.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def command(module: str, *arguments: str) -> list[str]:
 
 
 def environment(more: Mapping[str, str] | None = None, path: list[str] | None = None) -> dict[str, str]:
-    """Return the environment of such a process: with this package on its path, and not the current folder.
+    """Return the environment of such a process, with this package on its path and without the current folder.
 
-    `more` are further variables. `path` are the folders that modules are imported from, by default those
-    that the environment names.
+    `more` adds variables. `path` lists the folders that modules are imported from, by default those that the
+    environment names.
     """
     folders = os.environ.get(PATH, "").split(os.pathsep) if path is None else path
     kept = [folder for folder in folders if folder and not (path and _is_current(folder))]
@@ -48,7 +48,7 @@ def _is_current(folder: str) -> bool:
 
 @contextlib.contextmanager
 def with_variables(variables: Mapping[str, str]) -> Iterator[None]:
-    """Have this process, and those that it starts, see environment variables within the block."""
+    """Set environment variables for this process, and for those that it starts, within the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -60,5 +60,7 @@ def with_variables(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def safely() -> contextlib.AbstractContextManager[None]:
-    """Have processes that others start in the block (a pool's, Ray's) begin without the current folder."""
+    """Start the processes of others (a pool's, Ray's) without the current folder on their path, within the
+    block.
+    """
     return with_variables({SAFE: "1"})

@@ -1,4 +1,5 @@
-"""Names -> things: built-ins that are resolved on first use, plug-ins that register themselves, spec strings.
+"""Names -> things: built-ins that are resolved on first use, plug-ins that register themselves, and spec
+strings.
 
 A built-in is *declared* (name, location, one line) in the `__init__` of its room, which imports nothing
 heavy, so listing names loads no tensor library. A plug-in is an ordinary function under a decorator:
@@ -49,19 +50,19 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "reference": ("penultimate.paper",),
     "printed": ("penultimate.paper.published",),
 }
-"""The rooms that declare the built-in names of each kind; they are imported when it is first asked for."""
+"""The rooms that declare the built-in names of each kind; they are imported when the kind is first used."""
 KINDS = tuple(ROOMS)
 OWN = "penultimate."
-"""The prefix of this package's own modules; what they register is built in."""
+"""The prefix of this package's own modules; names that they register are built in."""
 
 SESSION = "__main__"
 """The module of everything defined in a notebook or at a prompt."""
 
 LONGEST_NAME = 100
-"""The bytes of a name."""
+"""The largest number of bytes in a name."""
 
 NOT_LITERAL = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
-"""What Python's parser raises for a text that is none, or is nested too deeply."""
+"""Errors of Python's parser for text that is not a literal or is nested too deeply."""
 
 Literal = None | bool | int | float | str | tuple[Any, ...] | list[Any]
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
@@ -70,9 +71,9 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Entry:
-    """One name of one kind. `location` is "module:attribute"; a plug-in carries its object as well.
+    """One name of one kind. `location` is "module:attribute"; a plug-in also carries its object.
 
-    `facts` are what it states about itself, which are known without importing it: the size of a backbone.
+    `facts` are properties that are known without importing it, such as the size of a backbone.
     """
 
     name: str
@@ -84,7 +85,7 @@ class Entry:
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def resolve(self) -> Any:
-        """Return the object itself; its module is imported on first use."""
+        """Return the object; its module is imported on first use."""
         if self.target is not None:
             return self.target
         module, _, attribute = self.location.partition(":")
@@ -96,21 +97,23 @@ class Entry:
 
     @property
     def of_session(self) -> bool:
-        """Whether it was defined in a notebook or at a prompt; a file that registers it too replaces it."""
+        """Whether it was defined in a notebook or at a prompt; a file that registers the same name replaces
+        it.
+        """
         return self.location.startswith(f"{SESSION}:")
 
     def source_digest(self) -> str:
-        """sha256 of a plug-in's source text (part of a step's identity); '' for a built-in.
+        """Return the sha256 of a plug-in's source text (part of a step's identity), or '' for a built-in.
 
-        Raises RequestError for a plug-in without a file, one defined in this session.
+        Raises RequestError for a plug-in that was defined in this session and has no file.
         """
         if self.target is None:
             return ""
         module = inspect.getmodule(self.target)
         if module is None or self.of_session:
             raise RequestError(
-                f"the {self.kind} '{self.name}' was defined in this session, where a study's processes"
-                " cannot see it; put it in a file, mine.py say, and load that: --plugin mine.py, or"
+                f"the {self.kind} '{self.name}' was defined in this session, which a study's processes"
+                " cannot see; put it in a file such as mine.py and load that: --plugin mine.py, or"
                 " penultimate.plugins.load_plugin('mine.py')"
             )
         return hashlib.sha256(inspect.getsource(module).encode()).hexdigest()
@@ -135,7 +138,7 @@ def _add(new: Entry) -> None:
         raise RequestError(f"a {new.kind} must be named by a Python identifier, not '{new.name}'")
     if len(new.name.encode()) > LONGEST_NAME:
         raise RequestError(
-            f"the name of a {new.kind} is at most {LONGEST_NAME} bytes long, for folders are called by it;"
+            f"the name of a {new.kind} is at most {LONGEST_NAME} bytes long, as folders bear it;"
             f" '{shortened(new.name, 80)}' has {len(new.name.encode()):,}"
         )
     old = _table.get((new.kind, new.name))
@@ -158,7 +161,9 @@ def forget(kind: str, name: str) -> None:
 
 
 def registered() -> dict[tuple[str, str], Entry]:
-    """Return every entry so far, by kind and name, without the built-in names of rooms not yet imported."""
+    """Return every entry so far, by kind and name, without the built-in names of rooms that are not yet
+    imported.
+    """
     return dict(_table)
 
 
@@ -169,18 +174,18 @@ def names(kind: str) -> list[str]:
 
 
 def when_unknown(opener: Callable[[], tuple[str, ...]]) -> None:
-    """Have a function called when a name is unknown; it may register more names, and returns what failed."""
+    """Call a function when a name is unknown; it may register more names, and returns the failures."""
     _openers.append(opener)
 
 
 def open_packages() -> tuple[str, ...]:
-    """Load the plug-ins of installed packages, once; returns a sentence for each that could not be loaded."""
+    """Load the plug-ins of installed packages once; return a sentence for each that could not be loaded."""
     return tuple(failure for opener in _openers for failure in opener())
 
 
 def entry(kind: str, name: str) -> Entry:
-    """Return the entry of a name; installed packages are searched last.
-    Raises with the nearest known name.
+    """Return the entry of a name, searching installed packages last; raises RequestError with the nearest
+    known name.
     """
     _open_room(kind)
     known = _table.get((kind, name))
@@ -193,7 +198,9 @@ def entry(kind: str, name: str) -> Entry:
 
 
 class _Decorator:
-    """`@register.loss` or `@register.loss(name=..., paper=...)`; the function stays an ordinary function."""
+    """Decorator `@register.loss` or `@register.loss(name=..., paper=...)`; the function stays an ordinary
+    function.
+    """
 
     def __init__(self, kind: str, *facts: str) -> None:
         self.kind, self.facts = kind, facts
@@ -225,7 +232,9 @@ class _Decorator:
 
 
 class _Declaring(_Decorator):
-    """`@register.measurement(version=1, per=..., needs=..., ...)`; the function keeps it as `declared`."""
+    """Decorator `@register.measurement(version=1, per=..., needs=..., ...)`; the function keeps it as
+    `declared`.
+    """
 
     @overload
     def __call__(self, function: Plugin) -> Plugin: ...
@@ -235,7 +244,7 @@ class _Declaring(_Decorator):
     def __call__(
         self, function: Plugin | None = None, *, name: str = "", paper: str = "", **declared: Any
     ) -> Plugin | Callable[[Plugin], Plugin]:
-        if function is not None:  # without a declaration, as is said when the measurement is asked for
+        if function is not None:  # there is no declaration, which is reported when the measurement is used
             return super().__call__(function)
         add = super().__call__(name=name, paper=paper)
 
@@ -247,7 +256,7 @@ class _Declaring(_Decorator):
 
 
 class _Value:
-    """`register.study(STUDY)`: a value is registered under its own name, and returned."""
+    """Registration of a value, as in `register.study(STUDY)`, under its own name; the value is returned."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -261,11 +270,12 @@ class _Value:
 
 
 class Register:
-    """The decorators of all kinds that a plug-in may define, and what registers its values.
+    """The decorators for all kinds that a plug-in may define, and the functions that register values.
 
-    A paper of one's own is a file that registers its studies, their exhibits and the page that draws them:
-    `register.study(Study(...))`, `register.exhibit(Exhibit(...))`, `register.page(StudyPage(...))`, and the
-    tables that it prints, `register.printed(rows, name="table1")`: a mapping {column: text} for each row.
+    A paper of your own is a file that registers its studies, their exhibits and the page that draws them:
+    `register.study(Study(...))`, `register.exhibit(Exhibit(...))`, `register.page(StudyPage(...))`. It can
+    also register the tables that the paper prints, by `register.printed(rows, name="table1")`, with a mapping
+    {column: text} for each row.
     """
 
     loss = _Decorator("loss")
@@ -287,7 +297,7 @@ register = Register()
 
 @dataclass(frozen=True)
 class Spec:
-    """A name and its literal arguments; `str` sorts them, so equal specs have equal strings.
+    """Name with literal arguments; `str` sorts them, so that equal specs have equal strings.
 
     >>> str(parse("cosine_softmax(temperature = 5e-2, scale=1)"))
     'cosine_softmax(scale=1, temperature=0.05)'
@@ -307,7 +317,7 @@ class Spec:
 
 
 def literal(text: str) -> Any:
-    """Return the value of a literal; raises one of NOT_LITERAL for what is none, and for a huge integer."""
+    """Return the value of a literal; raises one of NOT_LITERAL for other text or a huge integer."""
     node = ast.parse(text.strip(), mode="eval")
     if _holds_huge(node):
         raise ValueError("an integer beyond the largest float")
@@ -315,7 +325,7 @@ def literal(text: str) -> Any:
 
 
 def _holds_huge(node: ast.AST) -> bool:
-    """Return whether an integer in it is beyond the largest float, which Python may refuse to print."""
+    """Return whether a value contains an integer beyond the largest float, which may not be printable."""
     numbers = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
     return any(isinstance(value, int) and value.bit_length() > sys.float_info.max_exp for value in numbers)
 
@@ -337,7 +347,7 @@ def _literal(node: ast.expr, text: str) -> Literal:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Yield the leaves of nested tuples and lists; any other value itself."""
+    """Yield the leaves of nested tuples and lists, or any other value itself."""
     if not isinstance(value, tuple | list):
         yield value
         return
@@ -384,7 +394,7 @@ def parse_sum(text: str) -> tuple[Spec, ...]:
             terms.append(_term(node.right, text))
             node = node.left
         terms.append(_term(node, text))
-    except RecursionError:  # from reading or writing a node that Python's parser accepted
+    except RecursionError:  # raised when reading or writing a node that Python's parser accepted
         raise RequestError(
             f"'{text}' is not of the form name(argument=value) + name(...): it is nested too deeply"
         ) from None
@@ -392,7 +402,7 @@ def parse_sum(text: str) -> tuple[Spec, ...]:
 
 
 def parse(text: str) -> Spec:
-    """Return one name with its literal arguments; a sum is an error here."""
+    """Return one name with its literal arguments; raises RequestError for a sum."""
     terms = parse_sum(text)
     if len(terms) != 1:
         raise RequestError(f"'{text}' has {len(terms)} terms; one name(argument=value) is expected here")

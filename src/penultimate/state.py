@@ -1,6 +1,7 @@
-"""The state of a process that any code in it can change, piece by piece: read, and put back.
+"""The state of a process that any code in it can change, piece by piece, with functions that read and restore
+it.
 
-No library is imported here: one that nobody has imported has no state.
+This module imports no library: a library that nobody has imported has no state.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ PRECISIONS = ("", "cuda.matmul", "cudnn.conv", "cudnn.rnn", "mkldnn.matmul", "mk
 
 
 class Kept:
-    """A piece of state: what it is called, its value, how it is read and how it is put back."""
+    """Piece of state: its name, its value, and functions that read it and restore it."""
 
     def __init__(self, what: str, read: Callable[[], Any], put: Callable[[Any], Any]) -> None:
         self.what, self.read, self.put = what, read, put
         self.value = read()
 
     def put_back(self) -> bool:
-        """Put the value back; whether it was another."""
+        """Restore the value, and return whether it had changed."""
         if self.read() == self.value:
             return False
         self.put(self.value)
@@ -74,13 +75,13 @@ def state() -> list[Kept]:
     if threading.current_thread() is threading.main_thread():
         kept.append(Kept("handlers of signals", _handlers, _handle))
     for root, pieces in (("numpy", _of_numpy), ("torch", _of_torch), ("sklearn", _of_sklearn)):
-        if hasattr(sys.modules.get(root), "__version__"):  # whole, and not just being imported
+        if hasattr(sys.modules.get(root), "__version__"):  # it is imported completely
             kept += pieces(sys.modules[root])
     return kept
 
 
 def generators() -> list[Callable[[], Any]]:
-    """Return what puts the generators of random numbers back."""
+    """Return a function that restores the random number generators."""
     back: list[Callable[[], Any]] = [functools.partial(random.setstate, random.getstate())]
     numpy: Any = sys.modules.get("numpy")
     torch: Any = sys.modules.get("torch")
@@ -145,7 +146,9 @@ def _handle(handlers: Mapping[int, Any]) -> None:
 
 
 def _timer(name: str) -> Kept:
-    """Return whether a timer of the system is set, whose signal would end the process; set, it runs on."""
+    """Return whether a system timer is set, whose signal would end the process; a timer that is set keeps
+    running.
+    """
     number, began = getattr(signal, name), signal.getitimer(getattr(signal, name))
     return Kept(
         f"signal.{name}",
@@ -230,7 +233,9 @@ def _of_torch(torch: Any) -> list[Kept]:
 
 
 def _precisions(torch: Any) -> list[Kept]:
-    """In which precision matrices are multiplied: a setting for each backend, or three in older versions."""
+    """Return the precision of matrix products: a setting for each backend, or three settings in older
+    versions.
+    """
     what = "torch's precision of matrix products"
     if not hasattr(torch.backends, "fp32_precision"):
         return [
@@ -241,7 +246,7 @@ def _precisions(torch: Any) -> list[Kept]:
     def said() -> str:
         try:
             return str(torch.get_float32_matmul_precision())
-        except RuntimeError:  # it is mixed of settings of both kinds
+        except RuntimeError:  # settings of both kinds are mixed
             return ""
 
     def say(precision: str) -> None:

@@ -1,6 +1,6 @@
-"""A Python file of a user's (a plug-in, a study, a network), executed; what is wrong is a sentence.
+"""Execution of a user's Python file (a plug-in, a study, a network), with errors turned into sentences.
 
-`what` says in messages what the file is to be, a key of `ONLY`; `name` is what the user calls it.
+In messages, `what` is the file's role, a key of `ONLY`, and `name` is the user's name for it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from penultimate.files import digest_bytes
 from penultimate.opened import INSTALLED, LIBRARY
 
 LIMIT = 60.0
-"""Seconds that a file may take to define what it defines, the packages that it imports included."""
+"""Seconds that a file may take to execute, including the packages that it imports."""
 ONLY = {
     "plug-in": "a plug-in only defines and registers",
     "study file": "a study file only defines STUDY",
@@ -37,9 +37,9 @@ ONLY = {
 }
 PACKAGE = "penultimate"
 AGAIN, PATIENCE = 0.1, 3.0
-"""Seconds between the attempts to stop a file, and until the command is stopped with it."""
+"""Seconds between the attempts to stop a file, and until the whole command is stopped."""
 LARGEST = 10_000_000
-"""Bytes."""
+"""The largest file in bytes."""
 UNEXPECTED = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'$")
 NOT_IN = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
@@ -47,11 +47,13 @@ _LEAVE = os._exit
 
 
 class _TooLongError(PassingError):
-    """Raised inside a file at its time limit; no `except Exception` of the file's own stops it."""
+    """Error raised inside a file at its time limit; no `except Exception` in the file stops it."""
 
 
 def read(what: str, name: str, path: Path) -> bytes:
-    """Return the text of a file; raises RequestError, with the nearest file, where it is none."""
+    """Return the text of a file; raises RequestError, with the nearest file, if it does not exist or is
+    unusable.
+    """
     try:
         if path.is_dir():
             files = sorted(path.glob("*.py"))
@@ -71,7 +73,7 @@ def read(what: str, name: str, path: Path) -> bytes:
 
 
 def compiled(what: str, name: str, path: Path, source: bytes) -> tuple[ast.Module, CodeType]:
-    """Return the file's syntax tree and code; raises RequestError, with the line, where it is not Python."""
+    """Return the file's syntax tree and code; raises RequestError with the line if it is not Python."""
     try:
         tree = ast.parse(source, str(path))
         return tree, compile(tree, str(path), "exec", dont_inherit=True)
@@ -86,14 +88,16 @@ def compiled(what: str, name: str, path: Path, source: bytes) -> tuple[ast.Modul
 
 
 def module_name(what: str, path: Path) -> str:
-    """Return the name of a file's module, which no other file's has."""
+    """Return the name of a file's module, which is unique to the file."""
     kind, stem = (re.sub(r"[^A-Za-z0-9]+", "_", text) for text in (what, path.stem))
     return f"penultimate_{kind}_{stem}_{digest_bytes(bytes(path))[:8]}"
 
 
 @contextlib.contextmanager
 def fresh_module(what: str, path: Path) -> Iterator[ModuleType]:
-    """A fresh module for the file; it stays in `sys.modules` (for dataclasses, pickle) if all goes well."""
+    """Yield a fresh module for the file; it stays in `sys.modules` (for dataclasses, pickle) if all goes
+    well.
+    """
     name = module_name(what, path)
     module = ModuleType(name)
     module.__file__ = str(path)
@@ -118,9 +122,9 @@ def execute(
     told: Callable[[BaseException], str] | None = None,
     held: bool = False,
 ) -> Left:
-    """Execute a file, and return what it changed of the process, which is put back.
+    """Execute a file, and return the changes that it made to the process, which are undone.
 
-    Raises RequestError, with the line, where it fails, ends the program, or replaces functions of libraries.
+    Raises RequestError, with the line, if it fails, ends the program, or replaces functions of libraries.
     `told` puts an exception into words. What is `held` by the caller's own `contained` stays changed for now.
     """
     if not held:
@@ -137,7 +141,7 @@ def execute(
 
 
 def import_first(code: CodeType, who: str, path: Path) -> None:
-    """Import the packages that a file imports, so that what it replaces in them is seen, and what they do.
+    """Import the packages that a file imports, so that its changes can be told from theirs.
 
     Raises RequestError for an installed package that replaces functions of libraries when it is imported.
     """
@@ -146,7 +150,7 @@ def import_first(code: CodeType, who: str, path: Path) -> None:
         if one.opname == "IMPORT_NAME":
             module, root = None, str(one.argval).partition(".")[0]
             if root in ROOTS:
-                with contextlib.suppress(Exception):  # the file itself says what is missing
+                with contextlib.suppress(Exception):  # the file itself reports what is missing
                     module = importlib.import_module(one.argval)
             elif one.argval not in sys.modules and _is_package(root, path):
                 with exits_noticed(), contained() as left, contextlib.suppress(Exception, SystemExit):
@@ -161,7 +165,7 @@ def import_first(code: CodeType, who: str, path: Path) -> None:
 
 
 def _is_package(root: str, path: Path) -> bool:
-    """Return whether a name is that of a package that was installed, and not of a module beside a file."""
+    """Return whether a name belongs to an installed package and not to a module beside a file."""
     if not root or root in sys.stdlib_module_names or root == PACKAGE:
         return False
     if (path.parent / root).is_dir() or (path.parent / f"{root}.py").is_file():
@@ -173,7 +177,7 @@ def _is_package(root: str, path: Path) -> bool:
 
 
 def in_words(error: BaseException, what: str, path: Path | None) -> str:
-    """Return an exception of a module as a sentence, with the remedy where one is known."""
+    """Return an exception of a module as a sentence, with the remedy if one is known."""
     if isinstance(error, PenultimateError):
         return str(error)
     if isinstance(error, SystemExit):
@@ -186,7 +190,7 @@ def in_words(error: BaseException, what: str, path: Path | None) -> str:
 
 
 def _nearest_meant(error: BaseException) -> str:
-    """Return the nearest name to one that is not there: a field, a variable, an attribute, an import."""
+    """Return the nearest name to a missing one: a field, a variable, an attribute or an import."""
     first = first_line(error)
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     known = {**vars(builtins), **frames[-1].f_globals, **frames[-1].f_locals} if frames else {}
@@ -202,7 +206,7 @@ def _nearest_meant(error: BaseException) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an exception's message; '' if it cannot give one.
+    """Return the first line of an exception's message, or '' if it cannot give one.
 
     >>> first_line(ValueError("too long"))
     'too long'
@@ -216,7 +220,7 @@ def first_line(error: BaseException) -> str:
 def _missing(name: str, what: str, path: Path | None) -> str:
     package = name.partition(".")[0]
     if package != name and importlib.util.find_spec(package) is not None:
-        return f"the installed package '{package}' has no module '{name}'; is it another version?"
+        return f"the installed package '{package}' has no module '{name}'; its version may be another"
     beside = path.parent / package if path else None
     if beside is not None and (beside.is_dir() or beside.with_suffix(".py").is_file()):
         if what == "network file":
@@ -231,17 +235,17 @@ def _missing(name: str, what: str, path: Path | None) -> str:
 
 
 def line_of(error: BaseException, path: Path | None) -> str:
-    """Return where in the file an exception was raised."""
+    """Return the line of the file where an exception was raised, as words for a message."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return f", line {frames[-1].lineno}" if frames else ""
 
 
 @contextlib.contextmanager
 def beside(folder: Path) -> Iterator[None]:
-    """Have modules that lie in a folder imported from there in the block, and leave none of them behind.
+    """Import modules from a folder in the block, and remove all of them afterwards.
 
     The folder is searched after the standard library and before installed packages, so that no file in it
-    takes the place of a module that Python itself needs. A module is read afresh in each block.
+    replaces a module that Python itself needs. A module is read afresh in each block.
     """
     names = {path.stem for path in folder.glob("*") if path.suffix == ".py" or path.is_dir()} - {PACKAGE}
     aside = {
@@ -255,7 +259,7 @@ def beside(folder: Path) -> Iterator[None]:
     place = next((at for at, each in enumerate(path) if INSTALLED.search(each)), len(path))
     sys.path.insert(place, str(folder))
     sys.dont_write_bytecode = (
-        True  # a module that is changed twice in a second would be taken from its bytecode
+        True  # Python would otherwise use stale bytecode for a module that changes twice in a second
     )
     importlib.invalidate_caches()
     try:
@@ -274,7 +278,9 @@ def beside(folder: Path) -> Iterator[None]:
 
 
 def _is_local(module: ModuleType, folder: Path, path: list[str]) -> bool:
-    """Return whether a module lies in a folder, or where nothing else in this process is imported from."""
+    """Return whether a module lies in a folder, or in a place from which nothing else in this process is
+    imported.
+    """
     places = [
         place for place in (getattr(module, "__file__", None), *getattr(module, "__path__", ())) if place
     ]
@@ -286,7 +292,7 @@ def _is_local(module: ModuleType, folder: Path, path: list[str]) -> bool:
 
 
 def _is_installed(module: ModuleType) -> bool:
-    """Return whether a module is of an installed package, of the standard library, or of this package."""
+    """Return whether a module belongs to an installed package, the standard library, or this package."""
     file = getattr(module, "__file__", None) or ""
     name = getattr(module, "__name__", "")
     return name.startswith(PACKAGE) or bool(INSTALLED.search(file)) or Path(file).is_relative_to(LIBRARY)
@@ -294,16 +300,16 @@ def _is_installed(module: ModuleType) -> bool:
 
 @contextlib.contextmanager
 def in_time(what: str, who: str, path: Path | None = None) -> Iterator[None]:
-    """Have a file executed in the block within LIMIT; raises RequestError with the line where it stands.
+    """Execute a file in the block within LIMIT; raises RequestError with the line at which it was stopped.
 
-    `who` names it in the message. One attempt can be in vain: an exception that is raised while Python
-    words another one, as `int('x')` does, is lost. A file that catches them all is stopped with the whole
-    command. There is no limit outside the main thread, for signals reach no other.
+    `who` names it in the message. One attempt can fail: an exception that is raised while Python formats
+    another one, as in `int('x')`, is lost. A file that catches all of them is stopped together with the whole
+    command. There is no limit outside the main thread, because signals reach no other thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    late = f"it was still running after {LIMIT:g} seconds; {ONLY[what]}, and the work goes into functions"
+    late = f"it was still running after {LIMIT:g} seconds; {ONLY[what]}, so move the work into functions"
     times = 0
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -328,11 +334,11 @@ def in_time(what: str, who: str, path: Path | None = None) -> Iterator[None]:
 
 @contextlib.contextmanager
 def exits_noticed() -> Iterator[None]:
-    """`os._exit` ends a program without a word, and with code 0 looks like success; here it is `sys.exit`."""
+    """Turn `os._exit` into `sys.exit`: it ends a program silently, and its code 0 would look like success."""
     process = os.getpid()
 
     def noticed(status: Any = 0) -> None:
-        if os.getpid() != process:  # a fork of this one
+        if os.getpid() != process:  # this is a fork of the process
             _LEAVE(status)
         raise SystemExit(status)
 

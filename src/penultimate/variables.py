@@ -1,6 +1,6 @@
-"""The environment variables that this package reads; each is refused where its value cannot be one.
+"""The environment variables that this package reads; a value that is not valid is refused.
 
-An empty variable counts as one that is not set.
+An empty variable counts as unset.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from pathlib import Path
 from penultimate.errors import RequestError, shortened
 
 CACHE = "PENULTIMATE_CACHE"
-"""The folder in which times are kept, in place of penultimate in $XDG_CACHE_HOME or ~/.cache."""
+"""The folder in which timings are kept, in place of penultimate in $XDG_CACHE_HOME or ~/.cache."""
 ANYWAY = "PENULTIMATE_ANYWAY"
-"""Whether a study starts that the estimates have no room for; an estimate may be wrong."""
+"""Whether to start a study that does not fit by the estimates, which may be wrong."""
 DEVICE = "PENULTIMATE_DEVICE"
-"""Where steps that have a share of a GPU run; the engines set it."""
+"""The device for steps that have a share of a GPU; the engines set it."""
 CUDA, CPU = "cuda", "cpu"
 CHECKPOINT_SECONDS = "PENULTIMATE_CHECKPOINT_SECONDS"
 """The seconds between two checkpoints of a training; they change no result."""
 LEASE_SECONDS = "PENULTIMATE_LEASE_SECONDS"
-"""The seconds after which the leases of this process's steps are over."""
+"""The seconds after which the leases of this process's steps expire."""
 RANGES = {CHECKPOINT_SECONDS: (20.0, 0.0, 86_400.0), LEASE_SECONDS: (30.0, 0.01, 3600.0)}
-"""Of seconds: the usual ones, the fewest and the most."""
+"""The default, smallest and largest number of seconds."""
 
 
 def seconds(variable: str) -> float:
-    """Return the seconds that a variable says, the usual ones where it is not set."""
+    """Return the seconds that a variable gives, or the default if it is not set."""
     usual, least, most = RANGES[variable]
     text = os.environ.get(variable, "")
     try:
@@ -36,20 +36,20 @@ def seconds(variable: str) -> float:
     except ValueError:
         found = math.nan
     if not least <= found <= most:
-        raise _refused(variable, f"is a number of seconds from {least:g} to {most:,.0f} (usually {usual:g})")
+        raise _refused(variable, f"must be {least:g} to {most:,.0f} seconds (default {usual:g})")
     return found
 
 
 def is_wanted(variable: str) -> bool:
-    """Return whether a variable says 1 (yes) and not 0 (no)."""
+    """Return whether a variable is 1 (yes) or 0 (no); raises RequestError for any other value."""
     text = os.environ.get(variable, "")
     if text not in ("", "0", "1"):
-        raise _refused(variable, "is 1 (yes) or 0 (no)")
+        raise _refused(variable, "must be 1 (yes) or 0 (no)")
     return text == "1"
 
 
 def device(usual: str) -> str:
-    """Return the device that DEVICE says, the usual one where it is not set."""
+    """Return the device that DEVICE gives, or the default if it is not set."""
     text = os.environ.get(DEVICE) or usual
     if text not in (CUDA, CPU):
         raise _refused(DEVICE, f"is '{CUDA}' or '{CPU}'")
@@ -57,9 +57,9 @@ def device(usual: str) -> str:
 
 
 def cache() -> Path:
-    """Return the folder of what is kept of this machine, which need not be there yet.
+    """Return the folder for what is cached about this machine; it may not exist yet.
 
-    Raises RuntimeError where CACHE is not set and there is no home either.
+    Raises RuntimeError if CACHE is not set and there is no home folder.
     """
     said = os.environ.get(CACHE)
     if not said:
@@ -67,15 +67,15 @@ def cache() -> Path:
     try:
         folder = Path(said).expanduser()
         is_possible = next(place.is_dir() for place in (folder, *folder.absolute().parents) if place.exists())
-    except (OSError, RuntimeError):  # a name that is too long, or the home of nobody
+    except (OSError, RuntimeError):  # the name is too long, or the user has no home
         is_possible = False
     if not is_possible:
-        raise _refused(CACHE, "is a folder, or one that can be made")
+        raise _refused(CACHE, "must be a folder, or a path where one can be made")
     return folder
 
 
 def expect_variables() -> None:
-    """Raise RequestError for the first variable whose value cannot be one."""
+    """Raise RequestError for the first variable whose value is not valid."""
     readers: list[tuple[Callable[[str], object], str]] = [
         *((seconds, variable) for variable in RANGES),
         (is_wanted, ANYWAY),

@@ -1,4 +1,4 @@
-"""Studies: planned, and run."""
+"""Commands that plan and run studies."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 def _takes_study(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", help="a study's name (penultimate list studies) or the path of a study file")
     takes_out(parser)
-    parser.add_argument("--seeds", help="other seeds, such as 0,1,2 or 0-7")
+    parser.add_argument("--seeds", help="the seeds to use instead of the study's, such as 0,1,2 or 0-7")
     parser.add_argument(
-        "--only", help="some of the study's objectives, such as softmax,sigmoid, and those of plug-ins"
+        "--only", help="the objectives to run, such as softmax,sigmoid, also from plug-ins (default: all)"
     )
     takes_settings(parser)
     takes_data(parser)
@@ -75,7 +75,7 @@ def _study(options: argparse.Namespace) -> Study:
 
 
 def _tell_of_plugins(study: Study) -> None:
-    """Say of each plug-in file what the study does not use of it."""
+    """Report for each plug-in file which of its entries the study does not use."""
     from penultimate.plugins import loaded
     from penultimate.study.usage import not_used
 
@@ -111,21 +111,21 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def settings_help(arguments: Sequence[str]) -> int:
-    """Return the settings of the study that is named before `--set --help`; of quickstart where none is."""
+    """Return the settings of the study that is named before `--set --help`, or of quickstart if none is."""
     from penultimate.study.selection import load_study
     from penultimate.study.settings import settings
 
     command, study, *_ = (*arguments, "quickstart")
     study = study if command in ("run", "plan") and not study.startswith("-") else "quickstart"
     say(
-        f"What --set changes, with the values of {study}; of one arm alone: ARM.SETTING=VALUE.",
+        f"Settings that --set changes, with the values of {study}; ARM.SETTING=VALUE changes one arm only.",
         *(f"  {shortened(line, 110)}" for line in settings(load_study(study))),
     )
     return 0
 
 
 COMMANDS = (
-    Command("run", "Run a study: do what is not done yet, then write its report.", _takes_run, _run, True),
+    Command("run", "Run the unfinished steps of a study, then write its report.", _takes_run, _run, True),
     Command(
         "plan",
         "Show a study's steps, which of them are done, and what the rest is expected to cost.",

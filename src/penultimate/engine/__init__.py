@@ -1,4 +1,5 @@
-"""How a graph of steps is carried out: one step, the schedule of all, and the engines that place them."""
+"""Execution of a graph of steps: a single step, the schedule of all steps, and the engines that place
+them."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ if TYPE_CHECKING:
     from penultimate.engine.observer import Engine
 
 ENGINES = {"local": "penultimate.engine.local:LocalEngine", "ray": "penultimate.engine.ray:RayEngine"}
-"""By name (`--on`), where each is; it is imported when it is asked for."""
+"""The place of each engine by name (`--on`); it is imported on first use."""
 
 
 def load_engine(name: str, processes: int | None = None) -> Engine:
-    """Return an engine by its name, with so many processes side by side (None: as many as the cores allow).
+    """Return an engine by its name, with `processes` side by side (None: as many as the cores allow).
 
-    "ray:HOST:PORT" joins a cluster, "ray:auto" the one that this machine belongs to. Anyone's own is named by
-    its place, "module:Class", and made by a call with `processes`.
+    "ray:HOST:PORT" joins a cluster, "ray:auto" the cluster of this machine. "module:Class" names your own
+    engine, which is made by a call with `processes`.
 
     >>> load_engine("rai")
     Traceback (most recent call last):
@@ -36,5 +37,5 @@ def load_engine(name: str, processes: int | None = None) -> Engine:
             raise
         raise RequestError(f"there is no engine at '{name}': {error or type(error).__name__}") from None
     if not callable(getattr(engine, "run", None)):
-        raise RequestError(f"'{name}' is no engine: it has no run(graph, store, observer)")
+        raise RequestError(f"'{name}' is not an engine: it has no run(graph, store, observer)")
     return engine

@@ -1,4 +1,4 @@
-"""The GPUs of this machine, and the places on them: a process each, with a share of one."""
+"""The GPUs of this machine, and the shares of them that processes use."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ ALMOST = 1e-6
 
 
 def gpus() -> tuple[str, ...]:
-    """Return the machine's GPUs by the names that CUDA_VISIBLE_DEVICES takes; none where there is no driver.
+    """Return the machine's GPUs by their names for CUDA_VISIBLE_DEVICES; none without a driver.
 
-    What that variable names is believed; "-1", and what stands after it, is none. No tensor library is
-    imported.
+    The names in that variable are trusted, up to a "-1", which ends the list. No tensor library is imported.
     """
     told = os.environ.get(VISIBLE)
     if told is None:
@@ -30,7 +29,7 @@ def gpus() -> tuple[str, ...]:
 
 
 def gpu_memory() -> int | None:
-    """Bytes of the smallest GPU that can be used; None where the driver does not say."""
+    """Return the bytes of the smallest usable GPU, or None if the driver does not report it."""
     visible = gpus()
     sizes = [
         MIB * int(size)
@@ -41,9 +40,7 @@ def gpu_memory() -> int | None:
 
 
 def _driver() -> list[tuple[str, str, str]]:
-    """Return what the driver says of each GPU: its number, its name, its memory in MiB;
-    nothing without a driver.
-    """
+    """Return number, name and memory in MiB of each GPU from the driver; empty without a driver."""
     told = ""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         told = subprocess.run(
@@ -54,9 +51,9 @@ def _driver() -> list[tuple[str, str, str]]:
 
 
 def places_on_gpus(share: float) -> list[dict[str, str]]:
-    """Return the environments of processes that have a share of a GPU each, on one GPU after the other.
+    """Return the environments of processes, each with its share of a GPU, in the order of the GPUs.
 
-    For steps that share several among them, a process on each. Raises RequestError where there are too few.
+    For a step that spans several GPUs there is a process on each. Raises RequestError if there are too few.
 
     >>> import os
     >>> os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"

@@ -1,4 +1,4 @@
-"""What a person sees of a running study: a line for each result, and a live footer in a terminal."""
+"""The display of a running study: a line for each result, and a live footer in a terminal."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from penultimate.store import Store
 from penultimate.study.graph import Graph
 
 OWN = ("accuracy", "class_separation")
-"""Measurements whose numbers on the source are told as soon as both are there."""
+"""Measurements on the source that are reported as soon as both have values."""
 LOG_EVERY = 15.0
-"""Seconds between two lines about one training in a log; a terminal has a moving bar instead."""
+"""The seconds between two log lines about a training; a terminal has a progress bar instead."""
 LONGEST_REASON = 300
-"""Characters of why something has no value that are said; the page says all."""
+"""The number of characters shown of the reason for a missing value; the page shows all of it."""
 LONGEST_SILENCE = 60.0
-"""Seconds after which a log says how many steps are done, if nothing else was said."""
+"""The seconds of silence after which a log gives the number of finished steps."""
 TOLD = {"epoch", "epochs", "loss", "images_per_second", "seconds_left"}
-"""What a training says of itself at the end of an epoch."""
+"""The keys that a training reports at the end of an epoch."""
 
 
 def seconds_text(seconds: float) -> str:
@@ -44,7 +44,7 @@ def seconds_text(seconds: float) -> str:
 
 
 class _Console(Console):
-    """One that says when nothing reads its output any more (`| head`), and does not end the program."""
+    """A console that notes when its reader has gone (`| head`) instead of ending the program."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
@@ -77,7 +77,7 @@ class Display:
 
     def opened(self, graph: Graph, cached: int, processes: int) -> None:
         self._study(graph)
-        if not cached and not self.total:  # of a tuning, which opens one graph after another, once
+        if not cached and not self.total:  # said once, since a tuning opens one graph after another
             place = self.store.root.absolute()
             self.say(escape(f"no results of it in '{place}': all is computed; --out names another folder"))
         self.done, self.total = cached, len(graph.steps)
@@ -109,7 +109,7 @@ class Display:
             self.tasks[step.id] = self.progress.add_task(self._title(step)[:34], total=None, note="")
 
     def progressed(self, step: Step, news: dict[str, Any]) -> None:
-        if not news.keys() >= TOLD:  # a plug-in's measurement says what it likes
+        if not news.keys() >= TOLD:  # a plug-in's measurement may report anything
             return
         note = f"loss {news['loss']:.3f}, {news['images_per_second']:,.0f} img/s"
         if self.progress is not None and step.id in self.tasks:
@@ -144,7 +144,7 @@ class Display:
             self._remember(step)
             self._tell(step)
         why = meta.get("undefined")
-        if why and (step.name, why) not in self.undefined:  # of many networks alike, said of the first
+        if why and (step.name, why) not in self.undefined:  # said only for the first of many similar networks
             self.undefined.add((step.name, why))
             self.say(f"{self._doing(step)}: no value: {escape(shortened(why, LONGEST_REASON))}")
         self.done += 1
@@ -183,7 +183,7 @@ class Display:
         return f"{self._who(step)} trained"
 
     def _study(self, graph: Graph) -> None:
-        """Note what tells the networks of the study apart, and which scores they get on the targets."""
+        """Note what distinguishes the networks of the study, and their scores on the targets."""
         self.graph, self.slugs = graph, graph.study.slugs()
         measured = graph.study.measured()
         trained = [key for key in measured if not key.is_given]
@@ -197,9 +197,7 @@ class Display:
             self.progress.remove_task(self.tasks.pop(step.id))
 
     def _name(self, step: Step) -> str:
-        """Return the network of a step, with what tells it from the others: its arm,
-        architecture and seed.
-        """
+        """Return a name for a step's network from the arm, architecture and seed that distinguish it."""
         objective = step.columns.get("objective")
         parts = [self.slugs.get(objective, objective)] if objective else []
         for name in self.distinctive:
@@ -212,11 +210,11 @@ class Display:
         return f"[bold]{escape(self._name(step))}[/]"
 
     def _title(self, step: Step) -> str:
-        """Return a step by its kind, its network and its data set."""
+        """Return a title for a step from its kind, network and data set."""
         return escape(" ".join(filter(None, (step.name, self._name(step), step.columns.get("target")))))
 
     def _doing(self, step: Step) -> str:
-        """Return what trains: a network of the study by its name, all else by its step and data set."""
+        """Return a name for what trains: the network of a study, or else the step and data set."""
         return self._who(step) if step.name == "train" else f"[bold]{self._title(step)}[/]"
 
     def _key(self, step: Step) -> NetworkKey:
@@ -224,7 +222,7 @@ class Display:
         return NetworkKey(objective, backbone, arm, step.columns.get("seed"), step.columns.get("draw"))
 
     def _is_told(self, step: Step) -> bool:
-        """Return whether the step leaves numbers of one network that are told."""
+        """Return whether the step yields numbers of one network that are displayed."""
         return "seed" in step.columns and step.name in (*OWN, *self.probes)
 
     def _remember(self, step: Step) -> None:
@@ -235,7 +233,7 @@ class Display:
         return [row for rows in self.rows.get((key, name), {}).values() for row in rows]
 
     def _tell(self, step: Step, aloud: bool = True) -> None:
-        """Say a network's own numbers once both are there, its transfer once every target is; each once."""
+        """Print a network's own numbers when both exist, and its transfer when all targets do, once each."""
         key, topic = self._key(step), "own" if step.name in OWN else step.name
         text = self._own(key) if topic == "own" else self._transfer(key, step.name)
         if text and (key, topic) not in self.told:

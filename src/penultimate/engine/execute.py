@@ -1,4 +1,4 @@
-"""One step, done: from its parents' folders to rows and files in its own."""
+"""Execute one step, from its parents' folders to rows and files in its own folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SCRATCH = ("checkpoint*", "*.tmp", ".lock")
 
 
 class DamagedParentError(DamagedFileError):
-    """A parent's file changed since it was written; the parent has to be computed anew."""
+    """A parent's file has changed since it was written, so that the parent must be recomputed."""
 
     def __init__(self, parent: str, reason: str) -> None:
         super().__init__(reason)
@@ -46,7 +46,7 @@ class DamagedParentError(DamagedFileError):
 
 @dataclass
 class Outcome:
-    """What a step came to: its rows, its status, and what meta.json says besides."""
+    """The outcome of a step: its rows, its status, and further entries for meta.json."""
 
     rows: list[Row] = field(default_factory=list)
     status: str = "done"
@@ -68,9 +68,9 @@ def data(inputs: Inputs) -> Outcome:
 
 
 def _located(inputs: Inputs) -> Outcome:
-    """Look at every image of a data set that lies elsewhere, where it stays.
+    """Check every image of a data set that stays at another place.
 
-    Raises RequestError where it has changed since the planning.
+    Raises RequestError if it has changed since the planning.
     """
     from penultimate.data.disk.listed import leave_listing
     from penultimate.data.readers.located import located
@@ -89,7 +89,7 @@ def _located(inputs: Inputs) -> Outcome:
 
 
 def sheet(inputs: Inputs) -> Outcome:
-    """Return a picture of some images of every data set."""
+    """Draw a contact sheet with some images of every data set."""
     from penultimate.data.catalog import card
     from penultimate.data.images import load_images
     from penultimate.data.world.sheet import contact_sheet
@@ -103,7 +103,7 @@ def sheet(inputs: Inputs) -> Outcome:
 
 
 def trained(inputs: Inputs) -> TrainingResult:
-    """Train a network, or take part in its training."""
+    """Train a network alone or together with other processes."""
     from penultimate.training import Recipe, train
 
     config, recipe = inputs.step.config, Recipe(**inputs.step.config["recipe"])
@@ -123,7 +123,7 @@ def trained(inputs: Inputs) -> TrainingResult:
 
 
 def train(inputs: Inputs) -> Outcome:
-    """Train a network, on as many GPUs as the engine has given; its curves are the rows."""
+    """Train a network on the GPUs that the engine assigned; its curves are the rows."""
     from penultimate.measures.inputs import read_card
 
     gpus = inputs.step.resources.on
@@ -153,14 +153,14 @@ def train(inputs: Inputs) -> Outcome:
 
 
 def _holds_out(folder: Path) -> bool:
-    """Return whether a data set has images held out: a published one is trained on whole."""
+    """Return whether a data set has a holdout; published ones are trained on whole."""
     from penultimate.data.images import read_manifest
 
     return "holdout" in read_manifest(folder)["splits"]
 
 
 def _examples(folder: Path, split: str, recipe: Recipe, threads: int) -> ImageSet | ListedImages:
-    """Return a split to train on; images on disk are normalised by the moments of their small pictures."""
+    """Return a split for training; images on disk are normalised by the moments of their small pictures."""
     from penultimate.data.disk.listed import LISTING, listed_images
     from penultimate.data.disk.preparation import Preparation
     from penultimate.data.images import ChannelStatistics, load_images

@@ -1,4 +1,4 @@
-"""An engine of this process alone: one step after another, for networks that no other process knows."""
+"""An engine in this process, which runs one step after another for networks unknown to other processes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from penultimate.variables import DEVICE
 
 
 class InProcessEngine:
-    """Steps are done here, each with its threads; afterwards the process is as it was.
+    """An engine that runs steps in this process, each with its threads, and restores the process afterwards.
 
-    A step with a share of a GPU runs on the one that PyTorch uses in this process: no other can be chosen any
-    more once it has used one.
+    A step with a share of a GPU runs on the GPU that PyTorch uses in this process, because PyTorch cannot
+    switch to another one after its first use.
     """
 
     def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:

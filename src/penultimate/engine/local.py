@@ -1,4 +1,4 @@
-"""The local engine: steps side by side in worker processes of this machine, each with its own threads."""
+"""The local engine, which runs steps in parallel worker processes of this machine, with their threads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from penultimate.store import Store
 from penultimate.study.graph import Graph
 
 GRACE = 1.0
-"""Seconds that a process has to end once it has closed its socket."""
+"""The seconds that a process has to end after it closed its socket."""
 ADVICE = (
     "look at the memory that is left, give fewer --processes, and try python -c 'import torch';"
     " nothing done is lost, and the same command continues from here"
@@ -31,22 +31,22 @@ ADVICE = (
 
 
 class LocalEngine:
-    """Worker processes: as many as are asked for, else as the cores allow."""
+    """An engine of worker processes, by default as many as the cores allow."""
 
     def __init__(self, processes: int | None = None) -> None:
         self.processes = processes
 
     def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
-        """Do every step that is not done; Ctrl-C ends the workers and leaves all of it resumable."""
+        """Run every unfinished step; Ctrl-C ends the workers and leaves everything resumable."""
         return carry_out(graph, store, observer, self.processes, _work)
 
 
 class _Worker:
-    """A worker process, the socket to it, and the step that it is on.
+    """A worker process, the socket to it, and its current step.
 
-    gpu     the variables of its share of a GPU; empty: it is given no step that needs one
-    again   it takes the place of one that died while it started
-    heir    it takes the place of one that worked
+    gpu     the variables of its share of a GPU; empty if it takes no step that needs one
+    again   whether it replaces a worker that died while starting
+    heir    whether it replaces a worker that had worked
     """
 
     def __init__(self, threads: int, gpu: Mapping[str, str], again: bool = False, heir: bool = False) -> None:
@@ -72,17 +72,17 @@ class _Worker:
 
     @property
     def uses(self) -> tuple[str, ...]:
-        """The GPUs that its step uses."""
+        """The GPUs that its current step uses."""
         return (self.step.resources.on or (self.name,)) if self.step and self.name else ()
 
     def give(self, root: str, step: Step) -> None:
-        """Send a step to the process; that it is dead shows when its answer is waited for."""
+        """Send a step to the process; if the process is dead, this shows when its answer is awaited."""
         self.step = step
         with contextlib.suppress(OSError):
             self.connection.send((root, step))
 
     def fate(self) -> str:
-        """Return what became of the process, whose end of the socket is closed."""
+        """Return how the process ended, after its end of the socket has closed."""
         try:
             code = self.process.wait(timeout=GRACE)
         except subprocess.TimeoutExpired:
@@ -90,7 +90,7 @@ class _Worker:
         return f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
 
     def end(self) -> None:
-        """End the process, and those that its step has started: what they leave is resumed or swept."""
+        """End the process and those that its step started; their files are resumed or removed later."""
         self.connection.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -122,7 +122,7 @@ def _work(schedule: Schedule, places: int) -> None:
                         worker.end()
                         continue
                     _hear(message, worker, schedule)
-                    if isinstance(message, Died):  # of its GPU, on which it can do nothing any more
+                    if isinstance(message, Died):  # its GPU failed, so that it cannot continue
                         worker.end()
                         workers[workers.index(worker)] = _Worker(schedule.threads, worker.gpu, heir=True)
     finally:
@@ -131,7 +131,7 @@ def _work(schedule: Schedule, places: int) -> None:
 
 
 def _deal(schedule: Schedule, workers: list[_Worker], gpus: tuple[str, ...]) -> None:
-    """Give those that wait for a step one each; to a training that GPUs share, some on which nothing runs."""
+    """Give a step to each waiting worker, and idle GPUs to a training that shares several."""
     for worker in workers:
         used = {name for each in workers for name in each.uses}
         lent = {name for each in workers if each.step for name in each.step.resources.on}
@@ -146,9 +146,9 @@ def _deal(schedule: Schedule, workers: list[_Worker], gpus: tuple[str, ...]) -> 
 
 
 def _replace(worker: _Worker, schedule: Schedule) -> _Worker:
-    """Return a worker died (killed, out of memory): another takes its place, and its step may be begun again.
+    """Return a new worker in place of one that died (killed, out of memory); its step may be retried.
 
-    Raises PenultimateError where one after another dies while it starts, for so might every other.
+    Raises PenultimateError if two in a row die while starting, because all others might too.
     """
     how = worker.fate()
     worker.end()

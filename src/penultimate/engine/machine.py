@@ -1,4 +1,4 @@
-"""Where a process runs and what it runs with: recorded beside every result."""
+"""The machine and the software versions of a process, recorded beside every result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CPUINFO = Path("/proc/cpuinfo")
 
 @cache
 def machine() -> dict[str, Any]:
-    """Return where this process runs and what it runs with: recorded beside every result, never hashed."""
+    """Return the machine and versions of this process, which are recorded with results but never hashed."""
 
     packages = {}
     for name in ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "pillow", "penultimate"):
@@ -35,7 +35,7 @@ def machine() -> dict[str, Any]:
 
 
 def device_name(device: str) -> str:
-    """Return what a step ran its network on, by its name."""
+    """Return the name of the device on which a step ran its network."""
     if not device.startswith("cuda"):
         return device
     import torch
@@ -44,9 +44,7 @@ def device_name(device: str) -> str:
 
 
 def _processor() -> str:
-    """Return the processor by name, and by family and model where they are told:
-    of one name there are several.
-    """
+    """Return the processor's name, with family and model if known, because names are ambiguous."""
     try:
         lines = CPUINFO.read_text("utf-8", "replace").partition("\n\n")[0].splitlines()
     except OSError:
@@ -61,9 +59,7 @@ def _processor() -> str:
 
 @cache
 def code_version() -> tuple[str, bool]:
-    """Return the commit of this package's checkout, and whether it was changed since; ("", False)
-    outside one.
-    """
+    """Return the checkout's commit and whether files differ from it; ("", False) outside a checkout."""
     here = Path(__file__).resolve().parent
     try:
         commit = subprocess.run(

@@ -1,4 +1,4 @@
-"""What the processes of a study tell its engine: that they are ready, and how each step ended."""
+"""The messages of a study's processes to its engine: their readiness, and the ending of each step."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from penultimate.errors import PenultimateError, RequestError
 
 @dataclass(frozen=True)
 class Ready:
-    """The process takes steps."""
+    """The process is ready for steps."""
 
 
 @dataclass(frozen=True)
 class Unfit:
-    """The process cannot take steps: a plug-in cannot be loaded in it, or PyTorch, or its GPU be used."""
+    """The process cannot run steps because a plug-in, PyTorch or its GPU does not work in it."""
 
     reason: str
 
@@ -26,14 +26,14 @@ class Unfit:
 
 @dataclass(frozen=True)
 class Done:
-    """The step has its folder, and this meta; it may have diverged."""
+    """The step has finished its folder with this meta; its training may have diverged."""
 
     meta: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Damaged:
-    """The step could not use a parent, which is no longer what was written."""
+    """The step could not use a parent whose files have changed since they were written."""
 
     parent: str
     reason: str
@@ -57,7 +57,7 @@ class Died:
 
 @dataclass(frozen=True)
 class Lost:
-    """The machine on which the step was is gone, which says nothing of the step."""
+    """The step's machine is gone, for which the step is not to blame."""
 
     machine: str
 
@@ -66,7 +66,7 @@ Ending: TypeAlias = Done | Damaged | Failed | Died | Lost
 
 
 class EndedError(PenultimateError):
-    """A step ended so in processes that it had started."""
+    """An error that carries how processes started by a step have ended."""
 
     def __init__(self, ending: Died | Failed) -> None:
         super().__init__(str(ending))

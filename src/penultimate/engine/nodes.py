@@ -1,8 +1,8 @@
-"""The nodes of a Ray cluster: which may be given steps, what they have room for, which are refused and why.
+"""The nodes of a Ray cluster: their free resources, and which are refused and why.
 
-A node is examined before it is given a step: by a function that travels whole, for the package may be missing
-there. It is refused where its Python, the packages that numbers come from, this package's source or the store
-are not those of the run.
+A node is examined before it gets a step, by a function that is sent as a whole because the package may be
+missing there. It is refused if its Python, its numerical packages, this package's source or the store differ
+from those of the run.
 """
 
 from __future__ import annotations
@@ -22,16 +22,14 @@ from penultimate.store import Store
 PACKAGES = ("penultimate", "torch", "numpy", "scipy", "scikit-learn", "matplotlib", "pillow")
 SOURCE, STORE = "the source of penultimate", "the store"
 PATIENCE = 120.0
-"""Seconds that steps wait for a node that has room for them, while there is none at all."""
+"""The seconds that steps wait for a suitable node while there is none."""
 
 HEAD_PATIENCE = 20.0
-"""Seconds in which a head that was restarted has to answer again."""
+"""The seconds within which a restarted head must answer again."""
 
 
 def examination() -> Callable[[tuple[str, ...], str], dict[str, str]]:
-    """Return a function that says what there is where it is called,
-    and which imports nothing of this package.
-    """
+    """Return a function that reports the software where it is called, without importing this package."""
 
     def examine(packages: tuple[str, ...], mark: str) -> dict[str, str]:
         import hashlib
@@ -64,7 +62,7 @@ def examination() -> Callable[[tuple[str, ...], str], dict[str, str]]:
 
 
 def differences(there: dict[str, str], here: dict[str, str], root: Path) -> str:
-    """Return what keeps a node from taking part; "" if nothing does.
+    """Return the differences that exclude a node, or an empty string.
 
     >>> differences({"Python": "3.12", "penultimate": "none"}, {"Python": "3.11", "penultimate": "1"}, Path())
     'Python is 3.12 there and 3.11 here; penultimate is not installed there'
@@ -89,7 +87,7 @@ def differences(there: dict[str, str], here: dict[str, str], root: Path) -> str:
 
 @dataclass
 class Node:
-    """A node that may be given steps, with all that it has, and what of it is taken."""
+    """A node that may be given steps, with its total and its used resources."""
 
     id: str
     name: str
@@ -107,9 +105,9 @@ class Node:
 
 
 class Nodes:
-    """The nodes of a cluster as they come and go.
+    """The nodes of a cluster, as they come and go.
 
-    address   of the head; "" where there is one node, this machine
+    address   the address of the head; "" if this machine is the only node
     """
 
     def __init__(self, ray: Any, observer: Observer, store: Store, address: str = "") -> None:
@@ -124,9 +122,9 @@ class Nodes:
         self._changed = self._answered = time.monotonic()
 
     def look(self) -> None:
-        """See which nodes have come, and which have gone.
+        """Update the nodes that have joined or left.
 
-        Raises RequestError where the head is gone; Ray would try for a minute, and then end the process.
+        Raises RequestError if the head is gone; Ray itself would try for a minute and then end the process.
         """
         if self.address and _is_refused(self.address):
             if time.monotonic() - self._answered > HEAD_PATIENCE:
@@ -181,21 +179,21 @@ class Nodes:
         self._changed = time.monotonic()
 
     def lose(self, node: Node) -> None:
-        """A node is gone, and is given nothing more."""
+        """Drop a node that is gone, so that it gets no more steps."""
         if self.fit.pop(node.id, None) is not None:
             self._gone.add(node.id)
             self._changed = time.monotonic()
             self.observer.noticed(f"node {node.name} is gone")
 
     def room_for(self, needs: Resources) -> Node | None:
-        """Return the node with the most free cores of those that have room for a step now."""
+        """Return the node with the most free cores among those with room for a step now."""
         free = [node for node in self.fit.values() if node.has_left(needs)]
         return max(free, key=lambda node: node.cores - sum(each.threads for each in node.taken), default=None)
 
     def lacks(self, needs: Resources) -> str:
-        """Why a step would wait for ever; "" while it may still be that it does not.
+        """Return why a step would wait forever, or an empty string if it might not.
 
-        Raises RequestError where there is no node for any step.
+        Raises RequestError if there is no node for any step.
         """
         if any(node.has(needs) for node in self.fit.values()) or self._examined:
             return ""
@@ -218,7 +216,7 @@ def _is_refused(address: str) -> bool:
         socket.create_connection((host, int(port)), timeout=5).close()
     except ConnectionRefusedError:
         return True
-    except OSError:  # the network, of which Ray is the judge
+    except OSError:  # a network error, which Ray itself handles
         return False
     return False
 

@@ -1,4 +1,4 @@
-"""What an engine is: something that runs a graph, tells an observer what happens, and sums it up."""
+"""The interface of engines, which run a graph, report events to an observer and return a summary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penultimate.study.graph import Graph
 
 
 class Observer(Protocol):
-    """Who is told what happens (the terminal, a log, nobody)."""
+    """The receiver of events (the terminal, a log, nobody)."""
 
     def opened(self, graph: Graph, cached: int, processes: int) -> None: ...
     def started(self, step: Step) -> None: ...
@@ -23,7 +23,7 @@ class Observer(Protocol):
 
 
 class Silent:
-    """An observer that says nothing."""
+    """An observer that ignores all events."""
 
     def opened(self, graph: Graph, cached: int, processes: int) -> None: ...
     def started(self, step: Step) -> None: ...
@@ -36,7 +36,7 @@ class Silent:
 
 @dataclass
 class Summary:
-    """What became of a study's steps."""
+    """The outcome of a study's steps."""
 
     total: int = 0
     cached: int = 0
@@ -52,15 +52,13 @@ class Summary:
 
 
 class Engine(Protocol):
-    """Something that does every step of a graph that the store does not hold yet."""
+    """The interface of an object that runs every step of a graph that the store lacks."""
 
     def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
-        """Do what is not done. However it ends, what was done stays, and another run does the rest."""
+        """Run the unfinished steps; finished steps stay however it ends, and another run does the rest."""
         ...
 
 
 def spans_machines(engine: Engine) -> bool:
-    """Return whether the engine says, by an attribute of this name,
-    that its steps are done by several machines.
-    """
+    """Return the engine's attribute of this name: whether several machines run its steps."""
     return bool(getattr(engine, "spans_machines", False))

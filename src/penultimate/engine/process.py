@@ -1,4 +1,4 @@
-"""How a process of a study begins: with threads, plug-ins, a GPU, and a socket to what started it."""
+"""Start a process of a study with its threads, plug-ins, GPU, and a socket to the process that started it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from penultimate.userfile import first_line
 from penultimate.variables import CPU, CUDA, device
 
 REPRODUCIBLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
-"""Without it cuBLAS may sum in another order each time."""
+"""The workspace setting without which cuBLAS may sum in a different order each time."""
 
 
 def variables(threads: int) -> dict[str, str]:
-    """Return the environment that a process with this many threads is started in.
+    """Return the environment for starting a process with this many threads.
 
-    It spells file names as this process does, also where this one was started with -X utf8.
+    It makes the process decode file names as this one does, even if this one was started with -X utf8.
     """
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     spelling = {"PYTHONUTF8": "1"} if sys.flags.utf8_mode else {}
@@ -41,7 +41,7 @@ def variables(threads: int) -> dict[str, str]:
 
 
 def prepare(needs: Resources) -> None:
-    """Have this process compute with a step's threads; on a GPU, what is the same each time."""
+    """Set this process to a step's threads and, on a GPU, to deterministic algorithms."""
     import torch
 
     torch.set_num_threads(needs.threads)
@@ -52,14 +52,12 @@ Source: TypeAlias = tuple[str, bytes, dict[str, str]]
 
 
 def sources() -> list[Source]:
-    """Return the plug-in files of this process and what they read, as `load` takes them:
-    a file edited meanwhile changes no run.
-    """
+    """Return this process's plug-in files for `load`, so that a file edited meanwhile changes no run."""
     return [(str(plugin.path), plugin.source, dict(plugin.reads)) for plugin in loaded()]
 
 
 def load(files: Iterable[Source]) -> Ready | Unfit:
-    """Load plug-in files from their text; those that are loaded already stay."""
+    """Load plug-in files from their text; files that are loaded already are kept."""
     try:
         for path, source, reads in files:
             load_source(path, source, reads)
@@ -72,7 +70,7 @@ def load(files: Iterable[Source]) -> Ready | Unfit:
 
 
 def ending_of(error: BaseException, root: Path) -> Died | Failed:
-    """Return what an exception that a step raised means for the study, whose store is on this disk."""
+    """Return the ending that a step's exception means for the study, whose store is on this disk."""
     import torch
 
     if isinstance(error, torch.AcceleratorError):
@@ -81,34 +79,31 @@ def ending_of(error: BaseException, root: Path) -> Died | Failed:
 
 
 def _is_of_full_disk(error: BaseException, root: Path) -> bool:
-    """Return whether a disk without room is behind an error: arrays that NumPy writes to a file give no
-    number.
-    """
+    """Return whether a full disk caused an error, for which NumPy's array writer gives no error number."""
     if not isinstance(error, OSError):
         return False
     return error.errno in FULL or (error.errno is None and shutil.disk_usage(root).free < SMALL)
 
 
 def plain(news: dict[str, Any]) -> dict[str, Any]:
-    """News of a step in types that any process knows."""
+    """Return a step's news in types that any process can load."""
     made: dict[str, Any] = json.loads(json.dumps(news, default=float))
     return made
 
 
 def _end_with_parent(parent: int) -> None:
-    """A parent killed with -9 tells nobody: look for it, and leave; what was done so far stays resumable."""
+    """Watch for the parent's end, because a parent killed with -9 sends nothing; all work stays resumable."""
     while os.getppid() == parent:
         time.sleep(0.5)
     with contextlib.suppress(ProcessLookupError):
-        os.killpg(os.getpid(), signal.SIGKILL)  # with those that a step has started
+        os.killpg(os.getpid(), signal.SIGKILL)  # together with the processes that a step has started
     os._exit(1)
 
 
 def begin() -> Connection:
-    """Return the socket to the process that started this one, on which Ctrl-C is left to that one,
-    and ends with it.
+    """Return the socket to the parent process; this process leaves Ctrl-C to the parent and ends with it.
 
-    No process that a step starts holds the socket, or else its end would be hidden.
+    Processes that a step starts must not hold the socket, because they would hide its end.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
@@ -120,7 +115,7 @@ def begin() -> Connection:
 
 
 def fitness() -> Ready | Unfit:
-    """Note that a process is ready: the slow import is done, and its GPU is there if it needs one."""
+    """Import PyTorch, check the GPU if one is needed, and return whether the process is ready."""
     try:
         import torch
     except (ImportError, OSError) as error:

@@ -1,4 +1,4 @@
-"""One of the processes that share a training, started by `sharing`: python -m penultimate.engine.rank FD."""
+"""One process of a shared training, which `sharing` starts as python -m penultimate.engine.rank FD."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _part(inputs: Inputs, index: int, count: int, meeting: str) -> Any:
-    """This process's part in the training: its result, or how it ended."""
+    """Run this process's part of the training; return its result or how it ended."""
     import torch.distributed as dist
 
     from penultimate.engine.execute import trained

@@ -1,11 +1,11 @@
-"""The Ray engine: a task a step, on a Ray of its own that ends with the run, or on a cluster that it joins.
+"""The Ray engine, with one task per step, on a private Ray that ends with the run or on a cluster.
 
-Between the processes travel steps and the path of the store, never arrays; how far a training has come is
-read from a file beside its checkpoints. So the nodes of a cluster need one folder that all of them see.
+Processes exchange steps and the path of the store, but never arrays. The progress of a training is read from
+a file beside its checkpoints, so that the nodes of a cluster need a shared folder.
 
-A run that is killed takes most of its own Ray with it. What is left then is ended by a guard, a small process
-that waits for the end of the run: `python -m penultimate.engine.ray FOLDER`. A cluster is left as it was: Ray
-ends the tasks of a run that has ended.
+A killed run ends most of its private Ray. A guard, a small process that waits for the end of the run, ends
+the rest: `python -m penultimate.engine.ray FOLDER`. On a cluster, Ray itself ends the tasks of a finished
+run.
 """
 
 from __future__ import annotations
@@ -47,32 +47,32 @@ from penultimate.userfile import first_line
 from penultimate.variables import CUDA, DEVICE, device
 
 OBJECT_STORE = 80 * 2**20
-"""Bytes of Ray's shared memory, about the least that Ray accepts: nothing of ours is put there."""
+"""The bytes of Ray's shared memory, about the least that Ray accepts, because this engine does not use it."""
 LOOPBACK = "127.0.0.1"
 VARIABLES = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # without which Ray takes a public address in place of loopback
 }
 DEVICES = {"RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-"""Tasks that ask for no device see those that the local engine's workers see."""
+"""The setting that lets tasks without a requested device see the devices of local workers."""
 CURRENT = "/tmp/ray/ray_current_cluster"
-"""The file in which `ray start` notes the address of the cluster that this machine belongs to."""
+"""The file in which `ray start` records the address of this machine's cluster."""
 ANSWER_WITHIN = 15
-"""Seconds in which a cluster has to answer."""
+"""The seconds within which a cluster must answer."""
 ENDING = 5
-"""Seconds that interrupted steps have to free their leases."""
+"""The seconds that interrupted steps have to free their leases."""
 LEASED = re.compile(r"@\d+$")
 LOOK_EVERY = 0.5
-"""Seconds between two looks at how far the steps are."""
+"""The seconds between two checks of the steps' progress."""
 PROGRESS = "progress.tmp"
-"""The file in a step's partial folder in which it says how far it is."""
+"""The file in a step's partial folder with its progress."""
 
 
 class RayEngine:
-    """Ray tasks: as many side by side as are asked for, else as the cores allow.
+    """An engine of parallel Ray tasks, by default as many as the cores allow.
 
-    address   of a running cluster, HOST:PORT, or "auto" for the one that this machine belongs to; "" for a
-              Ray of this machine alone that is started for the run
+    address   the address of a running cluster, HOST:PORT, or "auto" for this machine's cluster; "" starts a
+              private Ray on this machine for the run
     """
 
     def __init__(self, processes: int | None = None, address: str = "") -> None:
@@ -80,10 +80,10 @@ class RayEngine:
         self.spans_machines = bool(address)
 
     def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
-        """Do every step that is not done; Ctrl-C ends what was begun and leaves all of it resumable.
+        """Run every unfinished step; Ctrl-C ends running steps and leaves everything resumable.
 
-        Raises RequestError where Ray is not installed or in use in this process, where no cluster answers,
-        and where none of its nodes can take part.
+        Raises RequestError if Ray is not installed, if this process uses it already, if no cluster answers,
+        and if none of its nodes is suitable.
         """
         if importlib.util.find_spec("ray") is None:
             raise RequestError("--on ray needs Ray, which is not installed: pip install 'penultimate[ray]'")
@@ -160,9 +160,7 @@ def _work(ray: Any, schedule: Schedule, places: int, nodes: Nodes) -> None:
 
 
 def _do(root: str, step: Step, files: list[Source]) -> tuple[Ending | Unfit, list[str]]:
-    """Return what a Ray task does; how it ended comes back, and every notice,
-    which a look may have missed.
-    """
+    """Run a step in a Ray task; return its ending and all notices, since the polling may have missed some."""
     os.environ[DEVICE] = device(CUDA)  # which only a step with a share of a GPU looks at
     fitness = load(files)
     notices: list[str] = []
@@ -202,9 +200,9 @@ def _ending(ray: Any, task: Any, node: Node) -> tuple[Ending, list[str]]:
 
 @contextlib.contextmanager
 def _joined(address: str, threads: int) -> Iterator[Any]:
-    """A running cluster, which is left as it was; raises RequestError where it does not answer in time.
+    """Join a running cluster without changing it; raises RequestError if it does not answer in time.
 
-    Ray tries for minutes and may end the process, so a process of its own tries first.
+    Ray tries for minutes and may end the process, so a separate process tries first.
     """
     _probe(address)
     own = {name: value for name, value in os.environ.items() if name.startswith("PENULTIMATE_")}
@@ -226,7 +224,7 @@ def _joined(address: str, threads: int) -> Iterator[Any]:
 
 
 def _known() -> str:
-    """Return the address of the cluster that this machine belongs to, as Ray itself finds it."""
+    """Return the address of this machine's cluster, as Ray itself finds it."""
     address = os.environ.get("RAY_ADDRESS") or (
         Path(CURRENT).read_text("utf-8").strip() if Path(CURRENT).is_file() else ""
     )
@@ -268,7 +266,7 @@ def _probe(address: str) -> None:
 
 
 def _imported() -> Any:
-    """Ray; raises RequestError where this process uses it already."""
+    """Return the module of Ray; raises RequestError if this process uses Ray already."""
     ray: Any = importlib.import_module("ray")
     if ray.is_initialized():
         raise RequestError("Ray is in use in this process already; call ray.shutdown() first")
@@ -276,21 +274,21 @@ def _imported() -> Any:
 
 
 def _job(ray: Any) -> Any:
-    """Return a job whose tasks do not look for modules in the folder that this process happens to be in."""
+    """Return a job whose tasks do not import modules from this process's current folder."""
     job = ray.job_config.JobConfig()
     job._runtime_env_has_working_dir = lambda: True  # else Ray puts that folder first on their path
     return job
 
 
 def _heed(stop: Any) -> None:
-    """Have SIGTERM do what it did before Ray, which puts a handler of its own in its place."""
+    """Restore the handler of SIGTERM that Ray has replaced."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, stop)
 
 
 @contextlib.contextmanager
 def _started(places: int, threads: int) -> Iterator[Any]:
-    """A Ray of its own, with so many places of so many cores; nothing of it is left afterwards."""
+    """Start a private Ray with the given places and threads, and remove all of it afterwards."""
     folder = tempfile.mkdtemp(prefix="penultimate-ray-", dir="/tmp")  # Ray's sockets need short paths
     inner = Path(folder) / "ray"  # which Ray opens to everybody; its folder stays this user's
     guard = subprocess.Popen(
@@ -327,9 +325,7 @@ def _started(places: int, threads: int) -> Iterator[Any]:
 
 @cache
 def _authentication() -> dict[str, str]:
-    """Return a secret, one for all runs of this process, for Ray reads it once;
-    none where Ray was there before.
-    """
+    """Return one secret for all runs of this process, as Ray reads it once; none if Ray ran before."""
     return {} if "ray" in sys.modules else {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
 
 
@@ -344,18 +340,19 @@ def _users(folder: str) -> set[int]:
 
 
 def _open_files(process: Path) -> Iterator[Path]:
-    with contextlib.suppress(OSError):  # it has ended, or is somebody else's
+    with contextlib.suppress(OSError):  # it has ended or belongs to another user
         for handle in (process / "fd").iterdir():
             with contextlib.suppress(OSError):
                 yield handle.readlink()
 
 
 def guard(folder: str) -> None:
-    """Wait for the end of the run, however it ends; then end what its Ray has left, and remove its files."""
+    """Wait until the run ends in any way; then end the remaining processes of its Ray and remove its
+    files."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stdin.read()
     for _ in range(20):
-        users = _users(folder) - {os.getppid()}  # the run itself, where it goes on
+        users = _users(folder) - {os.getppid()}  # except the run itself, if it continues
         if not users:
             break
         for process in users:

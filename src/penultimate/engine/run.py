@@ -1,4 +1,4 @@
-"""Plan a study, and run it."""
+"""Plan and run a study."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from penultimate.variables import expect_variables
 
 @dataclass(frozen=True)
 class StepCost:
-    """How many steps of one kind a study has, how many are done, and what the rest is expected to cost.
+    """The number of steps of one kind, the number of finished ones, and the expected cost of the rest.
 
-    `is_guess`: by a batch of each given network, and not by steps of the kind that were done.
+    `is_guess`: whether the cost comes from a batch of each given network instead of from finished steps.
     """
 
     name: str
@@ -54,8 +54,7 @@ class StepCost:
 
 @dataclass(frozen=True)
 class Plan:
-    """A study's graph, beside what of it is over (done, or left out below a training that diverged), and what
-    the rest will take.
+    """A study's graph, its finished steps (or those skipped after divergence), and the cost of the rest.
 
     `bytes_are_whole`: nothing is left out of `bytes_left` because its size is unknown.
     """
@@ -73,12 +72,12 @@ class Plan:
 
     @property
     def trainings(self) -> int:
-        """How many networks are still to be trained."""
+        """The number of networks that remain to be trained."""
         return sum(cost.total - cost.done for cost in self.costs if cost.name == "train")
 
     @property
     def training_steps(self) -> int:
-        """How many steps they take, of a batch each."""
+        """The number of their training steps, each on one batch."""
         study = self.graph.study
         images = study.card(study.source).sizes["train"]
         return sum(
@@ -89,21 +88,19 @@ class Plan:
 
     @property
     def unknown(self) -> int:
-        """How many of the remaining steps nobody knows the cost of."""
+        """The number of remaining steps with unknown cost."""
         return sum(cost.total - cost.done for cost in self.costs if cost.seconds_left is None)
 
 
 def _as_study(study: Study | str | Path) -> Study:
-    """Return the study, which has looked at no files yet: one that was run before would tell what they
-    were then.
-    """
+    """Return the study in a fresh state, because a study that was run before remembers its files."""
     return dataclasses.replace(study) if isinstance(study, Study) else load_study(study)
 
 
 def plan(study: Study | str | Path, out: Path | str = "runs", timings: Timings | None = None) -> Plan:
-    """Return the steps of a study, which of them are done in `out`, and what the rest is expected to cost.
+    """Return the steps of a study, those that are finished in `out`, and the expected cost of the rest.
 
-    What nobody knows the cost of is timed on this machine, once; `timings` may say that it is not.
+    Unknown costs are measured once on this machine, unless `timings` forbids it.
 
     >>> plan("smoke", out="no-such-folder").graph.study.name
     'smoke'
@@ -146,10 +143,9 @@ def plan(study: Study | str | Path, out: Path | str = "runs", timings: Timings |
 
 
 def _longer(graph: Graph, done: Mapping[str, float]) -> float:
-    """Return how many times as many batches the trainings take that are left as those that are done,
-    in the mean.
+    """Return the mean number of batches of remaining trainings divided by that of finished ones.
 
-    Where none is done, as those of the study's first grid, whose seconds a study may expect.
+    If none is finished, the divisor is that of the study's first grid, whose seconds a study may state.
     """
     images = graph.study.card(graph.study.source).sizes["train"]
     trainings = [(step_id, step) for step_id, step in graph.steps.items() if step.name == "train"]
@@ -168,7 +164,7 @@ def _finished(store: Store, step_id: str) -> Meta | None:
 
 
 def _expected_seconds(study: Study, name: str, steps: Sequence[Step], timings: Timings) -> float | None:
-    """Return what a step of a kind costs: as the study says, or as declared, in proportion to its length."""
+    """Return the cost of a step of a kind, stated by the study or declared, in proportion to its length."""
     known = {**SECONDS, **study.expected_seconds}
     if name in known:
         return known[name]
@@ -190,7 +186,7 @@ def run(
     engine: Engine | str = "local",
     verify: bool = False,
 ) -> Summary:
-    """Run a study: do each step that `out` does not hold yet; called again, it does what is left.
+    """Run each step of a study that `out` does not hold yet; another call runs the remaining steps.
 
     `verify` has every file of every finished step digested first, and damaged steps computed anew; prepared
     copies of data are digested too, and a damaged one is refused.
@@ -212,7 +208,7 @@ def run_graph(
     engine: Engine | str,
     verify: bool,
 ) -> Summary:
-    """Run a study that is unfolded already, as `run` does."""
+    """Run a study that is unfolded already, like `run`."""
     expect_variables()
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
     observer = observer or Silent()
@@ -230,15 +226,15 @@ def run_graph(
 
 
 def _failure(graph: Graph, step_id: str, why: str) -> dict[str, Any]:
-    """Why a step failed, and whose it is."""
+    """Return why a step failed, with the network and data set that it belongs to."""
     columns = graph.steps[step_id].columns
     return {"why": why, "network": columns.get("objective"), "target": columns.get("target")}
 
 
 def expect_located(study: Study, thorough: bool = False) -> Study:
-    """Return the study; raises RequestError where it is not said where its data lie.
+    """Return the study; raises RequestError if the place of its data is not given.
 
-    A `thorough` look reads every byte of those that are prepared copies, and raises DamagedFileError.
+    A `thorough` check reads every byte of prepared copies, and raises DamagedFileError for a damaged one.
     """
     lacking = [study.card(name) for name in study.nowhere if name in (study.source, *study.targets)]
     if lacking:
@@ -254,7 +250,7 @@ def expect_located(study: Study, thorough: bool = False) -> Study:
 
 @contextlib.contextmanager
 def exclusively(store: Store, folder: Path) -> Iterator[None]:
-    """Hold a study's folder; raises RequestError with the holder when another process does."""
+    """Lock a study's folder; raises RequestError with the holder if another process has locked it."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(store.lock(folder / ".lock"))
@@ -267,7 +263,7 @@ def exclusively(store: Store, folder: Path) -> Iterator[None]:
 
 
 def _changed(graph: Graph, before: Sequence[str]) -> list[str]:
-    """Return the data sets on disk that were in a study before, with other images."""
+    """Return the data sets on disk whose images have changed since they were in the study."""
     earlier = {step_id.rpartition(".")[0]: step_id for step_id in before}
     found = [step for step in graph.steps.values() if step.name == "data" and "where" in step.config]
     return [
@@ -276,9 +272,9 @@ def _changed(graph: Graph, before: Sequence[str]) -> list[str]:
 
 
 def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple[dict[str, Any], int]:
-    """Record which steps make up the study, so that results and reports can be read while it runs.
+    """Record the steps of the study, so that results and reports can be read while it runs.
 
-    Returns what was recorded, and the study's place in the order.
+    Returns the record and the study's position in the order.
     """
     before = claim(store, graph.study.name, False, observer.noticed)
     command = command or f"penultimate run {graph.study.name}"

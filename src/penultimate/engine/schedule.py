@@ -1,8 +1,8 @@
-"""Which steps can be begun, which wait for their parents, which never will be: the rules that engines share.
+"""The scheduling rules of all engines: which steps can start, which wait, and which will never run.
 
-An engine takes steps with `next`, places them, and reports with `ended` what became of each. Retries, damaged
-parents, runs that diverge and disks that fill up are dealt with here. The work is linear in the steps and
-their parents: each step counts the parents that it still waits for.
+An engine takes steps with `next`, places them, and reports the ending of each with `ended`. This module
+handles retries, damaged parents, diverging runs and full disks. The work is linear in the number of steps and
+parents, because each step counts the parents for which it still waits.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from penultimate.store import Store
 from penultimate.study.graph import Graph, no_cycles
 
 ATTEMPTS = 2
-"""How often a step is begun when its process dies under it, or when a child finds it damaged."""
+"""The number of attempts at a step whose process dies or that a child finds damaged."""
 
 LOSSES = 20
-"""How often a step is begun when the machine that it is on is gone: machines are taken away by others."""
+"""The number of attempts at a step whose machine is lost, which others may take away at any time."""
 ANY = 0
-"""As many steps side by side as there is room for on machines that come and go."""
+"""The number of parallel steps on changing machines: as many as there is room for."""
 
 
 class _State(Enum):
@@ -44,10 +44,10 @@ class _State(Enum):
 
 
 class Schedule:
-    """The steps of a graph as an engine works through them.
+    """The steps of a graph, as an engine works through them.
 
-    left            the steps that were still to be done when it was made
-    threads, gpus   the most that any of them asks for
+    left            the steps that were unfinished when it was made
+    threads, gpus   the most that any of these steps needs
     """
 
     def __init__(self, graph: Graph, store: Store, observer: Observer) -> None:
@@ -76,10 +76,10 @@ class Schedule:
         self.gpus = max((step.resources.gpus for step in self.left), default=0.0)
 
     def next(self, gpus: float = math.inf) -> Step | None:
-        """Return the most urgent step that can go, which is taken to be begun; None while there is none.
+        """Return the most urgent step that can start, and mark it as started; None if there is none.
 
-        Of those that need GPUs, only the most urgent, if no more are needed than are at hand: what needs
-        several waits until they are free, and nothing less urgent takes them meanwhile.
+        Among the steps that need GPUs, only the most urgent one may start, and only if enough GPUs are free.
+        A step that needs several GPUs thus waits for them, and no less urgent step takes them meanwhile.
         """
         waiting = [
             heap
@@ -99,33 +99,31 @@ class Schedule:
         return dataclasses.replace(step, absent=absent) if absent else step
 
     def _top(self, heap: list[tuple[int, int, str]]) -> bool:
-        """Return whether there is a step that can go; those that no longer can are taken off its top."""
+        """Return whether a step in the heap can start; steps that no longer can are removed from its top."""
         while heap and self._state[heap[0][2]] is not _State.READY:
             heapq.heappop(heap)
         return bool(heap)
 
     @property
     def is_over(self) -> bool:
-        """Whether no step is running and none can be begun."""
+        """Whether no step is running and none can start."""
         return not self._running and (self._stopped or not any(map(self._top, self._heaps.values())))
 
     def places(self, processes: int | None) -> int:
-        """Return how many steps go side by side: those asked for, else what the cores allow,
-        but no idle ones.
-        """
+        """Return the number of parallel steps: as requested or as the cores allow, but no idle ones."""
         if processes == ANY:
             return ANY
         return min(processes or side_by_side(self.threads), len(self.left))
 
     def progressed(self, step_id: str, news: dict[str, Any]) -> None:
-        """A running step says how far it is, or something that a person should know."""
+        """Receive the progress of a running step, or a notice for the user."""
         if "notice" in news:
             self.observer.noticed(f"step {step_id}: {news['notice']}")
         else:
             self.observer.progressed(self.graph.steps[step_id], news)
 
     def ended(self, step_id: str, ending: Ending) -> None:
-        """A running step runs no more; what follows from it is done and told."""
+        """Receive the ending of a running step, act on it and report it."""
         step = self.graph.steps[step_id]
         self._running -= 1
         for parent in step.parents:
@@ -162,7 +160,7 @@ class Schedule:
                     )
 
     def _was_done(self, step_id: str) -> bool:
-        """Return whether the store holds the step; a damaged one is set aside."""
+        """Return whether the store holds the step; a damaged step is set aside."""
         try:
             meta = self.store.finished(step_id)
         except DamagedFileError as error:
@@ -186,7 +184,7 @@ class Schedule:
             heapq.heappush(heap, (step.priority, self._order[step_id], step_id))
 
     def _release(self, step_id: str) -> None:
-        """Let the children of a finished step go; of one that diverged, only those that gather."""
+        """Release the children of a finished step; after divergence, only those that gather results."""
         if step_id in self.summary.diverged:
             self._give_up_below(step_id, diverged=True)
             return
@@ -195,7 +193,7 @@ class Schedule:
             self._queue_if_free(child)
 
     def _give_up_below(self, step_id: str, diverged: bool = False) -> None:
-        """Skip what needs this step; what gathers goes on without a run that diverged."""
+        """Skip the steps that need this one; gathering steps continue without a diverged run."""
         lost = [step_id]
         while lost:
             parent = lost.pop()
@@ -233,9 +231,9 @@ class Schedule:
         return self._attempts[step_id] <= ATTEMPTS
 
     def _renew(self, parent: str) -> bool:
-        """Have a damaged parent computed anew, and its children wait; False where that cannot help.
+        """Schedule a damaged parent again and let its children wait; return False if that cannot help.
 
-        It stays where it is while another step reads it; none that would is begun meanwhile.
+        It stays in place while another step reads it, and no further reader is started meanwhile.
         """
         if self._state[parent] is _State.DONE:
             if self._cannot_be_done(parent) or not self._may_try_again(parent):
@@ -250,7 +248,7 @@ class Schedule:
         return True
 
     def _cannot_be_done(self, step_id: str) -> bool:
-        """Return whether a step that an earlier run did needs one that this run could not do again."""
+        """Return whether a step finished by an earlier run needs a step that this run could not repeat."""
         step = self.graph.steps[step_id]
         given_up = (_State.FAILED, _State.SKIPPED)
         lost = (p for p in step.parents if self._state[p] in given_up or p in self.summary.diverged)
@@ -264,7 +262,7 @@ class Schedule:
 
 
 def side_by_side(threads: int) -> int:
-    """Return how many steps of this many threads fit on the cores that this process may use."""
+    """Return the number of steps with this many threads that fit on this process's cores."""
     return max(1, usable_cores() // threads)
 
 
@@ -275,9 +273,9 @@ def carry_out(
     processes: int | None,
     work: Callable[[Schedule, int], None],
 ) -> Summary:
-    """Return what every engine does around its `work`, which is given the schedule and the number of places.
+    """Carry out a graph for any engine, which supplies `work(schedule, places)`.
 
-    Raises RequestError where the steps have no room (`engine.forecast.room`).
+    Raises RequestError if the steps do not fit (`engine.forecast.room`).
     """
     began = time.monotonic()
     schedule = Schedule(graph, store, observer)

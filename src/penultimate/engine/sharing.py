@@ -1,4 +1,4 @@
-"""A training that several processes of this machine share, each on a GPU of its own."""
+"""Share a training among several processes of this machine, each on its own GPU."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from penultimate.training import TrainingResult
 
 MEETING = "meeting"
-"""The file by which the processes find each other."""
+"""The file through which the processes find each other."""
 GRACE = 2.0
-"""Seconds in which the others say what they know, once one has failed."""
+"""The seconds that the other processes have to report after one has failed."""
 CAUSE, REFUSED, CONSEQUENCE = range(3)
-"""What may be said of a failure, from the most telling: the first to notice that one is gone is another."""
+"""The kinds of failure, most informative first, because a survivor may be the first to report one."""
 BACKENDS = {"cuda": "nccl", "cpu": "gloo"}
 LOOPBACK = {"GLOO_SOCKET_IFNAME": {"linux": "lo", "darwin": "lo0"}.get(sys.platform, "")}
 
 
 class _Member:
-    """One of the processes, and the socket to it."""
+    """A process of the shared training, and the socket to it."""
 
     def __init__(self, gpu: str) -> None:
         ours, theirs = socket.socketpair()
@@ -48,7 +48,7 @@ class _Member:
             self.connection = Connection(ours.detach())
 
     def fate(self) -> str:
-        """Return what became of the process, which has closed its socket."""
+        """Return how the process ended, after it has closed its socket."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = self.process.wait(GRACE)
             return f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
@@ -61,10 +61,10 @@ class _Member:
 
 
 def trained_together(inputs: Inputs, gpus: Sequence[str]) -> TrainingResult:
-    """Have a process on each of these GPUs take its part in the training of a step.
+    """Train a step's network with one process on each of these GPUs.
 
-    Raises EndedError if one of them fails or dies; the others are ended, and the training goes on from its
-    last checkpoint when the step is begun again.
+    Raises EndedError if one of them fails or dies; the others are then ended, and a retry of the step
+    continues from its last checkpoint.
     """
     members: list[_Member] = []
     with tempfile.TemporaryDirectory(prefix="penultimate-") as folder:
@@ -72,7 +72,7 @@ def trained_together(inputs: Inputs, gpus: Sequence[str]) -> TrainingResult:
             members += [_Member(gpu) for gpu in gpus]
             for index, member in enumerate(members):
                 place = index, len(gpus), str(Path(folder) / MEETING)
-                with contextlib.suppress(OSError):  # of one that is dead, which shows below
+                with contextlib.suppress(OSError):  # the process is dead, which is handled below
                     member.connection.send((sources(), inputs.step, inputs.folder, inputs.folders, place))
             return _result(inputs, members)
         finally:
@@ -81,7 +81,7 @@ def trained_together(inputs: Inputs, gpus: Sequence[str]) -> TrainingResult:
 
 
 def _result(inputs: Inputs, members: Sequence[_Member]) -> TrainingResult:
-    """Return what the first of them comes to, once all have come to their end."""
+    """Return the first process's result, after all of them have ended."""
     waiting = {member.connection: (index, member) for index, member in enumerate(members)}
     results: dict[int, TrainingResult] = {}
     endings: list[tuple[int, Died | Failed]] = []

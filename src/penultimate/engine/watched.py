@@ -1,4 +1,4 @@
-"""A step's user code, watched for the files that it reads; and what has changed in these since a run."""
+"""Watch a step's user code for the files that it reads, and find changes in these files since a run."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from penultimate.store import Store
 
 
 def _origin(plugin: str) -> Origin:
-    """Return where a plug-in comes from that is called "kind:name"."""
+    """Return the origin of the plug-in with the name "kind:name"."""
     return origin_of(registry.entry(*plugin.split(":")))
 
 
 @contextlib.contextmanager
 def watched(step: Step, store: Store) -> Iterator[None]:
-    """Have the store see what plug-ins read in the block, in which a step is done.
+    """Record in the store the files that plug-ins read during the block, in which a step runs.
 
-    What a data set reads shows in its images. Raises RequestError where files hold something else than the
-    step's identity says, or that of the networks that it runs, for they were changed meanwhile.
+    A data set's files are not recorded, because they show in its images. Raises RequestError if files have
+    changed since the identity of the step, or of the networks that it runs, was computed.
     """
     known = origins()
     if not known:
@@ -49,9 +49,9 @@ def watched(step: Step, store: Store) -> Iterator[None]:
 
 
 def read_by(steps: Iterable[Step], seen: Seen) -> dict[str, dict[str, str]]:
-    """Return the digests of the files that the plug-ins of steps read, as they are now, by "kind:name".
+    """Return the current digests of the files that the steps' plug-ins read, by "kind:name".
 
-    The store learns which files the plug-ins wrote themselves when they were loaded.
+    The store records which of these files the plug-ins wrote themselves while loading.
     """
     for plugin in loaded():
         for name in plugin.wrote:
@@ -61,7 +61,7 @@ def read_by(steps: Iterable[Step], seen: Seen) -> dict[str, dict[str, str]]:
 
 
 def changes(before: Any, now: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return the files that plug-ins read with another content than `before`."""
+    """Return the files of plug-ins whose content differs from `before`."""
     earlier: Mapping[str, Mapping[str, str]] = before or {}
     changed = (
         name

@@ -1,7 +1,7 @@
-"""What a process of a study does: one step after another, each with its threads, as an engine sends them.
+"""The worker process of a study, which runs the steps that an engine sends, each with its threads.
 
-The local engine starts it as `python -m penultimate.engine.worker FD`, so that no `__main__` of the caller is
-imported again; it ends when its parent ends, however that ended.
+The local engine starts it as `python -m penultimate.engine.worker FD`, so that the caller's `__main__` is not
+imported again. It ends when its parent ends, however that happens.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penultimate.store import Store
 
 
 def attempt(store: Store, step: Step, progress: Callable[[dict[str, Any]], None]) -> Ending:
-    """Do a step, with its threads, in this process; how it ended comes back, exceptions included."""
+    """Run a step with its threads in this process; return its ending, including any exception."""
     from penultimate.engine.execute import DamagedParentError, execute
 
     prepare(step.resources)

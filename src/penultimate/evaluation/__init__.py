@@ -1,4 +1,4 @@
-"""Networks and data of one's own, evaluated: the study, its exhibits, its page and its command."""
+"""The evaluation of the user's own networks and data: the study, its exhibits, its page and its command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks that were evaluated on tasks: who answered what, and what follows for their order."""
+"""Networks that were evaluated on tasks: their answers, and the ranking that follows from them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from penultimate.records.table import Row
 
 PROBES = {"linear": "Linear probe", "knn": "Nearest neighbours", "tuned": "Fine-tuned"}
-"""What predictions are compared of: classifiers on frozen features, and networks trained further."""
+"""The classifiers whose predictions are compared: those on frozen features, and fine-tuned networks."""
 PREDICTIONS = {"linear": "probe_predictions", "knn": "probe_predictions", "tuned": "tuned_predictions"}
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task: the networks that were tested on it by a probe, and what each got right."""
+    """A task: the networks that a probe tested on it, and their correct answers."""
 
     name: str
     title: str
@@ -52,7 +52,7 @@ class Standing:
 
     @property
     def place(self) -> str:
-        """The places that it may have.
+        """The possible places of the network.
 
         >>> network = StudyObjective("a", "a", "a")
         >>> [Standing(network, Interval(0.5, 0.4, 0.6), *ends).place for ends in ((1, 1), (1, 3))]
@@ -74,11 +74,11 @@ class Board:
 
     @property
     def leaders(self) -> list[Standing]:
-        """Those that none is better than beyond chance."""
+        """The networks that no other beats beyond chance."""
         return [standing for standing in self.standings if standing.is_unbeaten]
 
     def said(self) -> str:
-        """Return what the board says, as a sentence."""
+        """Return the result of the board in a sentence."""
         first, *others = self.standings
         value = f"{in_percent(first.interval.value)} %"
         interval = f"95 % interval {in_percent(first.interval.low)} to {in_percent(first.interval.high)}"
@@ -105,7 +105,7 @@ class Board:
 
 
 def tasks_of(measurements: Measurements, probe: str = "linear") -> tuple[Task, ...]:
-    """Return the tasks of which a probe's predictions are there, with the networks that made them."""
+    """Return the tasks for which a probe left predictions, with the networks that made them."""
     return tuple(task for target in measurements.targets if (task := _task(measurements, target, probe)))
 
 
@@ -126,16 +126,16 @@ def _task(measurements: Measurements, target: str, probe: str) -> Task | None:
 
 
 def arrays_of(measurements: Measurements, row: Row) -> Mapping[str, Any]:
-    """Return the arrays that a row points to; none where results were made of rows alone.
+    """Return the arrays that a row points to; none if the results hold rows only.
 
-    Raises DamagedFileError, with the command that heals it, for a file that is not what was written.
+    Raises DamagedFileError, with the command that repairs it, for a file that differs from what was written.
     """
     read = measurements.results.arrays
     return {} if read is None or row.step is None else read(row.step, row.metric)
 
 
 def board_of(tasks: tuple[Task, ...]) -> Board | None:
-    """Return the networks that were tested on all of some tasks, in the order of their mean accuracy."""
+    """Return the board of the networks that were tested on all of these tasks, by mean accuracy."""
     shared = [
         each for each in (tasks[0].networks if tasks else ()) if all(each in task.networks for task in tasks)
     ]
@@ -167,16 +167,14 @@ def _of(task: Task, networks: list[StudyObjective]) -> Answers:
 
 
 def boards_of(tasks: tuple[Task, ...]) -> list[Board]:
-    """Return the board of all tasks together, where there are several, and that of each."""
+    """Return the board of all tasks together if there are several, and the board of each task."""
     each = [board for task in tasks if (board := board_of((task,)))]
     overall = board_of(tasks) if len(each) > 1 else None
     return [overall, *each] if overall else each
 
 
 def records(measurements: Measurements) -> list[dict[str, Any]]:
-    """Return the boards of all probes as rows: a network on a task, or, where the task is "",
-    over all of them.
-    """
+    """Return the boards of all probes as rows: a network on a task, or over all tasks if the task is ""."""
     return [
         {
             "network": standing.network.label,

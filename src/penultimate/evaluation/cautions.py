@@ -1,4 +1,4 @@
-"""What a reader must know of single networks of an evaluation before believing their numbers."""
+"""Warnings about single networks of an evaluation, which readers need before they trust the numbers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from penultimate.report.text import plain
 LAMBDAS = (1e-6, 1e5)
 """The smallest and the largest strength that the linear probe tries."""
 TINY, SAME = 1e-6, 0.5
-"""The root mean square below which features are of no size, the share of constant ones that is odd."""
+"""The root mean square below which features are tiny, and the share of constant ones that is suspicious."""
 
 
 @dataclass(frozen=True)
 class Caution:
-    """What is odd of a network, on a task or (`task` is empty) on all: in two words, and in a sentence."""
+    """A warning about a network on a task (or on all, if `task` is empty), in two words and in a sentence."""
 
     network: StudyObjective
     task: str
@@ -33,7 +33,7 @@ class Caution:
 
 
 def cautions(measurements: Measurements) -> tuple[Caution, ...]:
-    """Return all that is odd, network by network."""
+    """Return all warnings, network by network."""
     kinds = (_noted, _of_features, _at_chance, _at_edge)
     found = [caution for kind in kinds for caution in kind(measurements)]
     order = [each.spec for each in measurements.objectives]
@@ -41,7 +41,7 @@ def cautions(measurements: Measurements) -> tuple[Caution, ...]:
 
 
 def _noted(measurements: Measurements) -> Iterator[Caution]:
-    """Yield what was found when the networks were fetched."""
+    """Yield the warnings from loading the networks."""
     noted = measurements.results.provenance.get("noted", {})
     for network in measurements.objectives:
         for short, text in noted.get(network.spec, {}).items():
@@ -83,7 +83,7 @@ def _at_chance(measurements: Measurements) -> Iterator[Caution]:
 
 
 def _at_edge(measurements: Measurements) -> Iterator[Caution]:
-    """Of probes that leave something to be gained by another strength."""
+    """Yield warnings about probes that another strength might improve."""
     for target in measurements.targets:
         perfect = {
             str(row.objective)

@@ -1,4 +1,4 @@
-"""Networks and data of one's own, evaluated in one command."""
+"""The command that evaluates the user's own networks and data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Weights(argparse.Action):
-    """The weights of the model before."""
+    """The option for the weights of the preceding model."""
 
     def __call__(
         self, parser: Any, options: argparse.Namespace, value: str | Sequence[Any] | None, flag: Any = None
@@ -37,7 +37,7 @@ class _Weights(argparse.Action):
 
 
 class _Model(argparse.Action):
-    """A model, whose weights may follow."""
+    """The option for a model, whose weights may follow."""
 
     def __call__(
         self, parser: Any, options: argparse.Namespace, value: str | Sequence[Any] | None, flag: Any = None

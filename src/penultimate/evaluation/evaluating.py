@@ -1,4 +1,4 @@
-"""Networks of one's own, evaluated on data of one's own: what `pu.evaluate` and the command do."""
+"""The evaluation of the user's own networks on their data, behind `pu.evaluate` and the command."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an evaluation came to: iterating over it, and pandas.DataFrame(it), gives the ranking's rows.
+    """The result of an evaluation: iterating over it, and pandas.DataFrame(it), gives the ranking's rows.
 
-    `report` is its page; `summary` says what was computed, and what failed with which reason. All numbers are
+    `report` is its page; `summary` says what was computed, and what failed for which reason. All numbers are
     those of `penultimate.results(out, study)`.
     """
 
@@ -45,8 +45,8 @@ class Evaluation:
     def ranking(self) -> list[dict[str, Any]]:
         """A row for each network, task and probe: accuracy, its 95 % interval, its places.
 
-        The task "" is the mean over tasks. Places follow from the paired tests of the networks on the same
-        images: `best_place` is 1 + the number of those that are better beyond chance, and `unbeaten` says
+        The task "" is the mean over tasks. Places follow from paired tests of the networks on the same
+        images: `best_place` is 1 + the number of networks that are better beyond chance, and `unbeaten` says
         that there are none.
         """
         from penultimate.evaluation.boards import records
@@ -56,7 +56,7 @@ class Evaluation:
 
     @cached_property
     def remarks(self) -> list[str]:
-        """What the networks' own outputs were taken for, and why numbers of them are not given."""
+        """Sentences on the assumed class order of the networks' outputs, and on numbers that are missing."""
         from penultimate.evaluation.outputs import not_given, order_of_classes
 
         results = read_study(self.out, self.study)
@@ -64,7 +64,7 @@ class Evaluation:
         return [*filter(None, [order]), *not_given(results)]
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the ranking as a pandas DataFrame; raises RequestError where pandas is not installed."""
+        """Return the ranking as a pandas DataFrame; raise RequestError if pandas is not installed."""
         try:
             import pandas as pd
         except ImportError:
@@ -106,29 +106,27 @@ def evaluate(
     command: str = "",
     verify: bool = False,
 ) -> Evaluation:
-    """Evaluate networks, {name: source}, on data, {name: place}; what `out` holds already is not done again.
+    """Evaluate networks, {name: source}, on data, {name: place}; steps that `out` already holds are kept.
 
     A source is "timm:resnet50", "torchvision:resnet50", "my_net.py:build", "onnx:net.onnx" or the folder of a
     network that was trained here, with settings in parentheses: "timm:resnet50(weights='best.safetensors')".
     A module (nn.Module) is evaluated as it is, in this process, one step after another; its attribute
-    `preparation` or timm's `pretrained_cfg` says how it wants images, and `pu.Model(module, layer="neck",
-    mean=(0.5,), std=(0.25,), size=64)` says so, and which layer gives its features.
-    A place is a folder that holds a folder for each class, or folders of splits that do, a table of paths and
-    labels, arrays, or, under the name of a published data set, where that lies; "" stands for one that the
-    package makes.
-    `source` names the data whose classes the networks were trained on, `classifies` (True: all) the networks
-    whose final layers are for these. `size` (pixels) and `crop` (the share of the resized image that is cut
-    out of its middle) hold for all networks whose sources do not say them (crop=160, share=0.9), in place of
-    what their own weights want. `class_order` says in which order the source's classes are the networks'
+    `preparation` or timm's `pretrained_cfg` says how it prepares images, and `pu.Model(module, layer="neck",
+    mean=(0.5,), std=(0.25,), size=64)` sets this and the layer of its features.
+    A place is a folder with a folder for each class (or with such folders for each split), a table of paths
+    and labels, arrays, or, under the name of a published data set, its location; "" stands for a data set
+    that the package makes. `source` names the data whose classes the networks were trained on, `classifies`
+    (True: all) the networks whose final layers classify these. `size` (pixels) and `crop` (the share of the
+    resized image in the centre crop) replace the defaults of the weights for all networks whose sources do
+    not set them (crop=160, share=0.9). `class_order` is the order of the source's classes in the networks'
     outputs: their names, {name: place}, {place: name}, a JSON file that holds one of these, or "text" (the
-    usual one, as torchvision's ImageFolder has it), "natural" (as timm has it) or "dictionary".
-    `copies="drop"` leaves out all but one of images that are equal. What fails is in `summary.failed`, and
-    costs nothing of the others.
-    `on` is the engine that carries out the steps, "local", "ray" or one of your own, with `processes` side by
-    side. `gpus` is the share of a GPU that each step takes that runs a network: 1, or 0.1 for ten side by
-    side on each; at 0 all is done on the CPU.
+    default, as in torchvision's ImageFolder), "natural" (as in timm) or "dictionary". `copies="drop"` keeps
+    only one of several equal images. Steps that fail are in `summary.failed` and do not affect the others.
+    `on` is the engine that carries out the steps, "local", "ray" or your own, with `processes` in parallel.
 
-    Raises RequestError for names and folders that cannot be used, and where there is no room or no GPU.
+    `gpus` is the share of a GPU for each step that runs a network: 1, or 0.1 for ten in parallel on each;
+    with 0, everything runs on the CPU. Raises RequestError for names and folders that cannot be used, and if
+    there is no disk space or no GPU.
     """
     request = Request(
         networks=networks,
@@ -156,7 +154,7 @@ def carry_out(
     on: Engine | str,
     verify: bool,
 ) -> Evaluation:
-    """Run the study of a request as `engine.run.run` runs one, and write its page."""
+    """Run the study of a request with `engine.run.run`, and write its page."""
     if request.modules and on != "local":
         raise RequestError(
             f"'{request.modules[0]}' is a module, which no other process knows: only on='local' runs it"
@@ -170,7 +168,7 @@ def carry_out(
 
 
 def _expect_networks(graph: Graph, store: Store) -> None:
-    """Raise RequestError for a network that its library does not have, before it takes another one's page."""
+    """Raise RequestError for a network that its library does not have, before any work on the others."""
     steps = graph.steps.values()
     sources = [step.config["source"] for step in steps if step.name == "given" and not store.holds(step.id)]
     for source in map(read_source, sources):

@@ -1,4 +1,4 @@
-"""How a command names networks and data: NAME=WHAT, or by what each is called where it lies."""
+"""The names of networks and data on the command line: NAME=WHAT, or the name of the file or folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from penultimate.errors import RequestError, unknown
 from penultimate.networks.sources import KINDS, LIVE, read_source
 
 OF_TRAINING = "network.json"
-"""The file by which a folder holds a network that was trained here."""
+"""The file that marks the folder of a network that was trained here."""
 NAMED = re.compile(r"(?P<name>[^=:(/\\]+)=(?P<what>.+)", re.DOTALL)
 
 
 def networks_named(models: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return networks by name, from what a command says of each: (model, file of weights or "").
+    """Return networks by name, from the options of a command for each: (model, file of weights or "").
 
     A model is timm:NAME, torchvision:NAME, a Python file and the function in it that builds a module
     (my_net.py:build), or a folder of networks that were trained here; NAME=MODEL gives it a name.
@@ -43,7 +43,7 @@ def networks_named(models: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _sources(text: str, weights: str) -> dict[str, str]:
-    """Return what a model is called unless it is named, and its source; for a folder, each network in it."""
+    """Return the default name and the source of a model, or of each network in a folder."""
     kind = text.partition(":")[0]
     if (kind in KINDS and kind != "folder") or ".py:" in text:
         source = with_settings(text, weights=weights) if weights else text
@@ -84,15 +84,15 @@ def with_settings(text: str, **settings: Any) -> str:
 
 
 def _called(folder: Path) -> str:
-    """Return what a trained network is called by its folder: train.softmax-s0.0f3c... is softmax-s0."""
+    """Return the name of a trained network in its folder's name: softmax-s0 in train.softmax-s0.0f3c..."""
     parts = folder.resolve().name.split(".")
     return parts[1] if len(parts) == 3 and parts[0] == "train" else folder.resolve().name
 
 
 def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
-    """Return data by name, each with its place: NAME=PLACE, a place, or a name that is known or below `root`.
+    """Return data by name with their places, from NAME=PLACE, a place, or a name (known or below `root`).
 
-    A place is a folder or file of one's own or, under the name of a published data set, where that lies.
+    A place is the user's own folder or file, or the location of a published data set under its name.
 
     >>> data_named(["pets=/data/pets", "digits"])
     {'pets': '/data/pets', 'digits': ''}
@@ -114,7 +114,7 @@ def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
                 name, where = place.name if place.is_dir() else place.stem, name
             else:
                 there = f", nor below '{root}'" if root else "; --root FOLDER says where named data lie"
-                what = ""  # of a path, only that it is not there
+                what = ""  # a path gets no further hint than that it does not exist
                 if name in ENTRIES:
                     what = f"Where the images of '{name}' lie is not said. "
                 elif Path(name).name == name:

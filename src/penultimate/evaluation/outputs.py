@@ -1,4 +1,4 @@
-"""For which classes the outputs of networks that classify were taken, and what came of it, in sentences."""
+"""Sentences on the assumed class order of classifying networks' outputs, and on missing accuracies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penultimate.report.progress import whose
 
 
 def order_of_classes(description: Mapping[str, Any]) -> str:
-    """Return the order in which the source's classes were taken; "" where no network classifies its own."""
+    """Return a sentence on the order of the source's classes; empty if no network classifies them."""
     from penultimate.data.readers.class_order import USUAL, called, shown  # late: it loads NumPy
 
     names = description.get("source_classes", ())
@@ -29,7 +29,7 @@ def order_of_classes(description: Mapping[str, Any]) -> str:
 
 
 def not_given(results: StudyResults) -> list[str]:
-    """Return why networks have no accuracy as classifiers, though they were measured as such."""
+    """Return the reasons for which networks have no accuracy as classifiers."""
     measured = {row.step for row in results.table.where(metric="top1")}
     told = []
     for step, reason in results.provenance.get("undefined", {}).items():

@@ -1,4 +1,4 @@
-"""The page of networks of one's own: who serves which task best, why one may think so, what they confuse."""
+"""The page of the user's own networks: the best for each task, the evidence, and their confusions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from penultimate.report.spec import Exhibit, Remarks, say_nothing
 from penultimate.report.text import counted, listed, plain
 
 DEPTH = "depth"
-"""The exhibit of probes of every block, where a study has them."""
+"""The exhibit of probes of every block, if a study has them."""
 FURTHER = "Further exhibits"
-"""The heading of those that are registered elsewhere with `page="evaluation"`."""
+"""The heading of exhibits that are registered elsewhere with `page="evaluation"`."""
 CHAPTERS = {
     "Task by task": ("ranking", "comparisons"),
     "Several labels": ("tableD1",),
@@ -38,12 +38,12 @@ CHAPTERS = {
 """The exhibits of the page, under its headings."""
 SHOWN = frozenset(name for names in CHAPTERS.values() for name in names)
 STEP = 5
-"""Per cent between two possible ends of a board's scale."""
+"""The step between possible ends of a board's scale, in per cent."""
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """Exhibits under a heading."""
+    """A heading with its exhibits."""
 
     title: str
     exhibits: tuple[Built, ...]
@@ -55,7 +55,7 @@ class Chapter:
 
 
 def shows(built: Built) -> bool:
-    """Return whether an exhibit shows anything of this evaluation, and not the paper's numbers alone."""
+    """Return whether an exhibit shows anything of this evaluation, rather than the paper's numbers alone."""
     return built.is_measured or bool(built.galleries)
 
 
@@ -106,7 +106,7 @@ ONE_LABEL = "no task has images of one label each"
 
 
 def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]:
-    """Return what a reader might look for and does not find, and why."""
+    """Return the missing results that a reader might look for, with the reasons."""
     asked = set(map(name_in, measurements.networks.asked))
     done = measurements.results.provenance.get("steps", {})
     given = measurements.results.description.get("networks", ())
@@ -150,15 +150,15 @@ class EvaluationPage:
     curves: bool = False
 
     def draws(self, exhibit: Exhibit) -> bool:
-        """Return whether the page asks for an exhibit at all: for its own, and for those that name it."""
+        """Return whether the page contains an exhibit: its own ones, and those that name it."""
         return exhibit.name in SHOWN or exhibit.page == OF_EVALUATIONS
 
     def shows(self, built: Built) -> bool:
-        """Return whether an exhibit has anything of this evaluation, and not the paper's numbers alone."""
+        """Return whether an exhibit shows anything of this evaluation, not only the paper's numbers."""
         return shows(built)
 
     def context(self, drawn: Drawn) -> Mapping[str, Any]:
-        """Return what its template is given besides what every page is given."""
+        """Return the variables of its template besides those of every page."""
         measurements = drawn.measurements
         exhibits = [built for _, built in drawn.made if built.wanted]
         by_name = {built.name: built for built in exhibits}

@@ -1,4 +1,4 @@
-"""The request of an evaluation: networks and data of one's own, how to go about it, and the study of it."""
+"""The request of an evaluation: the user's networks and data, the settings, and the resulting study."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penultimate.networks.model import Model
 
 NAME = "evaluation"
-"""The usual name of the study, and of its folder."""
+"""The default name of the study and of its folder."""
 MEASURE = (
     "geometry",
     "probed",
@@ -37,27 +37,27 @@ MEASURE = (
     "nce",
     "leep",
 )
-"""What is measured of each network that can give what it takes; the last five take a final layer."""
+"""The measurements of each network that can provide their input; the last five need a final layer."""
 BY_LAYER, FINE_TUNING, OF_LABELS = "depth", "given_fine_tuning", "multilabel"
 """Probes of every block; training of all weights on each task; areas under the ROC curve of each label."""
 OWN = {"crop": {"crop", "resize"}, "share": {"share", "resize"}}
-"""What all networks are told of their images, and the settings by which a source says it for itself."""
+"""The image settings for all networks, and the settings by which a source overrides each."""
 QUESTION = "Which network serves which task best?"
 
 
 @dataclass(frozen=True)
 class Request:
-    """Networks, {name: source or module}, to be evaluated on data, {name: place}, and how.
+    """The networks, {name: source or module}, the data, {name: place}, and the settings of an evaluation.
 
-    source       the data whose classes the networks were trained on, which is no task; "": unknown
+    source       the data whose classes the networks were trained on, which are not a task; "": unknown
     classifies   the networks whose final layers are for these classes; True: all
     fine_tune    whether all weights are also trained on each task
-    size, crop   pixels, and the share of the resized image that is cut out of its middle, for all networks
-                 whose sources do not say them
+    size, crop   pixels, and the share of the resized image in the centre crop, for all networks whose
+                 sources do not set them
     class_order  the order of the source's classes in the networks' outputs, as `read_class_order` takes it
-    copies       "keep", or "drop": of images on disk that are equal, all but one are left out
-    name         that of the study, and of its folder
-    gpus         the share of a GPU of a step that runs a network; 0: the CPU
+    copies       "keep", or "drop" to keep only one of several equal images on disk
+    name         the name of the study and of its folder
+    gpus         the share of a GPU for each step that runs a network; 0: the CPU
     """
 
     networks: Mapping[str, str | nn.Module | Model]
@@ -84,14 +84,14 @@ class Request:
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """The networks by their sources; modules are kept in this process, to be found by theirs."""
+        """The sources of the networks; a module is kept in this process under its source."""
         return {name: self._source(name, what) for name, what in self.networks.items()}
 
     def study(self) -> Study:
-        """Return the study; without a source, what needs no task is measured on the first data set.
+        """Return the study; without a source, measurements that need no task use the first data set.
 
-        That is the first whose images have one class each, where there is one. Raises RequestError for what
-        cannot be asked for.
+        That is the first whose images have one class each, if there is one. Raises RequestError for an
+        invalid request.
 
         >>> study = Request({"ours": "timm:resnet18"}, {"digits": "", "glyphs": ""}, source="glyphs").study()
         >>> study.source, study.targets, study.title
@@ -144,7 +144,7 @@ class Request:
         return chosen
 
     def _reading(self, classified: bool) -> dict[str, dict[str, Any]]:
-        """Return how data on disk are read, where that is not as usual."""
+        """Return the settings for reading data on disk that differ from the defaults."""
         if self.copies not in ("keep", "drop"):
             raise RequestError(f"copies are to 'keep' or to 'drop', not {self.copies!r}")
         reading: dict[str, dict[str, Any]] = {}
@@ -164,7 +164,7 @@ class Request:
 
     @property
     def _asked(self) -> dict[str, Any]:
-        """What all networks are told of their images, by setting."""
+        """The image settings for all networks."""
         asked = {"crop": self.size, "share": None if self.crop is None else float(self.crop)}
         return {name: value for name, value in asked.items() if value is not None}
 
@@ -176,7 +176,7 @@ class Request:
         return keep(name, what, self._asked)
 
     def _told(self, text: str) -> str:
-        """Return a source with what all of them are told.
+        """Return a source with the image settings for all networks.
 
         >>> request = Request({}, {}, size=160, crop=0.9)
         >>> request._told("timm:resnet18(seed=1, crop=96)")

@@ -1,4 +1,4 @@
-"""Kornblith et al. (2021) as a client of the machine: what it registers, as a paper of one's own would."""
+"""Kornblith et al. (2021) as a client of the machine; another paper would register the same things."""
 
 from importlib import resources
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from penultimate.registry import declare
 
 REFERENCE = Path(str(resources.files(__name__))) / "reference"
-"""The folder of the runs that come with the package, each in a folder of its name."""
+"""The folder of the reference runs in the package, with a folder of its name for each."""
 
 declare("page", "usual", "penultimate.paper.page:PAGE", "a study beside the paper")
 declare("reference", "kornblith2021", f"{__name__}:REFERENCE", "the runs that come with the package")

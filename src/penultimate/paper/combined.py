@@ -1,4 +1,4 @@
-"""Objectives that are combined of several: their parts, and the highest holdout accuracy of their runs."""
+"""Objectives that combine several: their parts, and the highest holdout accuracy of their runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SINGLE = HOLDOUT.of_arm("")
 
 
 def terms_of(spec: str) -> list[registry.Spec]:
-    """Return the terms of an objective's spec; none of a network given.
+    """Return the terms of an objective's spec; none for a given network.
 
     >>> [str(term) for term in terms_of("dropout(keep=0.8) + sigmoid()")]
     ['dropout(keep=0.8)', 'sigmoid']
@@ -27,7 +27,7 @@ def terms_of(spec: str) -> list[registry.Spec]:
 
 
 def best_epochs(measurements: Measurements, arm: str = "") -> ByRun:
-    """Of every objective of an arm the highest holdout accuracy of each run."""
+    """Return the highest holdout accuracy of each run, for every objective of an arm."""
     of_arm = measurements.in_arm(arm)
     courses = {one.spec: of_arm.curve(one, HOLDOUT.metric, HOLDOUT.split) for one in of_arm.objectives}
     return {
@@ -38,8 +38,6 @@ def best_epochs(measurements: Measurements, arm: str = "") -> ByRun:
 
 
 def of_one_recipe(measurements: Measurements) -> bool:
-    """Return whether the main arm was trained as the combinations were,
-    so that its objectives are their parts.
-    """
+    """Return whether the main arm has the recipe of the combinations, so that its objectives are parts."""
     recipe: Mapping[str, object] = measurements.recipe
     return recipe == measurements.in_arm(COMBINATIONS).recipe

@@ -1,4 +1,4 @@
-"""What Kornblith et al. (2021) print: their transfer data sets, and the numbers that findings speak of."""
+"""The printed numbers of Kornblith et al. (2021): their transfer data sets, and the numbers in findings."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def mean_of_printed(row: Mapping[str, str]) -> float:
 
 
 def printed_correlations() -> dict[str, float]:
-    """Return Spearman's rho of the printed R² with the printed linear transfer on each data set of the paper.
+    """Return Spearman's rho between the printed R² and linear transfer on each data set of the paper.
 
     >>> round(printed_correlations()["pets"], 2)
     -0.62

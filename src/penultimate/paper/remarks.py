@@ -1,4 +1,4 @@
-"""What a study beside this paper says of its runs: what a seed is there, and what stands in which table."""
+"""Remarks on the runs of a study beside this paper: the meaning of a seed, and what other tables show."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ OF_ONE_DRAW = (
 def remarks(
     measurements: Measurements, is_measured: bool, of_one_arm: bool, of_another: bool
 ) -> tuple[str, ...]:
-    """Return what is said beside an exhibit: what a seed is, if it `is_measured`, and what it does not show.
+    """Return the remarks on an exhibit: the meaning of a seed if it `is_measured`, and what it does not show.
 
-    This is other architectures, unless it is `of_another` and says so itself, and other arms, if it is
-    `of_one_arm`. An architecture that was measured for Figure B.1 alone goes without saying.
+    It does not show other architectures, unless it is `of_another` and says so itself, nor other arms if it
+    is `of_one_arm`. An architecture that was measured only for Figure B.1 is not mentioned.
     """
     said = [seed_in_words(measurements)] if is_measured else []
     others = "" if of_another else ", ".join(map(plain, _measured_as_whole(measurements)))
@@ -40,7 +40,7 @@ def remarks(
 
 
 def _measured_as_whole(measurements: Measurements) -> list[str]:
-    """Return the other architectures that were measured, and have every objective that this one has."""
+    """Return the other measured architectures that have every objective of this one."""
     arm, networks = measurements.arm, measurements.networks
     measured = set(measurements.results.table.where(arm=arm or None).column("backbone"))
     specs = networks.specs(arm, measurements.backbone)
@@ -49,7 +49,7 @@ def _measured_as_whole(measurements: Measurements) -> list[str]:
 
 
 def seed_in_words(measurements: Measurements) -> str:
-    """Return what the seeds of this arm decide, where it has several in a world that is drawn; else ""."""
+    """Return a sentence on what the seeds of this arm decide, if it has several in a drawn world; else ""."""
     every = measurements.networks.grids(measurements.arm, measurements.backbone)
     grids = [block for block in every if "seeds" in block]
     if len({seed for block in grids for seed in block["seeds"]}) < 2 or not is_embedded(measurements.source):

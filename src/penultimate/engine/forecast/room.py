@@ -1,8 +1,8 @@
-"""Whether a study has room: on disk for what its steps leave, in memory for what they hold side by side.
+"""Check that a study fits: its steps' files on disk, and the data of parallel steps in memory.
 
-By arithmetic, before anything is computed. Only what is known is counted, so what is refused would not have
-come to its end: rows, drawings and the working memory of measurements are left out. Of a GPU's memory it is
-what a training holds.
+The check is arithmetic, before anything is computed. It counts only known sizes and leaves out rows, drawings
+and the working memory of measurements, so that a refused study could not have finished. For a GPU it counts
+the memory that a training holds.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ from penultimate.training.recipe import Recipe
 from penultimate.variables import ANYWAY, is_wanted
 
 PROCESS, LISTED = 400_000_000, 160
-"""Bytes of a process with PyTorch in it that others do not share, and of an image file that it has listed."""
+"""The unshared bytes of a process with PyTorch, and the bytes per image file in its listing."""
 CONTEXT = 300_000_000
-"""Bytes of a GPU that a process takes before it has put anything there."""
+"""The bytes of a GPU that a process takes before it stores anything there."""
 HELD, SAVED = 4, 9
-"""How many times a training holds its weights where it computes (themselves, gradients, momentum, average),
-and on the host besides while a checkpoint is written."""
+"""The number of copies of its weights that a training holds on its device (weights, gradients, momentum,
+average), and also on the host while it writes a checkpoint."""
 CHECKPOINTS = 2 * 3
-"""How many times it holds them on disk: in each of two files themselves, momentum and average."""
+"""The number of copies on disk: two files, each with weights, momentum and average."""
 ROTATED, ASPECT = 1 << 28, 4 / 3
 """Bytes of features from which on a linear probe writes its copy to a temporary file; the longer side of an
 image, in shorter ones."""
 
 
 def expect_room(study: Study, left: Sequence[Step], root: Path, places: int) -> None:
-    """Raise RequestError where the steps that are left do not fit, `places` of them side by side.
+    """Raise RequestError if the remaining steps do not fit, `places` of them in parallel.
 
-    Of 0 places, which are on other machines, the disk alone is looked at. Raises it too where steps need a
-    GPU and there is none.
+    With 0 places, which means other machines, only the disk is checked. Raises it too if steps need a GPU and
+    there is none.
     """
     gpus = max((step.resources.gpus for step in left), default=0.0)
     on_gpus = len(places_on_gpus(gpus)) // max(1, round(gpus)) if gpus and places else 0
@@ -76,7 +76,7 @@ def _expect_disk(study: Study, left: Sequence[Step], root: Path, places: int) ->
     place, folder = standing(Path(tempfile.gettempdir())), standing(root)
     free = shutil.disk_usage(folder).free
     needed = sum(sizes.values()) + saved
-    if needed > free:  # only then is it worth a look at what interrupted steps have written already
+    if needed > free:  # only then is it worth measuring the files of interrupted steps
         needed -= sum(min(size, _written(root, step_id)) for step_id, size in sizes.items())
     shares = place.stat().st_dev == folder.stat().st_dev
     if needed + shares * scratch > free:
@@ -97,7 +97,7 @@ def _expect_disk(study: Study, left: Sequence[Step], root: Path, places: int) ->
 
 
 def _written(root: Path, step_id: str) -> int:
-    """Bytes that an interrupted step has left."""
+    """Return the bytes that an interrupted step has left."""
     return sum(path.stat().st_size for path in (root / "partial" / step_id).rglob("*") if path.is_file())
 
 
@@ -151,14 +151,14 @@ def _expect_gpu_memory(study: Study, left: Sequence[Step]) -> None:
 
 
 def _mend(step: Step, study: Study, lacking: int) -> str:
-    """Return what takes so many bytes less, where something does."""
+    """Return advice that saves the lacking bytes, if there is any."""
     parts = held(step, study)
     if parts.get("resident", 0) >= lacking:
         return "give --set recipe.resident=False"
     if parts.get("batch", 0) >= lacking:
         smaller = _smaller_batch(step)
         return f"give --gpus 1, or {smaller}" if smaller else "give --gpus 1"
-    return "it takes a machine with more"
+    return "use a machine with more"
 
 
 def _mend_on_gpu(step: Step, study: Study, lacking: int, known: int) -> str:
@@ -170,11 +170,11 @@ def _mend_on_gpu(step: Step, study: Study, lacking: int, known: int) -> str:
     smaller = _smaller_batch(step)
     if parts.get("batch", 0) >= lacking and smaller:
         return f"give {smaller}"
-    return "it takes a GPU with more"
+    return "use a GPU with more"
 
 
 def _smaller_batch(step: Step) -> str:
-    """Return how fewer images go through a network at once; nothing where it cannot be."""
+    """Return advice to pass fewer images through a network at once, or an empty string."""
     if step.name != "train":
         return "its measurement a smaller batch_size"
     recipe = step.config["recipe"]
@@ -184,7 +184,7 @@ def _smaller_batch(step: Step) -> str:
 
 
 def held(step: Step, study: Study) -> dict[str, int]:
-    """Return the bytes that a step holds in its host's memory, as far as known, by what they are."""
+    """Return the known bytes that a step holds in its host's memory, by purpose."""
     decoded = cost_of(step).decoded
     listed, images, features = set(), 0, 0
     for supply in step.supplies:
@@ -210,16 +210,14 @@ def held(step: Step, study: Study) -> dict[str, int]:
 
 
 def held_on_gpu(step: Step, study: Study) -> dict[str, int]:
-    """Return the bytes that a step holds on each of its GPUs, as far as known, by what they are."""
+    """Return the known bytes that a step holds on each of its GPUs, by purpose."""
     if not step.resources.gpus:
         return {}
     return {"process": CONTEXT, "resident": _resident(step, study), **_computing(step, study)}
 
 
 def _computing(step: Step, study: Study) -> dict[str, int]:
-    """Return what is held where a step computes that trains: of a batch what the way back needs,
-    and the weights.
-    """
+    """Return the bytes that a training step holds on its device: activations of a batch, and the weights."""
     if not _trains(step):
         return {}
     size = size_of(backbone_of(step))
@@ -239,7 +237,7 @@ def _computing(step: Step, study: Study) -> dict[str, int]:
 
 
 def _resident(step: Step, study: Study) -> int:
-    """Images on disk that a training holds decoded."""
+    """Return the bytes of images on disk that a training holds decoded."""
     if step.name != "train" or not is_on_disk(study.source, study):
         return 0
     recipe, sizes = Recipe(**step.config["recipe"]), study.card(study.source).sizes
@@ -259,10 +257,10 @@ def _trains(step: Step) -> bool:
 
 
 def _side(step: Step, study: Study) -> int:
-    """Pixels of a side of the images that a step's network is shown."""
+    """Return the side of a step's input images in pixels."""
     keys = {*networks_of(step)}
     return max((block.recipe.size for block in study.runs if keys & {*block.keys()}), default=LARGE)
 
 
 def _refusal(why: str) -> RequestError:
-    return RequestError(f"{why}. {ANYWAY}=1 starts it nevertheless")
+    return RequestError(f"{why}. {ANYWAY}=1 starts it anyway")

@@ -1,4 +1,4 @@
-"""What the steps of a study leave on disk, by arithmetic: nothing is built, and no image is looked at."""
+"""The size of a study's files on disk, by arithmetic, without building networks or reading images."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from penultimate.study.graph import Graph
 from penultimate.study.spec import Study
 
 SIDE = 24
-"""Pixels of a side of the embedded world's images."""
+"""The side of the embedded world's images in pixels."""
 PICTURE, RENDERED = 72 * 72 * 3, SIDE * SIDE * 3
-"""Bytes that are kept of an image on disk, to look at, and of one of the embedded world."""
+"""The bytes kept for the small picture of an image on disk, and for an image of the embedded world."""
 FLOAT, LABELS = 4, 16
-"""Bytes of a number, and of a label and an id."""
+"""The bytes of a number, and of a label with its id."""
 
 
 def cost_of(step: Step) -> Cost:
-    """Return what the measurement of a step declares that it takes; nothing for what is no measurement."""
+    """Return the declared cost of a step's measurement, or an empty cost for other steps."""
     return Cost() if step.name in VERSIONS else measurement(step.name).cost
 
 
 def networks_of(step: Step) -> list[NetworkKey]:
-    """Return the networks that a step runs, or whose features it reads."""
+    """Return the networks that a step runs or whose features it reads."""
     return list(dict.fromkeys(supply.network for supply in step.supplies if supply.network is not None))
 
 
 def backbone_of(step: Step) -> str:
-    """Return the architecture of a step's networks; empty where they were given, or where there are none."""
+    """Return the architecture of a step's networks; empty if they were given or if there are none."""
     return str(step.config.get("backbone") or next((key.backbone for key in networks_of(step)), ""))
 
 
 def bytes_left(graph: Graph, done: Container[str]) -> tuple[int, bool]:
-    """Return the bytes that the remaining steps will take, and whether that is all of them.
+    """Return the bytes that the remaining steps will take, and whether this count is complete.
 
-    Networks and features are counted, and images that are kept; rows and drawings are small beside them. Not
-    counted are networks that were given, and architectures that do not state their size.
+    The count covers networks, features and kept images; rows and drawings are small in comparison. It leaves
+    out given networks, and architectures that do not state their size.
     """
     counts = [bytes_of(step, graph.study) for step_id, step in graph.steps.items() if step_id not in done]
     return sum(count or 0 for count in counts), None not in counts
 
 
 def bytes_of(step: Step, study: Study) -> int | None:
-    """Return the bytes that a step leaves; None where that is not known."""
+    """Return the bytes that a step leaves on disk; None if unknown."""
     images = cost_of(step).images
     if images is not None:
         return RENDERED * images(study.card(study.source), step.config)
@@ -77,17 +77,17 @@ def weights(backbone: str, classes: int) -> int:
 
 
 def width_of(backbone: str) -> int:
-    """Return how many features an architecture has; 0 for one that states no size."""
+    """Return the number of features of an architecture; 0 for one that states no size."""
     size = size_of(backbone)
     return size.features if size else 0
 
 
 def is_on_disk(name: str, study: Study) -> bool:
-    """Return whether the images of a data set lie on disk, and are not those of the embedded world."""
+    """Return whether the images of a data set lie on disk instead of in the embedded world."""
     return name in study.data or name in study.nowhere
 
 
 def images_of(supply: Supply, study: Study, step: Step) -> int:
-    """Return how many images a step is given by a parent, or takes of them."""
+    """Return the number of images that a step uses from a parent."""
     card = study.card(supply.of)
     return int(min(card.sizes.get(supply.name, card.images), step.config.get("images", card.images)))

@@ -1,4 +1,4 @@
-"""What a study costs on this machine where nobody knows: batches of its trainings and networks, timed."""
+"""Estimate the unknown costs of a study on this machine by timing batches of its trainings and networks."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from penultimate.data.images import ImageSet
 
 MOST_PIXELS = 2**20
-"""Of the images of a training step that is timed; a larger batch takes as many times as long."""
+"""The most images in a timed training step; larger batches are extrapolated in proportion."""
 TIMED, LARGE, SMALL = 8, 224, 4
-"""Images of a batch of which a given network's cost is guessed, and the pixels of their sides; images of a
-batch of which that of training on images on disk is."""
+"""The batch size and image side for estimating a given network's cost, and the batch size for estimating
+training on images on disk."""
 
 
 def training_seconds(study: Study, timings: Timings) -> float | None:
-    """Return the mean over the study's trainings, None where it is neither kept nor may be timed.
+    """Return the mean over the study's trainings, or None if it is neither cached nor may be timed.
 
-    Objectives cost nearly the same, so one of each grid and architecture is timed. An evaluation counts as
-    the third of as many training steps. Raises RequestError where a plug-in fails in a training.
+    Objectives cost nearly the same, so one of each grid and architecture is timed. An evaluation counts as a
+    third of the same number of training steps. Raises RequestError if a plug-in fails in a training.
     """
     try:
         known = [
@@ -66,9 +66,9 @@ def _seconds(study: Study, block: Runs, backbone: str, timings: Timings) -> floa
 
 
 def seconds_per_image(study: Study, block: Runs, backbone: str, timings: Timings) -> float | None:
-    """Return the seconds of a training step on images on disk, without decoding them, for an image.
+    """Return the seconds per image of a training step on images on disk, without decoding.
 
-    A small batch of noise is timed. None where that is neither kept nor may be done.
+    It times a small batch of noise. Returns None if the time is neither cached nor may be measured.
     """
     step = _step_seconds(study, block, backbone, SMALL, block.recipe.size, timings)
     return None if step is None else step / SMALL
@@ -95,7 +95,7 @@ def _step_seconds(
 
 
 def _images(known: DatasetCard, count: int, side: int) -> ImageSet:
-    """Images of a plug-in's data set; noise in place of all others."""
+    """Return images of a plug-in's data set, or noise in place of any other data set."""
     import numpy as np
 
     from penultimate.data.images import ImageSet
@@ -111,9 +111,9 @@ def _images(known: DatasetCard, count: int, side: int) -> ImageSet:
 
 
 def given_network(text: str, timings: Timings) -> tuple[float, int, int] | None:
-    """Return seconds for an image, the number of features, and of layers; None for what cannot be built.
+    """Return seconds per image, number of features and number of layers; None if it cannot be built.
 
-    What a user's files build is timed each time: the files may have changed.
+    A network built by a user's files is timed each time, because the files may have changed.
     """
     source = read_source(text)
     if source.kind not in ("timm", "torchvision"):

@@ -1,7 +1,7 @@
-"""What was timed on this machine: kept in a small file of the user's cache folder, so that it is timed once.
+"""Times measured on this machine, kept in a small file of the user's cache folder to be measured once.
 
-A time holds for one kind of processor, one version of Python, torch and this package, the plug-ins that are
-loaded, and what was timed; after KEPT_FOR days, or when any of these changes, it is taken again.
+A time is valid for one processor type, one version of Python, torch and this package, the loaded plug-ins and
+the timed task. It is measured again after KEPT_FOR days or when any of these changes.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from penultimate.variables import cache
 
 FILE, SCHEMA = "timings.json", 1
 KEPT_FOR, MOST = 30, 200
-"""Days for which a time is kept, and how many times are."""
+"""The days for which a time is kept, and the number of times kept."""
 DAY = 24 * 60 * 60
 T = TypeVar("T")
 
 
 class Timings:
-    """The times that are kept, and those that are taken now.
+    """The cached times, and those measured now.
 
-    may_take   whether what is not kept is timed
-    say        is told what is being timed, before it is
+    may_take   whether missing times are measured
+    say        is called with a description before each measurement
     """
 
     def __init__(self, may_take: bool = True, say: Callable[[str], None] = lambda text: None) -> None:
         self.may_take, self.say = may_take, say
 
     def of(self, what: str, key: Any, take: Callable[[], T]) -> T | None:
-        """Return what `take` measures, or what it measured before; None where that is not kept and not timed.
+        """Return the cached result of `take` or a new one; None if it is not cached and may not be measured.
 
-        `key` is all that the measurement depends on besides this machine; `what` names it for a person, ""
-        where it takes no time to speak of.
+        `key` holds everything that the measurement depends on besides this machine. `what` describes it for
+        the user; "" means that it takes almost no time.
         """
         name = digest_bytes(canonical_json([key, _here()]).encode())
         kept = _kept()
@@ -67,7 +67,7 @@ def _place() -> Path:
 
 
 def _kept() -> dict[str, dict[str, Any]]:
-    """Return the times that are kept and still hold; none where the file is damaged or cannot be read."""
+    """Return the valid cached times; none if the file is damaged or cannot be read."""
     try:
         found: dict[str, dict[str, Any]] = read_sealed(_place(), SCHEMA)["times"]
     except (OSError, RuntimeError, DamagedFileError, RequestError, KeyError):
@@ -78,7 +78,7 @@ def _kept() -> dict[str, dict[str, Any]]:
 
 def _keep(times: dict[str, dict[str, Any]]) -> None:
     latest = sorted(times, key=lambda name: times[name]["at"])[-MOST:]
-    with suppress(OSError, RuntimeError):  # without a home, or on a full disk, it is timed again
+    with suppress(OSError, RuntimeError):  # without a home folder or on a full disk, it is measured again
         place = _place()
         place.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(place, sealed({"times": {name: times[name] for name in latest}}, SCHEMA), durable=False)

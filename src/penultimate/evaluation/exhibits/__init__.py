@@ -1,4 +1,4 @@
-"""The exhibits of an evaluation as data: the ranking, and what it rests on."""
+"""The exhibits of an evaluation as data: the ranking and its basis."""
 
 from penultimate.report.spec import declare_exhibits
 

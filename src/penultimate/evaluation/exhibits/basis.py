@@ -1,4 +1,4 @@
-"""What a ranking rests on: the data, the networks, how each is shown its images, and how it was measured."""
+"""The basis of a ranking: the data, the networks, their preprocessing of images, and the methods."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penultimate.report.text import fixed, listed, plain
 
 
 def _basis(measurements: Measurements) -> Piece:
-    """Return the data sets and the networks in numbers."""
+    """Return tables of the data sets and the networks."""
     tasks = (*measurements.targets, *measurements.several_labels)
     names = dict.fromkeys((*tasks, measurements.source))
     where = measurements.results.description.get("data", {})
@@ -31,7 +31,7 @@ def _basis(measurements: Measurements) -> Piece:
     rows = []
     for name in names:
         known = card(name)
-        sizes = {**known.sizes, **there.get(name, {})}  # without those that are left out
+        sizes = {**known.sizes, **there.get(name, {})}  # without images that are left out
         roles = ["task" if name in tasks else "source"]
         counts = [Cell(f"{sizes[split]:,}" if split in sizes else MISSING) for split in ("train", "test")]
         told = known.note or "splits as the package has them"
@@ -79,7 +79,7 @@ def _basis(measurements: Measurements) -> Piece:
 
 
 def _prepared(measurements: Measurements) -> ExhibitTable | None:
-    """Return how each network is shown its images."""
+    """Return a table of the networks' preprocessing of images."""
     known = measurements.results.provenance.get("prepared", {})
     rows = []
     for each in measurements.objectives:

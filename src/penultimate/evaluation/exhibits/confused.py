@@ -1,4 +1,4 @@
-"""What each network confuses: the classes and pairs of classes that it gets wrong most, with pictures."""
+"""The confusions of each network: the classes and pairs that it gets wrong most, with pictures."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from penultimate.report.text import as_name, listed, plain, shortened
 from penultimate.report.text import percent as in_percent
 
 LONGEST = 40
-"""Characters of a class's name."""
+"""The greatest number of characters in a class's name."""
 PAIRS = 3
-"""Of a network on a task, those that have pictures."""
+"""The number of pairs with pictures, for a network on a task."""
 
 
 def _build(measurements: Measurements) -> Piece:
@@ -46,7 +46,7 @@ def _build(measurements: Measurements) -> Piece:
 
 
 def _gallery(target: str, network: StudyObjective, arrays: Mapping[str, Any]) -> Gallery:
-    """Return the pairs of a network on a task, each with its pictures."""
+    """Return the confused pairs of a network on a task, each with its pictures."""
     groups = []
     names = zip(arrays["truth"].tolist(), arrays["predicted"].tolist(), strict=True)
     for number, (truth, predicted) in enumerate(itertools.islice(names, PAIRS)):
@@ -71,7 +71,7 @@ def _gallery(target: str, network: StudyObjective, arrays: Mapping[str, Any]) ->
 
 
 def _classes(target: str, made: list[tuple[StudyObjective, Mapping[str, Any]]]) -> ExhibitTable:
-    """Return the classes that any of the networks gets wrong most, and how often each does."""
+    """Return a table of the classes that any network gets wrong most, with the error rates."""
     rates: dict[str, dict[str, tuple[int, int]]] = {}
     for network, arrays in made:
         for name, errors, size in zip(

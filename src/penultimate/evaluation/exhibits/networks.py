@@ -1,4 +1,4 @@
-"""Networks of one's own: their features, how alike they are, what foretells transfer, how they classify."""
+"""The user's own networks: their features, similarity, transferability scores and classification."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _likeness(measurements: Measurements) -> Piece:
 
 
 def _between(measurements: Measurements, metric: str) -> dict[frozenset[str], float]:
-    """Return a number of every two networks, by their specs."""
+    """Return a number of each pair of networks, by their specs."""
     return {
         frozenset((str(row.objective), str(row.objective_b))): row.value
         for row in measurements.rows(metric)
@@ -97,7 +97,7 @@ def _between(measurements: Measurements, metric: str) -> dict[frozenset[str], fl
 
 
 def _layer_panels(measurements: Measurements, networks: Iterable[StudyObjective]) -> list[Panel]:
-    """Return all layers of every two networks, of at most six pairs."""
+    """Return maps of all layers for each pair of networks, at most six."""
     labels = {each.spec: each.label for each in networks}
     panels = []
     for row in measurements.rows("pair_layers"):
@@ -124,7 +124,7 @@ def _layer_panels(measurements: Measurements, networks: Iterable[StudyObjective]
 
 
 def _foretold(measurements: Measurements) -> Piece:
-    """Return the scores of each task's training images, and how well they rank the networks there."""
+    """Return the scores from each task's training images, and how well they rank the networks there."""
     tables = []
     for task in tasks_of(measurements):
         found = {quantity: measurements.on_target(quantity, task.name) for quantity in SCORES}
@@ -166,7 +166,7 @@ def _correlation(runs: Mapping[str, Mapping[int | None, float]], accuracy: Mappi
 
 
 def _tuned(measurements: Measurements) -> Piece:
-    """Accuracy after all weights were trained further, beside the linear probe on the frozen features."""
+    """Return accuracy after fine-tuning all weights, beside the linear probe on the frozen features."""
     columns = [
         run_column(quantity, measurements.on_target(quantity, target))
         for target in measurements.targets
@@ -196,7 +196,7 @@ def _tuned(measurements: Measurements) -> Piece:
 
 
 def _classifiers(measurements: Measurements) -> Piece:
-    """Accuracy and calibration on the source, agreement, and how far the tasks' classes are the source's."""
+    """Return accuracy and calibration on the source, agreement, and overlap of the tasks' classes with it."""
     columns = [run_column(quantity, measurements.values(quantity)) for quantity in AS_CLASSIFIERS]
     title = f"The networks' own final layers on the test images of {measurements.title}"
     table = run_table(measurements, "classifiers", title, columns)

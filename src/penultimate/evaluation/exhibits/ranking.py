@@ -1,4 +1,4 @@
-"""Which network serves which task best: the ranking, and the paired comparisons that it rests on."""
+"""The ranking of networks on each task, and the paired comparisons behind it."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ ACCURACIES = tuple(
     for metric in ("linear_{accuracy}", "knn_{accuracy}", "given_fine_tuned_{accuracy}")
     for target in (TARGETS, SOURCE)
 )
-"""The accuracies of its networks; the first task is often the source too."""
+"""The accuracies of its networks; the first task is often also the source."""
 UNDER_PROBES = ("data", "extract", "probed")
-"""The steps without which a network has no number on a task, besides that it is loaded."""
+"""The steps that a network's number on a task needs, besides loading the network."""
 COMPARED = {"linear": "comparisons", "knn": "comparisons_knn", "tuned": "comparisons_tuned"}
 """The table of paired comparisons of each probe."""
 
 
 def _ranking(measurements: Measurements) -> Piece:
-    """Return a table for each probe: a row a network, the mean and each task a column."""
+    """Return a table for each probe: networks as rows, the mean and the tasks as columns."""
     tasks = tasks_of(measurements)
     tables = [table for probe in PROBES if (table := _table(tasks_of(measurements, probe), probe))]
     lacking = _lacking(measurements, tasks)
@@ -98,7 +98,7 @@ def _cell(board: Board, network: StudyObjective) -> Cell:
 
 
 def _lacking(measurements: Measurements, tasks: tuple[Task, ...]) -> list[str]:
-    """Return which networks and tasks have no number, and why where that is known."""
+    """Return sentences on networks without a number on a task, with the reasons if they are known."""
     said = []
     by_name = {task.name: task for task in tasks}
     for target in measurements.targets:
@@ -113,7 +113,7 @@ def _lacking(measurements: Measurements, tasks: tuple[Task, ...]) -> list[str]:
 
 
 def _why(measurements: Measurements, target: str, network: str) -> str:
-    """Why a network has no number on a target, after a colon; empty where that is not known."""
+    """Return why a network has no number on a target, after a colon, or an empty string if unknown."""
     provenance = measurements.results.provenance
     of = {"network": network, "target": target}
     reasons = {
@@ -130,7 +130,7 @@ def _why(measurements: Measurements, target: str, network: str) -> str:
 
 
 def _pairs(measurements: Measurements) -> Piece:
-    """Return a row for each two networks: by how much the better one is ahead, over all tasks and on each."""
+    """Return a row for each pair of networks: the lead of the better one, over all tasks and on each."""
     tables = [table for probe in COMPARED if (table := _compared(measurements, probe))]
     if tables:
         return Piece(tuple(tables))

@@ -21,7 +21,7 @@ TRANSFER, INSIDE, PREDICTS, CHOSEN = (
     "What does it predict?",
     "How was it chosen?",
 )
-"""The parts of the page, by what they ask."""
+"""The parts of the page, named by their questions."""
 SECTIONS = {
     CLAIMS: Section("", "The claims", "Which of the paper's claims hold here?"),
     "3.1": Section(

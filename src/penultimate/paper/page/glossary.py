@@ -33,7 +33,7 @@ LOSS = row(L, equals)
 
 
 def measured(metric: str, equation: str = "") -> Explained:
-    """Return the words in which a measurement declares one of its numbers, with an equation."""
+    """Return a measurement's own description of one of its numbers, with an equation."""
     return Explained(built_in_yields()[metric].words, equation)
 
 

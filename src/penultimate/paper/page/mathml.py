@@ -1,4 +1,4 @@
-"""Equations in MathML, which browsers set without any library: a handful of words to build them from."""
+"""Equations in MathML, which browsers display without a library: a few functions that build them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html import escape
 
 
 def variable(name: str, bold: bool = False) -> str:
-    """Return a letter; upright bold for vectors and matrices."""
+    """Return a letter, in upright bold for vectors and matrices."""
     return (
         f'<mi mathvariant="normal" class="vector">{escape(name)}</mi>' if bold else f"<mi>{escape(name)}</mi>"
     )
@@ -60,5 +60,5 @@ def norm(*parts: str) -> str:
 
 
 def math(*parts: str, spoken: str) -> str:
-    """Return a displayed equation, with the words that a screen reader says."""
+    """Return a displayed equation with the words for a screen reader."""
     return f'<math display="block" aria-label="{escape(spoken)}">{row(*parts)}</math>'

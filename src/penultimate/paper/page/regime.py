@@ -1,4 +1,4 @@
-"""How this study's regime compares with the paper's: the rows that a careful reader asks for first."""
+"""The comparison of this study's regime with the paper's: the rows that a careful reader needs first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Difference:
 
 
 def compare(measurements: Measurements) -> tuple[Difference, ...]:
-    """Ours beside the paper's, from the description, the cards, the rows and the printed tables."""
+    """Return our settings beside the paper's, from the description, cards, rows and printed tables."""
     source = card(measurements.source)
     recipe = measurements.recipe
     width = measurements.results.description.get("num_features")
@@ -89,7 +89,7 @@ def compare(measurements: Measurements) -> tuple[Difference, ...]:
 
 
 def _training(measurements: Measurements) -> tuple[Difference, ...]:
-    """Return how softmax was trained: schedule, warm-up, averaging, weight decay, augmentation."""
+    """Return the training of softmax: schedule, warm-up, averaging, weight decay, augmentation."""
     usual = next((objective for objective in measurements.objectives if objective.slug == "softmax"), None)
     settings = (usual and measurements.recipe_of(usual)) or measurements.recipe
     known = {field.name for field in fields(Recipe)}
@@ -129,7 +129,8 @@ def _training(measurements: Measurements) -> tuple[Difference, ...]:
 
 
 def _share(value: float) -> str:
-    """
+    """Return a share in per cent, without a zero decimal.
+
     >>> _share(0.2), _share(10 / 146)
     ('20 %', '6.8 %')
     """
@@ -137,7 +138,7 @@ def _share(value: float) -> str:
 
 
 def _separation(measurements: Measurements) -> str:
-    """Return the paper's R², and the one that does not depend on how many images a class has."""
+    """Return the paper's R² and the unbiased one, which does not depend on the number of images per class."""
     paper, unbiased = (
         _softmax(measurements, Quantity(metric, "train")) for metric in ("class_separation", UNBIASED)
     )
@@ -164,7 +165,7 @@ def summary(measurements: Measurements) -> str:
 
 
 def _architecture(measurements: Measurements) -> str:
-    """Return the first backbone, of which every number here is; the others, and networks not trained here."""
+    """Return the first backbone, which all numbers here are of, then others and networks not trained here."""
     blocks = measurements.results.description.get("networks", ())
     given = [
         f"{plain(name)} ({plain(source)}, not trained here)"
@@ -186,14 +187,15 @@ def _objectives(measurements: Measurements) -> str:
 
 
 def _runs(measurements: Measurements) -> str:
-    """Runs of the compared objectives, then those of a sweep where they are others."""
+    """Return the runs of the compared objectives, then those of a sweep if their number differs."""
     of_main = _span(measurements.run_counts())
     sweep = _span(measurements.in_arm(SWEEP).run_counts())
     return of_main if sweep in (of_main, MISSING) else f"{of_main}; {sweep} at each further temperature"
 
 
 def _span(counts: tuple[int, ...]) -> str:
-    """
+    """Return the least and the greatest count, or the one that both are.
+
     >>> _span((5, 5)), _span((3, 5))
     ('5', '3 to 5')
     """
@@ -213,7 +215,7 @@ def _setting(recipe: Mapping[str, Any], key: str) -> str:
 
 
 def _softmax(measurements: Measurements, quantity: Quantity) -> str:
-    """Softmax's mean over runs, as the quantity shows it."""
+    """Return softmax's mean over runs in the form of the quantity."""
     runs = measurements.values(quantity).get(measurements.softmax)
     if not runs:
         return MISSING

@@ -1,4 +1,4 @@
-"""What came out, in sentences made from the numbers: agreement and disagreement are stated alike."""
+"""The results in sentences made from the numbers; agreement and disagreement are stated alike."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "
 
 
 VERDICTS = {"holds": ("holds", "hold"), "does not hold": ("does not hold", "do not hold")}
-"""What is said of one claim and of several; of all others, that they are undecided."""
+"""The verb for one claim and for several; claims with other verdicts are undecided."""
 
 WHOSE = {"the paper's": "Of the paper's {} claims that were measured", "ours": "Of our own {}"}
-"""How the claims of the exhibit's table are called here."""
+"""The words for the claims of the exhibit's table."""
 
 
 def tally(claims: Built) -> tuple[Tally, ...]:
-    """Return the verdicts of the claims' exhibit, counted: those on the paper's claims, and those on ours."""
+    """Return the number of claims with each verdict: of the paper's claims, and of ours."""
     table = claims.tables[0]
     whose, verdict = ([column.key for column in table.columns].index(key) for key in ("whose", "verdict"))
     counts: dict[str, Counter[str]] = {}
@@ -84,7 +84,7 @@ def headline(measurements: Measurements) -> Headline:
 
 
 Relation: TypeAlias = Literal["falls", "rises", "no fall", "undecided"]
-"""What the claims make of transfer as separation grows; "no fall": so strong a one is excluded."""
+"""The claims' verdict on transfer as separation grows; "no fall" excludes a fall as large as the paper's."""
 
 
 def _verdict(measurements: Measurements) -> Relation:
@@ -98,7 +98,7 @@ def _verdict(measurements: Measurements) -> Relation:
 
 
 def _answer(ours: Correlation | None, leaning: str, verdict: Relation, limited: bool, way: str) -> str:
-    """Return the one sentence; it claims a relation only where the claims do."""
+    """Return the answer in one sentence; it states a relation only if the claims do."""
     if ours is None:
         return (
             "This study cannot say yet whether pulling classes apart costs transfer: fewer than three"
@@ -130,15 +130,13 @@ def _beside(ours: Correlation, theirs: Correlation, verdict: Relation) -> str:
 
 
 def _ranked(runs: ByRun) -> list[tuple[str, float]]:
-    """Objectives by their mean, the best first; equal means keep the study's order."""
+    """Return objectives by their mean, the best first; equal means keep the study's order."""
     means = [(spec, summarise(list(values.values())).mean) for spec, values in runs.items()]
     return sorted(means, key=lambda pair: -pair[1])
 
 
 def _highest(measurements: Measurements, runs: ByRun, what: str) -> list[Tile]:
-    """Return the highest mean, and which objectives it is not beyond chance above;
-    nothing is called best of one.
-    """
+    """Return a tile of the highest mean, with the objectives that it does not beat beyond chance."""
     if not runs:
         return []
     (spec, value), *others = _ranked(runs)
@@ -148,7 +146,7 @@ def _highest(measurements: Measurements, runs: ByRun, what: str) -> list[Tile]:
 
 
 def _beyond(measurements: Measurements, runs: ByRun, spec: str) -> str:
-    """Return what the one rule of significance says of an objective against all others, as a clause."""
+    """Return a clause with the result of the significance test of an objective against all others."""
     found = bold(runs)
     tested = {name: of[spec] for name, of in found.p_values.items() if spec in of}
     if not tested:

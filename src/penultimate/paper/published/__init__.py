@@ -1,4 +1,4 @@
-"""The paper's printed numbers: one CSV file per table, and notes on what they are and where they err.
+"""The paper's printed numbers: one CSV file per table, with notes on their meaning and misprints.
 
 They are shown beside a study's own numbers and never mixed with them. Tables are named after their files:
 `neurips_table1_linear` (Kornblith et al., NeurIPS 2021) or `iclr_table1_accuracy` (the earlier version); the
@@ -36,7 +36,7 @@ def tables() -> tuple[str, ...]:
 def objectives() -> tuple[str, ...]:
     """Return the nine objectives that the paper compares, in the order of its tables.
 
-    The package may have more presets; what is said of the paper's objectives is said of these.
+    The package may have more presets, but statements about the paper's objectives refer to these nine.
 
     >>> len(objectives()), objectives()[0]
     (9, 'softmax')
@@ -97,8 +97,7 @@ def value(name: str, objective: str | None, column: str, **where: Value) -> Valu
 
 
 def notes(name: str | None = None) -> str:
-    """Return what a reader has to know about a table (source, number of runs, misprints); without a name,
-    about all.
+    """Return the notes on a table (source, number of runs, misprints), or on all tables without a name.
 
     >>> notes("table4").splitlines()[0]
     'NeurIPS table 4. One value a cell; the number of runs is not stated.'
@@ -118,9 +117,7 @@ def __getattr__(name: str) -> tuple[dict[str, str], ...]:
 
 
 def _resolve(name: str) -> str:
-    """Return the file name that a name stands for: itself, with `neurips_`,
-    or the only one that begins with it.
-    """
+    """Return the file for a name: itself, itself after `neurips_`, or the only one that begins with it."""
     known = tables()
     for exact in (name, f"neurips_{name}"):
         if exact in known:
@@ -145,7 +142,7 @@ def _columns(name: str) -> dict[str, tuple[Value, ...]]:
 
 
 def _typed(cells: list[str]) -> tuple[Value, ...]:
-    """Return a column's cells as ints, floats or text: the first that fits all of them."""
+    """Return a column's cells as ints, floats or text, whichever first fits all of them."""
     for kind in (int, float):
         try:
             return tuple(kind(cell) if cell else None for cell in cells)
@@ -156,7 +153,7 @@ def _typed(cells: list[str]) -> tuple[Value, ...]:
 
 @cache
 def _sections() -> dict[str, str]:
-    """NOTES.md by heading."""
+    """Return the sections of NOTES.md by heading."""
     text = (_FOLDER / "NOTES.md").read_text(encoding="utf-8")
     _, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
     return {heading: body.strip() for heading, body in zip(parts[::2], parts[1::2], strict=True)}
