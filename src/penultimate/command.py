@@ -74,8 +74,8 @@ def seeds(text: str | None) -> list[int]:
 
 def tell(summary: Summary, report: Path) -> None:
     """Print what a run computed, which steps failed, and where its page is."""
-    from penultimate.engine.display import seconds_text
     from penultimate.plugins import loaded
+    from penultimate.progress import seconds_text
 
     if summary.computed or summary.failed:
         done = f"{counted(summary.computed, 'step')} in {seconds_text(summary.seconds)}"
@@ -215,12 +215,12 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
 
     Timing is announced on standard error beforehand, because a large network takes half a minute.
     """
-    from penultimate.engine.display import seconds_text
     from penultimate.engine.forecast.room import expect_room
     from penultimate.engine.forecast.timings import Timings
     from penultimate.engine.run import plan
     from penultimate.engine.schedule import side_by_side
     from penultimate.files import size_text
+    from penultimate.progress import seconds_text
 
     made = plan(study, options.out, Timings(options.timing, _say_on_stderr))
     say(f"{study.name}: {' '.join(study.title.split())}")

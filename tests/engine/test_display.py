@@ -219,12 +219,33 @@ def test_what_a_plugins_step_says_of_itself_is_no_line(
     step = next(step for step in graph.steps.values() if step.name == "train")
     display.started(step)
     display.progressed(step, {"epoch": 1})
+    display.progressed(step, {"doing": "epoch", "unit": "x", "done": None, "of": 2, "seconds_left": 1.0})
     told = {"epoch": 1, "epochs": 2, "loss": 0.5, "images_per_second": 9.0, "seconds_left": 3.0}
     display.progressed(step, told)
     display.closed()
     assert [line for line in said() if "epoch" in line] == (
         [] if terminal else ["softmax epoch 1 of 2, loss 0.500, 9 img/s, 3 s left"]
     )
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_long_probe_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    monkeypatch.setattr("penultimate.engine.display.LOG_EVERY", -1.0)
+    graph = graph_of(Runs(("softmax",), backbones=(NET,)))
+    display, said = opened(graph, Store(tmp_path), terminal)
+    step = next(step for step in graph.steps.values() if step.name == "linear")
+    display.started(step)
+    news = {"doing": "linear probe", "done": 12, "of": 46, "unit": "fits", "seconds_left": 80.0}
+    display.progressed(step, news)
+    task = display.progress.tasks[-1] if display.progress else None
+    display.closed()
+    expected = "linear probe: 12 of 46 fits, about 1:20 left"
+    if task is None:
+        assert said() == [f"linear softmax {step.columns['target']} {expected}"]
+    else:
+        assert (task.completed, task.total, task.fields["note"]) == (12, 46, expected)
 
 
 def test_what_has_no_value_is_said_once_with_the_reason(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from penultimate.data.images import ImageSet, save_images
 from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.measures import requested
+from penultimate.progress import listening
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
@@ -207,3 +209,15 @@ def test_policies_are_steps_of_their_own_and_others_are_refused() -> None:
 def test_nothing_is_trained_on_images_of_several_labels() -> None:
     with pytest.raises(RequestError, match="'findings_smoke' cannot be trained on: its images have several"):
         Study("s", "", "", "findings_smoke", (), (RUNS,))
+
+
+def test_its_labels_are_one_piece_of_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penultimate.progress.TOLD_EVERY", 0.0)
+    heard: list[dict[str, Any]] = []
+    with listening(heard.append):
+        made = parents(tmp_path, train=bank(200, 0), test=bank(90, 1))
+        outcome = measured("multilabel", made, {"uncertain": "zeros"})
+    labels = len({row.setting for row in outcome.rows if row.metric == "multilabel_lambda"})
+    assert {(news["unit"], news["of"]) for news in heard} == {("labels", labels)}
+    assert heard[-1]["done"] == labels > 1
+    assert any(0 < news["done"] < 1 for news in heard)

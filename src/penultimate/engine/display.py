@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from typing import Any
 
@@ -14,6 +13,7 @@ from penultimate.errors import shortened
 from penultimate.files import atomic_write
 from penultimate.graph import Step
 from penultimate.networks.key import NetworkKey
+from penultimate.progress import line_of, seconds_text
 from penultimate.records.table import ROWS, Row, read_rows
 from penultimate.store import Store
 from penultimate.study.graph import Graph
@@ -21,26 +21,13 @@ from penultimate.study.graph import Graph
 OWN = ("accuracy", "class_separation")
 """Measurements on the source that are reported as soon as both have values."""
 LOG_EVERY = 15.0
-"""The seconds between two log lines about a training; a terminal has a progress bar instead."""
+"""The seconds between two log lines about a step; a terminal has a progress bar instead."""
 LONGEST_REASON = 300
 """The number of characters shown of the reason for a missing value; the page shows all of it."""
 LONGEST_SILENCE = 60.0
 """The seconds of silence after which a log gives the number of finished steps."""
 TOLD = {"epoch", "epochs", "loss", "images_per_second", "seconds_left"}
 """The keys that a training reports at the end of an epoch."""
-
-
-def seconds_text(seconds: float) -> str:
-    """
-    >>> seconds_text(8.2), seconds_text(134), seconds_text(7320)
-    ('8 s', '2:14', '2:02:00')
-    """
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 class _Console(Console):
@@ -109,19 +96,20 @@ class Display:
             self.tasks[step.id] = self.progress.add_task(self._title(step)[:34], total=None, note="")
 
     def progressed(self, step: Step, news: dict[str, Any]) -> None:
-        if not news.keys() >= TOLD:  # a plug-in's measurement may report anything
+        if news.keys() >= TOLD:
+            done, of = news["epoch"], news["epochs"]
+            bar = f"loss {news['loss']:.3f}, {news['images_per_second']:,.0f} img/s"
+            line = f"epoch {done} of {of}, {bar}, {seconds_text(news['seconds_left'])} left"
+        elif told := line_of(news):
+            done, of, bar = news["done"], news["of"], escape(told)
+            line = bar
+        else:  # a plug-in's measurement may report anything
             return
-        note = f"loss {news['loss']:.3f}, {news['images_per_second']:,.0f} img/s"
         if self.progress is not None and step.id in self.tasks:
-            self.progress.update(
-                self.tasks[step.id], completed=news["epoch"], total=news["epochs"], note=note
-            )
+            self.progress.update(self.tasks[step.id], completed=done, total=of, note=bar)
         elif time.monotonic() - self.last_news[step.id] > LOG_EVERY:
             self.last_news[step.id] = time.monotonic()
-            left = (
-                seconds_text(news["seconds_left"]) if math.isfinite(news["seconds_left"]) else "unknown time"
-            )
-            self.say(f"{self._doing(step)} epoch {news['epoch']} of {news['epochs']}, {note}, {left} left")
+            self.say(f"{self._doing(step)} {line}")
 
     def finished(self, step: Step, meta: dict[str, Any]) -> None:
         if self.progress is not None:

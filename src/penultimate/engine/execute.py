@@ -21,8 +21,9 @@ from penultimate.graph import Step
 from penultimate.locks import LostLeaseError
 from penultimate.measures.catalogue import measurement
 from penultimate.measures.declaration import Measurement
-from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Progress, Undefined
+from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
+from penultimate.progress import Progress, listening
 from penultimate.records.table import ROWS, Row, encode_rows, setting_text
 from penultimate.registry import entry
 from penultimate.store import META, Store
@@ -365,6 +366,7 @@ def _execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
         with (
             contained(f"the code that '{step.name}' runs", patches=has_run()),
             watched(step, store),
+            listening(progress),
         ):
             outcome = core(inputs) if core else measure(measurement(step.name), inputs)
         (folder / ROWS).write_bytes(encode_rows(outcome.rows))  # which `finish` makes durable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ from penultimate.errors import PenultimateError
 from penultimate.files import file_name
 from penultimate.metrics import UndefinedError
 from penultimate.networks.key import NetworkKey
+from penultimate.progress import Progress
 from penultimate.variables import CHECKPOINT_SECONDS, CPU, device, seconds
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from penultimate.graph import Step, Supply
     from penultimate.networks.protocol import FileNetwork
 
-Progress: TypeAlias = Callable[[dict[str, Any]], None]
 Setting: TypeAlias = Mapping[str, str | int | float]
 
 

@@ -9,6 +9,7 @@ from penultimate.measures.declaration import ClassNames, Features, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
 from penultimate.objectives.hyperparameters import Interval
+from penultimate.progress import Advance
 from penultimate.registry import register
 
 if TYPE_CHECKING:
@@ -97,13 +98,15 @@ def multilabel(
     train = inputs.features("train")
     tested = {split: inputs.features(split) for split in ("test", "validation") if inputs.has_features(split)}
     names = inputs.class_names(inputs.target)
+    advance = Advance("linear probes", "labels", len(names))
     areas: dict[str, list[float]] = {split: [] for split in tested}
     for place, name in enumerate(names):
         setting = {"label": name, "uncertain": uncertain}
         probe = MultiLabelProbe(seed=inputs.seed, names=(name,))
         try:
             features, labels = counted(train, place, name, uncertain)
-            probe.fit(features, labels[:, None])
+            with advance.one():
+                probe.fit(features, labels[:, None])
         except UndefinedError as error:
             yield Undefined(f"multilabel_auc (train): {error}")
             continue

@@ -12,6 +12,7 @@ from penultimate.probes.arrays import NumpyFloats, beside
 from penultimate.probes.estimator import Probe
 from penultimate.probes.inputs import Data, Labels
 from penultimate.probes.neighbours import METRICS, Neighbours
+from penultimate.progress import Advance
 
 
 class KNNProbe(Probe):
@@ -53,10 +54,12 @@ class KNNProbe(Probe):
         self._neighbours = Neighbours(features.home, self.metric)
         most = min(most, len(features) - 1)
         hits = np.zeros(most, dtype=np.int64)
+        advance = Advance("kNN probe", "examples", len(features))
         for block, indices in self._neighbours.nearest(most):
             labels = self._codes[block]
             for place, elected in enumerate(elections(self._codes[indices], len(self.classes_))):
                 hits[place] += np.count_nonzero(elected == labels)
+            advance.to(block.stop)
         self.leave_one_out_: NumpyFloats = hits / len(features)
         self.k_ = int(np.argmax(hits)) + 1
         return self
@@ -65,9 +68,11 @@ class KNNProbe(Probe):
         """Return the class of each example [n], by vote of its `k_` nearest training examples."""
         queries = beside(self._queries(X), self._neighbours.points)
         winners = np.empty(len(queries), dtype=np.int64)
+        advance = Advance("kNN probe's predictions", "examples", len(queries))
         for block, indices in self._neighbours.nearest(self.k_, queries):
             for elected in elections(self._codes[indices], len(self.classes_)):
                 winners[block] = elected
+            advance.to(block.stop)
         return self.classes_[winners]
 
 

@@ -36,6 +36,7 @@ from penultimate.probes.logistic import LogisticProblem
 from penultimate.probes.path import Optimum, Solver
 from penultimate.probes.rows import Rows
 from penultimate.probes.validation import split_off
+from penultimate.progress import Advance
 
 LAMBDAS: NumpyFloats = np.logspace(-6, 5, 45)
 """The paper's 45 values, relative to the SUM of the examples' losses."""
@@ -76,6 +77,8 @@ class LinearProbe(Probe):
     never copied as a whole; their rotation, n p numbers of 4 bytes (8 if X is in float64), is in memory up to
     256 MB, else in a file in TMPDIR. 8 n k bytes for a certificate's logits, about 40 k p numbers for the
     descent. A pass costs 4 n p k flop, and a lambda takes 2 to 10. CUDA tensors stay on their device.
+
+    A long fit says on a terminal how far it is; `penultimate.progress.listening` hears it instead.
 
     >>> import numpy as np
     >>> generator = np.random.default_rng(0)
@@ -121,7 +124,8 @@ class LinearProbe(Probe):
 
         optima = []
         accuracies = []
-        solver = Solver(train.features, train.codes, len(train.classes), self.tolerance)
+        advance = Advance("linear probe", "fits", len(lambdas) + 1)
+        solver = Solver(train.features, train.codes, len(train.classes), self.tolerance, advance.again)
         least = LEAST_PENALTY * solver.problem.unit**2
         if lambdas[0] < least:
             raise RequestError(
@@ -133,6 +137,7 @@ class LinearProbe(Probe):
             solver.tolerance = self.tolerance * min(1.0, gain / float(penalty))
             optimum = solver.solve(float(penalty))
             optima.append(optimum)
+            advance.to(len(optima))
             if measure is None:
                 margins = _margins(validation, optimum.weight, optimum.intercept)
                 accuracies.append(auc(margins, truth == known[1]))
@@ -146,7 +151,8 @@ class LinearProbe(Probe):
         if X_val is not None:
             labels = np.concatenate([train.classes[train.codes], validation_labels])
             whole = training_set(train.features.joined(validation), labels)
-        refit = self._refit(whole, train.classes, optima[best])
+        refit = self._refit(whole, train.classes, optima[best], advance)
+        advance.to(advance.total)
         optima.reverse()
 
         self.classes_ = whole.classes
@@ -222,7 +228,7 @@ class LinearProbe(Probe):
         train = training_set(whole.features.chosen(~chosen), labels[~chosen])
         return train, whole.features.chosen(chosen), labels[chosen]
 
-    def _refit(self, whole: TrainingSet, classes: Labels, optimum: Optimum) -> Optimum:
+    def _refit(self, whole: TrainingSet, classes: Labels, optimum: Optimum, advance: Advance) -> Optimum:
         """Return the optimum on everything at the chosen lambda, started
         from the one on the training examples.
         """
@@ -230,7 +236,7 @@ class LinearProbe(Probe):
         weight = np.zeros((len(whole.classes), whole.features.shape[1]))
         intercept = np.full(len(whole.classes), optimum.intercept.min())
         weight[places], intercept[places] = optimum.weight, optimum.intercept
-        solver = Solver(whole.features, whole.codes, len(whole.classes), self.tolerance)
+        solver = Solver(whole.features, whole.codes, len(whole.classes), self.tolerance, advance.again)
         solver.tolerance *= min(1.0, _gain(solver.problem, whole.codes) / optimum.penalty)
         solver.start_at(weight, intercept, optimum.penalty)
         return solver.solve(optimum.penalty)

@@ -15,7 +15,7 @@ as well and keeps float32 within its range.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -74,7 +74,14 @@ class LogisticProblem:
     Everything else is O(K r + block of logits): a pass costs 4 n r K flop.
     """
 
-    def __init__(self, features: Rows, codes: NumpyInts, classes: int, dtype: str) -> None:
+    def __init__(
+        self,
+        features: Rows,
+        codes: NumpyInts,
+        classes: int,
+        dtype: str,
+        each_pass: Callable[[], object] = lambda: None,
+    ) -> None:
         self.examples, self.classes, self.dtype = len(features), classes, dtype
         home = features.home
         self.codes = beside(codes, home)
@@ -90,7 +97,7 @@ class LogisticProblem:
         self.longest_square = 0.0
         self.features = stored(self._rotated(features), (self.examples, self.rank), dtype, home)
         self.radius = self.longest_square**0.5
-        self.passes = 0
+        self.passes, self.each_pass = 0, each_pass
 
     def _principal(
         self, features: Rows
@@ -147,6 +154,7 @@ class LogisticProblem:
     def evaluate(self, theta: Float[Array, " d"], penalty: float) -> tuple[float, Float[Array, " d"]]:
         """F and its gradient at lambda' = `penalty`: one pass; `curvature` is then that of the loss."""
         self.passes += 1
+        self.each_pass()
         ops = library(theta)
         weight, intercept = self.split(theta)
         gradient = ops.empty_like(theta)

@@ -19,6 +19,7 @@ from penultimate.probes.inputs import Data, as_features, examples_of
 from penultimate.probes.linear import AUC, LAMBDAS, LinearProbe, logits_of
 from penultimate.probes.rows import Rows
 from penultimate.probes.validation import split_off
+from penultimate.progress import Advance
 
 _Result = TypeVar("_Result")
 
@@ -86,6 +87,7 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         )
         grid = LAMBDAS if self.lambdas is None else np.asarray(self.lambdas, dtype=np.float64)
         probes = []
+        advance = Advance("linear probes", "labels", labels.shape[1])
         for place in range(labels.shape[1]):
             # Two classes are penalised by lambda/2 (|w_0|^2 + |w_1|^2) = lambda/4 |w|^2, w = w_1 - w_0.
             probe = LinearProbe(
@@ -97,7 +99,8 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
             )
             val = None if of_validation is None else of_validation[:, place]
             self._expect_both(place, labels[:, place], splits=val is None)
-            probes.append(self._of_label(place, probe.fit, X, labels[:, place], X_val, val))
+            with advance.one():
+                probes.append(self._of_label(place, probe.fit, X, labels[:, place], X_val, val))
         self.probes_ = probes
         self._columns = columns
         self.lambda_ = np.array([probe.lambda_ / 2 for probe in probes])

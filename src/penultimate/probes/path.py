@@ -8,7 +8,7 @@ order, the paper's, would start cold at the hardest problem.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from jaxtyping import Float
@@ -47,9 +47,16 @@ class Optimum:
 class Solver:
     """Finds optima on one training set, each started from the last."""
 
-    def __init__(self, features: Rows, codes: NumpyInts, classes: int, tolerance: float) -> None:
+    def __init__(
+        self,
+        features: Rows,
+        codes: NumpyInts,
+        classes: int,
+        tolerance: float,
+        each_pass: Callable[[], object] = lambda: None,
+    ) -> None:
         self.features, self.codes, self.classes, self.tolerance = features, codes, classes, tolerance
-        self.problem = LogisticProblem(features, codes, classes, features.dtype)
+        self.problem = LogisticProblem(features, codes, classes, features.dtype, each_pass)
         self.certifier = Certifier(
             features, self.problem.codes, self.problem.mean, self.problem.radius, self.problem.blocks
         )
@@ -148,7 +155,8 @@ class Solver:
 
     def _change_to_float64(self) -> None:
         self.passes += self.problem.passes
-        self.problem = LogisticProblem(self.features, self.codes, self.classes, "float64")
+        each_pass = self.problem.each_pass
+        self.problem = LogisticProblem(self.features, self.codes, self.classes, "float64", each_pass)
 
 
 def trace(

@@ -5,19 +5,17 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from penultimate.data.images import one_class_each
 from penultimate.errors import RequestError
+from penultimate.progress import Progress
 from penultimate.training.feed import Examples
 from penultimate.training.recipe import Recipe
 from penultimate.training.run import Run
 from penultimate.training.start import Start
-
-Progress = Callable[[dict[str, Any]], None]
 
 
 @dataclass
