@@ -134,7 +134,7 @@ def fill(store: Store, graph: Graph) -> None:
 
 
 def copied_rows(store: Store, copies: int) -> int:
-    """The rows of the reference run, once for each of so many copies of its seeds; how many there are."""
+    """The rows of the reference run, once for each of that many copies of its seeds; how many there are."""
     kept = reference()
     store.prepare()
     steps: list[str] = []

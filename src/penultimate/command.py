@@ -104,7 +104,7 @@ def write_page(out: str, study: str, to: str | None) -> Path:
     from penultimate.report import read_study, refresh_page, write_report
 
     if to is None:
-        return refresh_page(out, study, anew=True)
+        return refresh_page(out, study, again=True)
     write_report(read_study(out, study), to)
     return Path(to)
 

@@ -310,7 +310,7 @@ HEADLESS: dict[str, Callable[[], nn.Module]] = {
     "a residual sum": Residual,
     "an empty head": lambda: Wrapped(EMBEDDING, head=nn.Sequential()),
     "an empty projection": lambda: Wrapped(EMBEDDING, projector=nn.Sequential()),
-    "a head of one's own that passes on what it is given": lambda: Wrapped(EMBEDDING, head=Passes()),
+    "a head of your own that passes on what it is given": lambda: Wrapped(EMBEDDING, head=Passes()),
     "a head of which a dropout is left": lambda: Wrapped(EMBEDDING, classifier=nn.Dropout()),
     "a head of which its first layers are left": lambda: Wrapped(
         EMBEDDING, fc=nn.Sequential(nn.Flatten(), nn.Dropout())

@@ -26,7 +26,7 @@ from penultimate.errors import DamagedFileError
 
 
 def make(root: Path, classes: dict[str, int], label: int = 0) -> Path:
-    """A folder for each class with so many images."""
+    """A folder for each class with that many images."""
     for place, (name, count) in enumerate(classes.items(), label):
         (root / name).mkdir(parents=True)
         for number in range(count):

@@ -76,7 +76,7 @@ class Aim:
     """A kill that is to come.
 
     phase    in which it is to fall
-    left     after so many calls and returns of functions in it
+    left     after that many calls and returns of functions in it
     victim   the "worker" that is in the phase, or the "main" process of its run
     """
 
@@ -407,7 +407,7 @@ class Attempts:
 
 
 def race(folder: Path, processes: int, steps: int) -> dict[str, Any]:
-    """So many processes do the same steps in one store at once, each in an order of its own."""
+    """That many processes do the same steps in one store at once, each in an order of its own."""
     plugin, side, store = folder / "tallied.py", folder / "side", Store(folder / "runs")
     plugin.write_text(CHORES)
     side.touch()

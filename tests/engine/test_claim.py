@@ -51,7 +51,7 @@ def test_a_changed_description_is_told_and_written_anew(tmp_path: Path) -> None:
     whole = file.read_text()
     file.write_text(whole.replace('"limited": true', '"limited": false'))
     run("smoke", tmp_path, engine=Idle(), observer=notes)
-    assert notes.notices == [f"'{file}' is not what was written (its sha256 differs); it is written anew"]
+    assert notes.notices == [f"'{file}' is not what was written (its sha256 differs); it is written again"]
     assert file.read_text() == whole
 
 

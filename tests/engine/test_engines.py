@@ -114,7 +114,7 @@ def test_a_run_goes_on_where_it_was_and_mends_what_only_its_use_shows_is_damaged
     assert (summary.cached, notes.begun) == (2, ["third", "first", "third"])
     assert notes.notices == [
         f"step {FIRST.id}: bulk.bin is not what was written (its sha256 differs); it was set aside and is"
-        " computed anew"
+        " computed again"
     ]
     assert summary.complete
     assert Store(tmp_path).verify(FIRST.id)

@@ -163,7 +163,7 @@ def test_a_damaged_file_is_named_and_computed_again_to_the_same_bytes(
         (own,) = (
             line for line in said if f"step {path.parent.name}: {path.name} is not what was writ" in line
         )
-        assert "it was set aside and is computed anew" in own
+        assert "it was set aside and is computed again" in own
     assert (rows_of(smoke), weights_of(smoke)) == before
     aside = [folder.name for folder in (smoke / "runs/damaged").iterdir()]
     assert len(aside) == len(paths)

@@ -126,7 +126,7 @@ def test_a_damaged_step_is_named_set_aside_and_done_anew() -> None:
     schedule = scheduled(a, b, store=store, notes=notes)
     assert store.aside == [a.id]
     assert notes.notices == [
-        f"step {a.id}: rows.jsonl is not what was written; it was set aside and is computed anew"
+        f"step {a.id}: rows.jsonl is not what was written; it was set aside and is computed again"
     ]
     assert begun(schedule) == ["a"]
 
@@ -136,7 +136,7 @@ READERS = [step(f"reader {number}", PARENT) for number in range(3)]
 
 
 def reading(count: int) -> tuple[Schedule, Shelf, Notes]:
-    """A parent that is done, and three steps that read it, so many of them begun."""
+    """A parent that is done, and three steps that read it, that many of them begun."""
     store, notes = Shelf({PARENT.id: "done"}), Notes()
     schedule = scheduled(PARENT, *READERS, store=store, notes=notes)
     for reader in READERS[:count]:
@@ -151,7 +151,7 @@ DAMAGED = Damaged(PARENT.id, f"step {PARENT.id}: weights are not what was writte
 def test_a_damaged_parent_stays_while_another_step_reads_it(ending: Any) -> None:
     schedule, store, notes = reading(2)
     schedule.ended(READERS[0].id, DAMAGED)
-    assert "it was set aside and is computed anew" in notes.notices[0]
+    assert "it was set aside and is computed again" in notes.notices[0]
     assert store.aside == []
     assert begun(schedule) == []  # the third reader waits, too
     schedule.ended(READERS[1].id, ending)
@@ -301,7 +301,7 @@ def test_whatever_happens_each_step_is_done_failed_or_skipped_and_never_begun_to
 
 
 def seconds_for(count: int) -> float:
-    """CPU seconds to go through a graph of so many steps; the least of three tries."""
+    """CPU seconds to go through a graph of that many steps; the least of three tries."""
     steps = [step("root")]
     for number in range(count):
         steps.append(step(f"s{number}", steps[0], steps[number // 2]))

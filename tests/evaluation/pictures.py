@@ -25,7 +25,7 @@ def picture(shape: str, colour: tuple[int, int, int], random: np.random.Generato
 
 
 def fill(folder: Path, count: int, kind: int, seed: int = 0) -> None:
-    """So many images of the kind into a class's folder."""
+    """That many images of the kind into a class's folder."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng((seed, kind))
     for number in range(count):

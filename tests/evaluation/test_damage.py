@@ -86,7 +86,7 @@ def test_a_damaged_array_file_is_refused_by_all_that_reads_it(
 ) -> None:
     file = next((store / "steps").glob(f"*/{name}"))
     put(file, DAMAGES[damage](file.read_bytes()))
-    said = rf"{name} is.*; it is computed anew by: penultimate\.evaluate\(\.\.\., verify=True\) in Python$"
+    said = rf"{name} is.*; it is computed again by: penultimate\.evaluate\(\.\.\., verify=True\) in Python$"
     with pytest.raises(DamagedFileError, match=said):
         exhibit(READ[name], store, "few")
     if name == "probe_predictions.npz":
@@ -129,7 +129,8 @@ def test_every_file_that_is_damaged_changes_nothing_or_is_named(store: Path) -> 
         try:
             is_same = seen(store) == right
         except PenultimateError as error:
-            is_same = file.name in str(error) and ("anew by: " in str(error) or "run the study" in str(error))
+            told = str(error)
+            is_same = file.name in told and ("again by: " in told or "run the study" in told)
             named += is_same
         file.write_bytes(before)
         silent += [] if is_same else [f"{file}, {damage}"]

@@ -1,4 +1,4 @@
-"""Networks and data of one's own: named, evaluated, ranked on a page; what is wrong, in a sentence."""
+"""Networks and data of your own: named, evaluated, ranked on a page; what is wrong, in a sentence."""
 
 from __future__ import annotations
 
@@ -449,7 +449,7 @@ def test_that_a_folder_has_changed_since_the_last_run_is_said(tmp_path: Path) ->
         pu.run(study, tmp_path / "runs", observer=Noting(), engine=InProcess())
     assert said == []
     fill(root / "a", 6, 0, seed=8)
-    changed = replace(study, name=study.name)  # which looks at the folders anew
+    changed = replace(study, name=study.name)  # which looks at the folders again
     assert pu.run(changed, tmp_path / "runs", observer=Noting(), engine=InProcess()).computed == 4
     assert said[0].startswith("the images of 'x' are not what they were when the study was last run")
     assert not any("'y'" in message for message in said)

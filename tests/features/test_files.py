@@ -116,7 +116,7 @@ def test_files_are_not_read_for_their_digest_where_it_is_known_what_they_are(
     assert len(bank) == 5
     with pytest.raises(AssertionError, match="every file was read"):
         extract_files({"a": small()}, listing, tmp_path / "banks")
-    with pytest.warns(UserWarning, match="made anew: changed: images"):
+    with pytest.warns(UserWarning, match="made again: changed: images"):
         extract_files({"a": small()}, listing, tmp_path / "banks", images="those")
 
 
@@ -185,10 +185,10 @@ def test_a_folder_that_has_changed_is_read_again_and_said(tmp_path: Path) -> Non
     (first,) = extract_files({"a": small()}, listing, tmp_path / "banks").values()
     before = np.array(first.features)
     photograph(77).save(tmp_path / "images" / "002.jpg", quality=90)
-    with pytest.warns(UserWarning, match="bank of 'a' .* is made anew: changed: images"):
+    with pytest.warns(UserWarning, match="bank of 'a' .* is made again: changed: images"):
         (second,) = extract_files({"a": small()}, replace(listing), tmp_path / "banks").values()
     assert (second.features != before).any(1).tolist() == [False, False, True, False, False, False]
-    with pytest.warns(UserWarning, match="made anew: changed: network"):
+    with pytest.warns(UserWarning, match="made again: changed: network"):
         extract_files({"a": small(5)}, replace(listing), tmp_path / "banks")
 
 
@@ -206,9 +206,9 @@ def test_logits_of_another_head_are_made_anew(tmp_path: Path) -> None:
         return np.array(bank.logits)
 
     first = logits("cosine_softmax(temperature=0.05)")
-    with pytest.warns(UserWarning, match="made anew: changed: network"):
+    with pytest.warns(UserWarning, match="made again: changed: network"):
         np.testing.assert_allclose(logits("cosine_softmax(temperature=0.1)"), first / 2, rtol=1e-5)
-    with pytest.warns(UserWarning, match="made anew: changed: network"):
+    with pytest.warns(UserWarning, match="made again: changed: network"):
         np.testing.assert_allclose(logits("cosine_softmax(temperature=0.1)", 1.0), first / 2 + 1, rtol=1e-5)
 
 
@@ -254,11 +254,11 @@ def test_a_changed_bank_is_found_out(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="no feature bank"):
         FeatureBank.load(tmp_path / "banks")
     (tmp_path / "banks" / "a" / "ids.npy").write_bytes(b"")
-    with pytest.warns(UserWarning, match=r"made anew: .*ids.npy' is not what was saved"):
+    with pytest.warns(UserWarning, match=r"made again: .*ids.npy' is not what was saved"):
         (healed,) = extract_files({"a": small()}, listing, tmp_path / "banks").values()
     assert healed.digest() == digest
     (tmp_path / "banks" / "a" / "features.npy").unlink()
-    with pytest.warns(UserWarning, match=r"made anew: .*cannot be read: .*features\.npy"):
+    with pytest.warns(UserWarning, match=r"made again: .*cannot be read: .*features\.npy"):
         (healed,) = extract_files({"a": small()}, listing, tmp_path / "banks").values()
     assert healed.digest() == digest
 

@@ -46,7 +46,7 @@ class SmallNet(nn.Module):
 
 
 def by_hand(net: nn.Module, x: Tensor) -> list[np.ndarray]:
-    """bn and ReLU outputs of every layer of a SmallNet, each computed anew, in float64."""
+    """bn and ReLU outputs of every layer of a SmallNet, each computed again, in float64."""
     body = net.body.double().eval()
     found = []
     with torch.no_grad():

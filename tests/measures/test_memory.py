@@ -73,7 +73,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bank(parents: Parents, split: str, count: int) -> None:
-    """A bank as extraction leaves it on disk, of so many images."""
+    """A bank as extraction leaves it on disk, of that many images."""
     folder, random = parents.root / f"extract.{split}", np.random.default_rng(len(split))
     writer = BankWriter(folder / "softmax", {"of": split}, "float32")
     logits = random.normal(size=(1000, CLASSES)).astype(np.float32)

@@ -275,7 +275,7 @@ def test_what_one_plugin_does_wrong_costs_no_other_result(tmp_path: Path) -> Non
         ("feature_scale(3)", "by name"),
         ("accuracy(k=5)", "accuracy has no setting 'k'"),
         ("fine_tuning(step=5)", "fine_tuning has no setting 'step'. Did you mean 'steps'?"),
-        ("neural_collapse", "penultimate.metrics has 'neural_collapse' for one's own arrays"),
+        ("neural_collapse", "penultimate.metrics has 'neural_collapse' for your own arrays"),
         ("mine", "--plugin FILE"),
         ("nearest_mean(order=1", "not of the form"),
     ],

@@ -135,7 +135,7 @@ def rank_interval(correlation: float, n: int) -> tuple[float, float]:
 
 
 def bootstrap_extremes(x: Sequence[dict[int, float]], y: Sequence[dict[int, float]]) -> tuple[float, float]:
-    """The least and the largest rho over every way to draw the seeds anew, all objectives at once."""
+    """The least and the largest rho over every way to draw the seeds again, all objectives at once."""
     seeds = sorted(x[0])
     found = []
     for drawn in itertools.product(seeds, repeat=len(seeds)):
@@ -148,7 +148,7 @@ def bootstrap_extremes(x: Sequence[dict[int, float]], y: Sequence[dict[int, floa
 def spread_ratios(
     x: Sequence[Sequence[Sequence[float]]], y: Sequence[Sequence[Sequence[float]]]
 ) -> tuple[float, list[float]]:
-    """The ratio of the spreads of x and y [k n t], and that of every way to draw seeds and tasks anew.
+    """The ratio of the spreads of x and y [k n t], and that of every way to draw seeds and tasks again.
 
     The tasks are the same for both. Ways that draw one seed alone are left out.
     """

@@ -286,7 +286,7 @@ def test_two_values_of_one_quantity_are_refused(tmp_path: Path) -> None:
 
 
 def test_arrays_of_two_steps_that_no_condition_tells_apart_are_refused(tmp_path: Path) -> None:
-    """The rows that point to them may say the same, so many points."""
+    """The rows that point to them may say the same, that many points."""
     store = prepared(tmp_path)
     pointing = [{"metric": "curve", "value": 5.0, "unit": "points"}]
     steps = [

@@ -23,5 +23,5 @@ def test_rows_taken_as_they_lie_are_told_as_such(name: str) -> None:
         else row
         for row in results.table
     ]
-    anew = dataclasses.replace(results, table=Table(scaled))
-    assert not any("as they lie" in note for note in exhibit(name, anew).notes)
+    again = dataclasses.replace(results, table=Table(scaled))
+    assert not any("as they lie" in note for note in exhibit(name, again).notes)

@@ -658,7 +658,7 @@ def test_the_papers_evidence_is_recomputed_from_its_tables() -> None:
 
 
 def test_a_claim_on_another_aspect_is_data_too() -> None:
-    """A rule of one's own needs no code: each alternative against softmax in transfer."""
+    """A rule of your own needs no code: each alternative against softmax in transfer."""
     claim = Claim("linear_sigmoid", "Sigmoid transfers better", "table 1", Better("linear", "sigmoid"))
     (judged,) = judge(read(planted(as_in_the_paper())), [claim])
     assert judged.paper.startswith("−1.38 points of linear transfer, eight runs each")

@@ -60,7 +60,7 @@ OF_EVALUATIONS = [
     "classifiers",
     "basis",
 ]
-"""What is shown of networks of one's own, which no study of this package measures."""
+"""What is shown of networks of your own, which no study of this package measures."""
 OF_FULL = {"tableB1", "tableC4", "tableC5", "tableC6", "figureD2", "tableE3"}
 """What takes more than the reference run has; `test_miniature` has it of `full` in small."""
 OF_TRAINING = {"top1": "fraction", "mean_loss": "loss"}

@@ -254,7 +254,7 @@ GRID = Runs(("softmax",), SHORT, backbones=(TINY,))
             "'glyphs_smoke_v2' cannot be trained on: it has no split train, holdout",
         ),
         ({"source": "glyph_smoke"}, "Did you mean 'glyphs_smoke'"),
-        ({"measure": ("nearest",)}, "One's own is known once its file is loaded: --plugin FILE."),
+        ({"measure": ("nearest",)}, "Your own is known once its file is loaded: --plugin FILE."),
         (
             {"measure": ("corrupted",)},
             "'corrupted' is a stage of other measurements; name one of them instead",

@@ -28,7 +28,7 @@ from tests.plugged import SAMPLES, plugged
 
 
 def calls(seeds: int) -> tuple[int, int]:
-    """The steps of the smoke study with so many seeds, and how many calls it takes to unfold it."""
+    """The steps of the smoke study with that many seeds, and how many calls it takes to unfold it."""
     study = restrict(load_study("smoke"), (), range(seeds))
     profile = cProfile.Profile()
     graph = profile.runcall(unfold, study)

@@ -44,7 +44,7 @@ def trained(case: str, folder: Path) -> TrainingResult:
 
 
 def shared(folder: Path, *cases: str, count: int = 2) -> list[subprocess.CompletedProcess[str]]:
-    """So many processes train the cases together, each in a folder of its name."""
+    """That many processes train the cases together, each in a folder of its name."""
     folder.mkdir(parents=True, exist_ok=True)
     env = {**os.environ, "PYTHONPATH": "src:.", "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     place = [str(count), str(folder / f"meeting-{cases[0]}"), str(folder), *cases]

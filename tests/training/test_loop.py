@@ -279,7 +279,7 @@ def test_a_checkpoint_that_cannot_be_used_is_set_aside_and_told(
     result = run(folder, progress=news.append)
     assert weights(folder) == weights(whole)
     assert sorted(result.damaged) == sorted(f"{name} {reason}" for name in spoilt)
-    place = "begins anew" if both else f"goes on from step {steps[older]}"
+    place = "begins again" if both else f"goes on from step {steps[older]}"
     told = [item["notice"] for item in news if "notice" in item]
     assert told == [f"{reason}; it was set aside, and the training {place}" for reason in result.damaged]
     aside = [path.name for path in folder.glob("checkpoint-damaged-*/*")]

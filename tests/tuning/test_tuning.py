@@ -376,7 +376,7 @@ def test_what_is_to_be_typed_next_names_the_folder_of_results(out: str, option: 
 
 
 def on_disk(root: Path) -> Study:
-    """A study of images of one's own, with a task and what its classes are called."""
+    """A study of images of your own, with a task and what its classes are called."""
     split_folders(root / "pictures", ("ape", "bee", "cat"), 20, 4)
     split_folders(root / "others", ("x", "y"), 6, 3)
     return Study(

@@ -111,7 +111,7 @@ def _watched(entry: Entry, origin: Origin) -> list[Finding]:
     if read and entry.kind != "dataset":  # what a data set reads shows in its images
         said = (
             f"{entry.name} reads {', '.join(read)} when it is called. A folder of runs remembers what was in"
-            " there first, and computes anew where that changes; read it at the top of the file instead, and"
+            " there first, and computes again where that changes; read it at the top of the file instead, and"
             " its content tells results apart in every folder."
         )
         findings.append(Finding(entry.name, entry.kind, "files", True, said))

@@ -225,7 +225,7 @@ CARDS: Mapping[str, DatasetCard] = MappingProxyType(
                 "Handwritten digits",
                 100,
                 1697,
-                "Ten training images a class, drawn anew for each draw; all other images are the test set.",
+                "Ten training images a class, drawn again for each draw; all other images are the test set.",
             ),
             _transfer(
                 "newfaces",

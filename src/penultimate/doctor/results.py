@@ -64,7 +64,7 @@ def _studies(
     for path in folders:
         command = _command(path.name)
         typed = f" ({command}{out_option(store.root)})" if command else ""
-        again = f"what was run there, again: it writes the file anew and keeps all steps{typed}"
+        again = f"what was run there, again: it writes the file again and keeps all steps{typed}"
         try:
             study = read_study(store, path)
         except FileNotFoundError:
@@ -194,7 +194,7 @@ def _copies(root: Path, steps: Iterable[str], studies: Iterable[StudyFolder]) ->
 
 
 def _healing(step_id: str, place: Path, studies: Iterable[StudyFolder], verify: bool = True) -> str:
-    """Return what computes a step anew, or goes on with it."""
+    """Return what computes a step again, or goes on with it."""
     for study in studies:
         if step_id in study.description["steps"]:
             return study.command_for(step_id, verify)

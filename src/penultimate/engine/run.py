@@ -188,11 +188,11 @@ def run(
 ) -> Summary:
     """Run each step of a study that `out` does not hold yet; another call runs the remaining steps.
 
-    `verify` has every file of every finished step digested first, and damaged steps computed anew; prepared
+    `verify` has every file of every finished step digested first, and damaged steps computed again; prepared
     copies of data are digested too, and a damaged one is refused.
 
-    `engine` says how the steps are carried out: "local" or "ray", with so many `processes` (as many as the
-    cores allow), or an engine of one's own.
+    `engine` says how the steps are carried out: "local" or "ray", with that many `processes` (as many as the
+    cores allow), or an engine of your own.
     Raises RequestError when the study or the folder cannot be used, or when another process runs the study.
     """
     graph = unfold(expect_located(_as_study(study), verify), Seen(Store(out).root))
@@ -282,12 +282,12 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
     if changed := changes(before.description.get("reads"), reads):
         observer.noticed(
             f"what plug-ins read is not what it was when the study was last run ({', '.join(changed)}); what"
-            " rests on it is computed anew"
+            " rests on it is computed again"
         )
     for name in _changed(graph, before.description["steps"]):
         observer.noticed(
             f"the images of '{name}' are not what they were when the study was last run; what rests on them"
-            " is computed anew"
+            " is computed again"
         )
     left = sum(step_id not in graph.steps for step_id in before.description["steps"])
     if left:

@@ -134,7 +134,7 @@ class Schedule:
                 self._done(step, meta)
             case Damaged(parent, reason):
                 if self._renew(parent):
-                    self._again(step, f"{reason}; it was set aside and is computed anew")
+                    self._again(step, f"{reason}; it was set aside and is computed again")
                 else:
                     self._fail(step, reason)
             case Died(how):
@@ -164,7 +164,7 @@ class Schedule:
         try:
             meta = self.store.finished(step_id)
         except DamagedFileError as error:
-            self.observer.noticed(f"{error}; it was set aside and is computed anew")
+            self.observer.noticed(f"{error}; it was set aside and is computed again")
             self.store.set_aside(step_id)
             return False
         if meta is None:

@@ -14,4 +14,4 @@ if TYPE_CHECKING:
 __getattr__, __dir__ = attributes(__name__, {"evaluating": "Evaluation evaluate"})
 __all__ = __dir__()
 
-declare("page", "evaluation", "penultimate.evaluation.page:PAGE", "networks and data of one's own")
+declare("page", "evaluation", "penultimate.evaluation.page:PAGE", "networks and data of your own")

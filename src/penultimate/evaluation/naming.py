@@ -119,7 +119,7 @@ def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
                     what = f"Where the images of '{name}' lie is not said. "
                 elif Path(name).name == name:
                     what = f"{unknown('data set', name, (*registry.names('dataset'), *ENTRIES))} "
-                raise RequestError(f"{what}There is no folder '{name}'{there}. One's own: NAME=FOLDER.")
+                raise RequestError(f"{what}There is no folder '{name}'{there}. Your own: NAME=FOLDER.")
         if name in named:
             raise RequestError(f"two data sets are called '{name}'; name one of them otherwise: NAME=FOLDER")
         named[name] = where

@@ -54,9 +54,9 @@ def extract_files(
     as banks on disk.
 
     Each bank is a folder FOLDER/NAME, memory-mapped when it is read (`FeatureBank.load`): no more than a few
-    batches are ever in memory. A call that was killed goes on where it was, to within seconds; a bank that is
-    complete is read back at once, and one whose images, network or settings have changed is made anew, with a
-    warning that says so. Networks that agree on how images are resized share the resized image too.
+    batches are ever in memory. A call that was killed goes on where it was, to within seconds. A bank that is
+    complete is read back at once. One whose images, network or settings have changed is made again, with a
+    warning. Networks that agree on how images are resized share the resized image too.
 
     Rows are in the order of the listing, with its labels and ids. An image that cannot be read has no row: it
     is counted, and named, in a warning and in `provenance["left_out"]`. `workers` (None: one for each core;
@@ -98,7 +98,7 @@ def extract_files(
             stack.callback(writers[name].close)
             if writers[name].changed:
                 warnings.warn(
-                    f"the bank of '{name}' in '{root}' is made anew: {writers[name].changed}",
+                    f"the bank of '{name}' in '{root}' is made again: {writers[name].changed}",
                     UserWarning,
                     stacklevel=2,
                 )

@@ -30,7 +30,7 @@ class BankWriter:
     """Writes one bank, or goes on with one of the same identity that was killed.
 
     `identity` is all that the features follow from. A folder with a bank of another identity, or a damaged
-    one, is written anew, and `changed` says why. Where a complete one is found it is `bank`. `position` is
+    one, is written again, and `changed` says why. Where a complete one is found it is `bank`. `position` is
     how many images of the listing are dealt with.
     """
 

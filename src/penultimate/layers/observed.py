@@ -284,7 +284,7 @@ def draws(
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """The module in evaluation mode; afterwards every part's own mode is restored."""
+    """Put a module into evaluation mode, and restore the mode of each of its parts afterwards."""
     modes = {part: part.training for part in module.modules()}
     module.eval()
     try:

@@ -60,9 +60,9 @@ def measurement(name: str) -> Measurement:
     if kind is None:
         elsewhere = next((kind for kind in FROM_PLUGINS if name in registry.names(kind)), None)
         hint = (
-            f" penultimate.{elsewhere}s has '{name}' for one's own arrays; no step of a study measures it."
+            f" penultimate.{elsewhere}s has '{name}' for your own arrays; no step of a study measures it."
             if elsewhere
-            else " One's own is known once its file is loaded: --plugin FILE."
+            else " Your own is known once its file is loaded: --plugin FILE."
         )
         raise RequestError(f"{unknown('measurement', name, names())}{hint}")
     function = registry.entry(kind, name).resolve()

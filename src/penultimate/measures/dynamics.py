@@ -32,8 +32,8 @@ def dynamics(
     """Top-1, top-5 and class separation of every snapshot by epoch, on some training and test images.
 
     With `unbiased` also the class separation that does not depend on how many these are. The images are the
-    same for all snapshots and networks of a draw. Of snapshots that were kept more often, those after every
-    so many epochs. The finished network's own numbers come from its bank. A separation that has no value yet
+    same for all snapshots and networks of a draw. If snapshots were kept more often, those after
+    every `every` epochs are used. The finished network's own numbers come from its bank. A separation that has no value yet
     (while features are still constant) is left out.
     """
     from penultimate.features.bank import FeatureBank

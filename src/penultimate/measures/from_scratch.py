@@ -93,7 +93,7 @@ def from_scratch(
 ) -> Iterator[Number | Fact]:
     """Test accuracy of the architecture trained on a target alone, as `fine_tuning` trains.
 
-    Once for each seed and draw, whatever the objectives; the grid is searched anew.
+    Once for each seed and draw, whatever the objectives; the grid is searched again.
     """
     chosen = chosen_by(inputs.made("scratch_choice"))
     rates = {**chosen["rates"], "steps": steps, "batch_size": batch_size}

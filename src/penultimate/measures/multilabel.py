@@ -89,7 +89,7 @@ def multilabel(
     same, as `uncertain` says, in training, choosing and testing. Intervals are DeLong's, of 95 %. A label
     with fewer than two positive or two negative test images has no value, nor have the means with it.
 
-    With `thresholds` an area is trapezoidal over so many thresholds of the probability, in the paper 1,000;
+    With `thresholds` an area is trapezoidal over that many thresholds of the probability, in the paper 1,000;
     its interval stays that of the exact one.
     """
     from penultimate.probes.multilabel import MultiLabelProbe

@@ -1,6 +1,6 @@
 """The simpler plug-ins as measurements: a metric of a bank, a probe of a target.
 
-A metric is called with the bank of the source's training and test images. A probe is built anew for every
+A metric is called with the bank of the source's training and test images. A probe is built again for every
 network and target, fitted to the training features, and judged by what it predicts of the test features.
 """
 

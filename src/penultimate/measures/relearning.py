@@ -1,4 +1,4 @@
-"""The source's own classes learned anew from a few images each: fresh ones, or ones trained on."""
+"""The source's own classes learned again from a few images each: fresh ones, or ones trained on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RELEARNED = (
         "relearn_top1",
         "fraction",
         better="high",
-        words="The test accuracy of a head learned anew from a few images of each class on the"
+        words="The test accuracy of a head learned again from a few images of each class on the"
         " frozen features.",
         called="accuracy of relearned heads",
     ),
@@ -40,7 +40,7 @@ RELEARNED = (
     paper="Kornblith et al., 2021, figure 6",
 )
 def relearning(inputs: Inputs, *, shots: tuple[int, ...] | int = (5, 10, 40)) -> Iterator[Number]:
-    """Test accuracy of a head learned anew from the first `shots` fresh images of each class."""
+    """Test accuracy of a head learned again from the first `shots` fresh images of each class."""
     yield from _relearned(inputs, "relearn", shots, "relearn")
 
 
@@ -53,7 +53,7 @@ def relearning(inputs: Inputs, *, shots: tuple[int, ...] | int = (5, 10, 40)) ->
             "relearn_training_top1",
             "fraction",
             better="high",
-            words="The test accuracy of a head learned anew from a few training images of each class"
+            words="The test accuracy of a head learned again from a few training images of each class"
             " on the frozen features.",
             called="accuracy of relearned heads",
         ),
@@ -91,7 +91,7 @@ def relearning_from_training(inputs: Inputs, *, shots: tuple[int, ...] | int = (
     paper="Kornblith et al., 2021, figure 6",
 )
 def relearning_from_test(inputs: Inputs, *, shots: tuple[int, ...] | int = (10,)) -> Iterator[Number]:
-    """Accuracy of a head learned anew from the first `shots` test images of each class, on the others.
+    """Accuracy of a head learned again from the first `shots` test images of each class, on the others.
 
     For a source without images set apart; of ImageNet 40,000 validation images, and 10,000 to score. Beside
     it the original head's accuracy on the same images.

@@ -90,7 +90,7 @@ def auc_interval(scores: ArrayLike, labels: ArrayLike, confidence: float = 0.95)
 def _placements(
     values: Float[np.ndarray, " n"], positive: Bool[np.ndarray, " n"]
 ) -> tuple[Float[np.ndarray, " p"], Float[np.ndarray, " q"]]:
-    """Of each positive the share of negatives below it, of each negative that of positives above."""
+    """Return the share of negatives below each positive, and the share of positives above each negative."""
     ones, zeros = np.sort(values[positive]), np.sort(values[~positive])
     below = np.searchsorted(zeros, ones, "left") + np.searchsorted(zeros, ones, "right")
     above = np.searchsorted(ones, zeros, "left") + np.searchsorted(ones, zeros, "right")

@@ -100,7 +100,7 @@ class ClassMoments:
         return self._rows[places]
 
     def _reserve(self, classes: int) -> None:
-        """Make room for so many classes, growing by at least half, so that a class costs O(1)."""
+        """Make room for that many classes, growing by at least half, so that a class costs O(1)."""
         assert self.origin is not None
         old = len(self.counts)
         if classes <= old:

@@ -178,7 +178,7 @@ def _written(folder: Path) -> dict[str, str]:
     step = folder.parent if folder.name.startswith("epoch-") else folder
     if not (step / META).is_file():
         return {}
-    files = read_sealed(step / META, SCHEMA, mend="train it anew")["files"]
+    files = read_sealed(step / META, SCHEMA, mend="train it again")["files"]
     return {
         (step / name).name: facts["sha256"] for name, facts in files.items() if (step / name).parent == folder
     }

@@ -191,7 +191,7 @@ def _as_binary(values: Data, what: str, labels: int | None = None) -> npt.NDArra
     array = to_numpy(as_numbers(values, what))
     if array.ndim != 2 or array.shape[1] < 1 or (labels is not None and array.shape[1] != labels):
         columns = "l" if labels is None else labels
-        raise RequestError(f"{what} is [n {columns}], a column a label; got {list(array.shape)}")
+        raise RequestError(f"{what} is [n {columns}], with a column for each label; got {list(array.shape)}")
     if not np.isin(array, (0, 1)).all():
         other = array[~np.isin(array, (0, 1))].tolist()[0]
         raise RequestError(

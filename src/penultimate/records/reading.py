@@ -54,7 +54,7 @@ class StudyFolder:
 
     def command_for(self, step_id: str, verify: bool = True) -> str:
         """Return the command that does a step of the study, or, with `verify`,
-        does it anew where it is damaged.
+        does it again where it is damaged.
         """
         command = str(self.description["command"])
         if command.endswith(IN_PYTHON):
@@ -201,10 +201,10 @@ class StudyFolder:
         try:
             return read(*of)
         except DamagedFileError as error:
-            raise DamagedFileError(f"{error}; it is computed anew by: {self.command_for(of[0])}") from None
+            raise DamagedFileError(f"{error}; it is computed again by: {self.command_for(of[0])}") from None
 
     def counts(self) -> dict[str, tuple[int, int]]:
-        """Of every kind of step: how many are done, of how many. No step's files are read.
+        """Return the numbers of finished and of all steps of each kind, without reading a step's files.
 
         Those that rest on a training that diverged are none, for they cannot be done.
         """
@@ -285,7 +285,7 @@ def claim(store: Store, name: str, is_tuning: bool, noticed: Callable[[str], Non
             continue
         except DamagedFileError as error:
             if path.name == name:
-                noticed(f"{error}; it is written anew")
+                noticed(f"{error}; it is written again")
             continue
         if found.name == name:
             own = found

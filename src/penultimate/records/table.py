@@ -199,7 +199,7 @@ class Table:
         return {value: Table(rows[place] for place in places) for value, places in self._of(*names).items()}
 
     def column(self, name: str) -> tuple[Any, ...]:
-        """Return one column, a value a row."""
+        """Return one column, with a value for each row."""
         return tuple(map(_cells_of(name), self._rows))
 
     def values(self) -> npt.NDArray[np.float64]:

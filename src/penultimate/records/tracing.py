@@ -261,7 +261,7 @@ def _values(rows: list[Row], spec: str) -> tuple[str, str]:
 
 
 def _search(folder: StudyFolder | KeptFolder, spec: str) -> list[str]:
-    """Of a tuning: among which cells this objective was chosen."""
+    """Return, for a tuning, the cells from which this objective was chosen."""
     tuning = folder.tuning()
     lines = []
     for tuned in tuning.objectives if tuning else ():
@@ -274,7 +274,7 @@ def _search(folder: StudyFolder | KeptFolder, spec: str) -> list[str]:
 
 
 def _collect(step_id: str, metas: Mapping[str, Meta], steps: dict[str, Meta], spec: str) -> None:
-    """A step after those that it depends on; networks of other objectives are left out."""
+    """Collect a step after those that it depends on, without the networks of other objectives."""
     meta = None if step_id in steps else metas.get(step_id)
     if meta and meta.content["columns"].get("objective") in (None, spec):
         for parent in meta.content["parents"]:

@@ -57,8 +57,8 @@ def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
     )
 
 
-def refresh_page(out: Path | str, study: str, anew: bool = False) -> Path:
-    """Write a study's page into its folder if it is out of date (or if `anew`), and return its path.
+def refresh_page(out: Path | str, study: str, again: bool = False) -> Path:
+    """Write a study's page into its folder if it is out of date (or if `again`), and return its path.
 
     The state that it shows (`StudyFolder.state`) is kept beside it, so that an older page is recognised.
     """
@@ -68,7 +68,7 @@ def refresh_page(out: Path | str, study: str, anew: bool = False) -> Path:
 
     folder = study_folder(out, study)
     page, shown, state = folder.path / PAGE, folder.path / PAGE_STATE, folder.state()
-    if anew or not page.is_file() or not shown.is_file() or shown.read_bytes() != state:
+    if again or not page.is_file() or not shown.is_file() or shown.read_bytes() != state:
         write_report(read_study(out, study), page)
         atomic_write(shown, state, durable=False)
     return page

@@ -294,7 +294,7 @@ class Measurements:
         return tuple(sorted(seed for seed in measured if seed is not None))
 
     def run_counts(self) -> tuple[int, ...]:
-        """The number of measured runs of each objective that has any."""
+        """Return the number of measured runs of each objective that has any."""
         seeds = self._seeds_of
         return tuple(len(seeds[each.spec]) for each in self.objectives if each.spec in seeds)
 

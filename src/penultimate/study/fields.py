@@ -14,7 +14,7 @@ from penultimate.objectives.hyperparameters import REQUIRED, bind, of_function
 MOST_SEEDS, MOST_THREADS = 10_000, 1024
 LONGEST_NAME = 100
 WORDS = f"a word or two of at most {LONGEST_NAME} printable characters, without '|', ',' and '='"
-"""How arms, given networks and data sets of one's own may be called."""
+"""How arms, given networks and data sets of your own may be called."""
 
 
 def as_tuple(owner: Any, what: str, form: type | tuple[type, ...], called: str) -> tuple[Any, ...]:

@@ -104,7 +104,7 @@ class Foundation:
         return self._core("data", config, {"draw": draw, "target": name}, f"d{draw}-{word(name)}", 0)
 
     def pictures(self) -> None:
-        """Every draw's data, and one picture of the first draw's; none where some are of one's own."""
+        """Add the data of each draw and, if the package draws all of them, a picture of the first draw."""
         names = (self.study.source, *self.study.targets)
         for draw in dict.fromkeys(map(self.draw_of, self.blocks)):
             for name in names:

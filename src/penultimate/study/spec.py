@@ -67,7 +67,7 @@ class Study:
     `plan` uses them until the store knows. `counterparts` says which classes of the source those of a target
     correspond to, or are superclasses of, beyond the ones of equal names, {target: {class: (source class,
     ...)}}; with none, a name means nothing. `changed_from` is the study that this one is a changed form of,
-    if any. `data` are the data sets on disk, published or one's own, by name, each with the folder that it
+    if any. `data` are the data sets on disk, published or your own, by name, each with the folder that it
     lies in; `source` and `targets` may name them. `page` names the page that its report is drawn as, where
     that is not the usual one. Until it is said where a published one lies, the study can be planned, but not
     run. `reading` says how some of these are read, {name: {"class_order": names, "copies": "drop"}}: in which
@@ -151,7 +151,7 @@ class Study:
         object.__setattr__(self, "data", dict(self.data))
         for name in self.data:
             if not name or not is_words(name):
-                raise RequestError(f"a data set of one's own is named by {WORDS}, not {name!r}")
+                raise RequestError(f"a data set of your own is named by {WORDS}, not {name!r}")
             if name in registry.names("dataset"):
                 raise RequestError(
                     f"'{name}' is a data set that penultimate knows already; give yours another name"
@@ -198,7 +198,7 @@ class Study:
                     raise RequestError(f"'{run}' sees two draws; give one of them an arm of its own")
 
     def _check_given(self, block: Given, sources: dict[str, tuple[str, bool]]) -> None:
-        """A given network has one source, and a name that no objective has."""
+        """Raise RequestError for a given network that has two sources, or the name of an objective."""
         taken = {*self.objectives, *self.slugs().values()}
         for name, text in block.networks.items():
             if name in taken:

@@ -76,7 +76,7 @@ class _Unfolding:
         self._settings: dict[tuple[str, str], dict[str, Any]] = {}
 
     def groups(self, text: str, scope: Scope) -> dict[Group, tuple[NetworkKey, ...]]:
-        """Of the networks of a request, those that a step of this scope takes together."""
+        """Return the networks of a request in the groups that a step of this scope takes together."""
         if (text, scope) not in self._groups:
             groups: dict[Group, list[NetworkKey]] = {}
             asking = self._asking[text]
@@ -89,7 +89,7 @@ class _Unfolding:
         return self._groups[text, scope]
 
     def measure(self, request: Requested, networks: tuple[NetworkKey, ...]) -> None:
-        """The steps of a measurement on networks that it is called for together."""
+        """Add the steps of a measurement on networks that it is called for together."""
         for target in self._targets(request.measurement):
             for cell in _cells(request.measurement, request.settings):
                 self._step(request.measurement, _Place(request, networks, target, cell))

@@ -91,7 +91,7 @@ class Batching:
         return normalise(images, self.statistics, torch.float32 if self.augmentation.mixup else self.dtype)
 
     def several(self, batches: int) -> Tensor:
-        """Return the rows of so many batches, one after another."""
+        """Return the rows of that many batches, one after another."""
         return (torch.arange(batches).view(-1, 1) * self.size + self.rows).view(-1)
 
     def mixed(self, images: Tensor, labels: Tensor, epoch: int, place: int) -> Batch:

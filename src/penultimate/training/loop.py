@@ -80,7 +80,7 @@ def train(
         resumed = run.resume()
         damaged += run.checkpoints.damaged
     if progress is not None:
-        place = f"goes on from step {run.step}" if run.step else "begins anew"
+        place = f"goes on from step {run.step}" if run.step else "begins again"
         for reason in damaged:
             progress({"notice": f"{reason}; it was set aside, and the training {place}"})
     began, step_began = time.monotonic(), run.step

@@ -143,7 +143,7 @@ class Recipe:
             raise RequestError(f"recipe: {name} is {expected}, not {getattr(self, name)!r}")
 
     def expect_shared_by(self, processes: int, batch_size: int | None = None) -> None:
-        """Raise RequestError where so many processes cannot share a batch evenly, in whole ghost batches."""
+        """Raise RequestError if that many processes cannot share a batch evenly, in whole ghost batches."""
         least = processes * (self.ghost_batch or 1)
         batch = batch_size or self.batch_size
         together = min(self.at_once or batch, batch)
@@ -161,7 +161,7 @@ class Recipe:
         return self.stopping == "best" or self.patience > 0
 
     def steps_on(self, images: int) -> int:
-        """Return how many steps a run on so many images takes, of a batch each.
+        """Return how many steps a run on that many images takes, of a batch each.
 
         >>> Recipe(epochs=3, batch_size=64).steps_on(200), Recipe(steps=7).steps_on(200)
         (9, 7)

@@ -131,7 +131,7 @@ class Run:
         return self.feed.batches(self.epoch, self.step - before, end)
 
     def advance(self, batch: tuple[Tensor, Tensor]) -> None:
-        """One step: forward, backward, update, average."""
+        """Take one step: forward, backward, update, average."""
         rate = learning_rate(self.recipe, self.step, self.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
@@ -173,7 +173,7 @@ class Run:
 
     @contextlib.contextmanager
     def _drawing(self, part: int) -> Iterator[None]:
-        """What a body draws (dropout, dropped paths) follows from the place in the run, and the process."""
+        """Seed what a body draws (dropout, dropped paths) by the place in the run and the process."""
         generators = [torch.default_generator]
         gpus = [torch.cuda.current_device()] if self.device.type == "cuda" else []
         generators += [torch.cuda.default_generators[gpu] for gpu in gpus]

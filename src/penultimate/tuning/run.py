@@ -72,7 +72,7 @@ def tune(
 
     Called again, it repeats nothing: finished cells are read, and a search continues where it stopped.
     Objectives that were tuned before with the same settings are kept; those with other settings are replaced.
-    `verify` has every file of every finished cell digested first, and damaged ones trained anew; prepared
+    `verify` has every file of every finished cell digested first, and damaged ones trained again; prepared
     copies of data are digested too, and a damaged one is refused.
     Raises RequestError if it is not said where the source lies, if the folder cannot be used, or if another
     process is tuning the same study.

@@ -213,7 +213,7 @@ class _Search:
                 yield Edge(place, end, self.reason(place, point))
 
     def reason(self, place: int, point: Point) -> Reason:
-        """Why nothing was tried beyond the end at which a cell lies."""
+        """Return the reason why nothing was tried beyond the end at which a cell lies."""
         if self.outward(place, point) is None:
             return "range"
         if self.end(place, self.best) != self.end(place, point):

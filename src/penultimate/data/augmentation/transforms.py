@@ -97,7 +97,7 @@ def augment(
     `among` = (count, rows) says that these images are some of a batch, and have what they have in the whole.
 
     Mixup needs labels too: it is `mixup`. Raises RequestError if an image is too small to be reflected (s >=
-    its height or width), and where AutoAugment cannot act on images of so many channels.
+    its height or width), and where AutoAugment cannot act on images of that many channels.
 
     >>> image = torch.arange(9, dtype=torch.uint8).view(1, 3, 3, 1)
     >>> augment(image, Augmentation(shift=1), torch.Generator().manual_seed(0)).squeeze()

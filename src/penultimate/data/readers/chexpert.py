@@ -282,7 +282,7 @@ class Chexpert:
         return replace(entry("chexpert").card, classes=len(self.labels), sizes=sizes, note=note)
 
     def fingerprint(self) -> str:
-        """The sha256 of the tables, the size of every image and the settings of this reader."""
+        """Return the sha256 of the tables, the size of every image and the settings of this reader."""
         sizes = {
             path: (self.folder / path).stat().st_size if (self.folder / path).is_file() else None
             for table in self._tables.values()

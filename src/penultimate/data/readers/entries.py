@@ -110,7 +110,7 @@ _SHIFTS = (
             1000,
             {"test": 10000},
             "top1",
-            "ImageNet's classes, collected anew",
+            "ImageNet's classes, collected again",
             f"MIT; {_FLICKR}",
             "Recht et al., Do ImageNet Classifiers Generalize to ImageNet?, ICML 2019",
             source="imagenet",

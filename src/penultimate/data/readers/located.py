@@ -75,7 +75,7 @@ class Located:
             published = self.opened.entry.card
             classes = len(names) if self.class_order else published.classes
             return replace(published, name=self.name, classes=classes, sizes=sizes, note=self.told, source="")
-        relation = f"images of one's own: {self.told}"
+        relation = f"images of your own: {self.told}"
         return DatasetCard(
             self.name, self.name, len(names), sizes, "top1", relation, "unknown", "", self.told
         )

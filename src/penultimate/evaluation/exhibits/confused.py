@@ -118,6 +118,6 @@ CONFUSIONS = Exhibit(
     parts=(Bespoke(_build),),
     place=13,
     measured_by=EVALUATE,
-    summary="The classes that networks of one's own confuse most, with pictures",
+    summary="The classes that networks of your own confuse most, with pictures",
     short="What they confuse",
 )

@@ -249,7 +249,7 @@ FEATURES_OF_ALL = Exhibit(
     parts=(Bespoke(_features, FEATURES),),
     place=15,
     measured_by=EVALUATE,
-    summary="The features of networks of one's own: separation, sparsity, rank",
+    summary="The features of networks of your own: separation, sparsity, rank",
     short="The features",
 )
 LIKENESS = Exhibit(
@@ -260,7 +260,7 @@ LIKENESS = Exhibit(
     parts=(Bespoke(_likeness, (Quantity("pair_cka"),)),),
     place=16,
     measured_by=EVALUATE,
-    summary="CKA of every two networks of one's own, layer by layer",
+    summary="CKA of every two networks of your own, layer by layer",
     short="Likeness (CKA)",
 )
 FORETOLD = Exhibit(
@@ -271,7 +271,7 @@ FORETOLD = Exhibit(
     parts=(Bespoke(_foretold, (*SCORES, *(replace(one, target=TARGETS) for one in SCORES))),),
     place=17,
     measured_by=EVALUATE,
-    summary="Transferability scores of networks of one's own, beside measured transfer",
+    summary="Transferability scores of networks of your own, beside measured transfer",
     short="Transfer, foretold",
 )
 FINE_TUNED = Exhibit(
@@ -284,7 +284,7 @@ FINE_TUNED = Exhibit(
     parts=(Bespoke(_tuned, (replace(TUNED, target=TARGETS), TUNED)),),
     place=14,
     measured_by=EVALUATE,
-    summary="Networks of one's own, fine-tuned on each task",
+    summary="Networks of your own, fine-tuned on each task",
     short="Fine-tuned",
 )
 CLASSIFIERS = Exhibit(
@@ -295,6 +295,6 @@ CLASSIFIERS = Exhibit(
     parts=(Bespoke(_classifiers, AS_CLASSIFIERS),),
     place=18,
     measured_by=EVALUATE,
-    summary="Accuracy, calibration and agreement of networks of one's own on the source",
+    summary="Accuracy, calibration and agreement of networks of your own on the source",
     short="As classifiers",
 )

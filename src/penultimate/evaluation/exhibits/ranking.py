@@ -183,7 +183,7 @@ RANKING = Exhibit(
     parts=(Bespoke(_ranking, ACCURACIES),),
     place=11,
     measured_by=EVALUATE,
-    summary="Networks of one's own ranked on each task, with intervals",
+    summary="Networks of your own ranked on each task, with intervals",
     short="The ranking",
 )
 COMPARISONS = Exhibit(
@@ -195,6 +195,6 @@ COMPARISONS = Exhibit(
     parts=(Bespoke(_pairs),),
     place=12,
     measured_by=EVALUATE,
-    summary="Every two networks of one's own, compared on the same test images",
+    summary="Every two networks of your own, compared on the same test images",
     short="Paired comparisons",
 )

@@ -104,7 +104,7 @@ def _likeness(pairs: Pairs, objectives: Collection[str]) -> tuple[float, float]:
 
 
 def _pseudo_values(layers: list[Pairs], objectives: list[str]) -> list[float]:
-    """Of each objective n m - (n - 1) m': m is the mean over layers of within less between, m' without it."""
+    """Return n m - (n - 1) m' for each objective: m averages within less between, m' does so without it."""
 
     def gap(among: list[str]) -> float:
         each_layer = [_likeness(pairs, among) for pairs in layers]

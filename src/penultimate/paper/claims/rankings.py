@@ -160,7 +160,7 @@ def _pairs(evidence: Evidence, of_x: Aspect, of_y: Aspect, over: Among = "object
 
 
 def _balanced(pairs: _Pairs, criteria: Criteria) -> _Pairs:
-    """Of every one the same seeds, where enough are common to all; else as they are."""
+    """Return the runs of the seeds that all have, if these are enough, or all runs."""
     kept = common_seeds(x for x, _ in pairs.values())
     if len(kept) < criteria.least_runs.value:
         return pairs

@@ -227,7 +227,7 @@ def _parts(spec: str) -> list[frozenset[str]]:
 
 
 def on_better(whole: BySeed, parts: Sequence[BySeed], seeds: Sequence[Seed]) -> BySeed:
-    """Of each seed the combination less that part which is the best in the mean of the other seeds."""
+    """Return, for each seed, the combination less the part that is best in the mean of the other seeds."""
     gains = {}
     for seed in seeds:
         others = [other for other in seeds if other != seed]

@@ -60,7 +60,7 @@ def reason(
     several: int = 1,
     opposite: float | None = None,
 ) -> str:
-    """Why the verdict is what it is; `several` is the number of comparisons that p is corrected for.
+    """Return the reason for a verdict; `several` is the number of comparisons that p is corrected for.
 
     `opposite` is the one-sided p of an effect the other way round, corrected too; of one comparison it
     follows.
@@ -104,7 +104,7 @@ def enough_seeds(gain: float, seeds: int, aspect: Aspect) -> str:
 
 
 def not_enough_runs(counts: Iterable[int], criteria: Criteria) -> str:
-    """Why nothing is decided on so few runs.
+    """Return the reason why so few runs decide nothing.
 
     >>> from penultimate.paper.claims.criteria import CRITERIA
     >>> not_enough_runs([1, 1], CRITERIA)
@@ -117,7 +117,7 @@ def not_enough_runs(counts: Iterable[int], criteria: Criteria) -> str:
 
 
 def too_few(count: int, enough: int, noun: str) -> str:
-    """Why nothing is decided on so few objectives or temperatures."""
+    """Return the reason why so few objectives or temperatures decide nothing."""
     return f"Too few: {counted(count, noun)}; {counted(enough, noun)} or more are needed."
 
 

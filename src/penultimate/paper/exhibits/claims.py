@@ -94,7 +94,7 @@ def _table(measurements: Measurements) -> Piece:
 
 
 def _evidence(judged: Judged, said: str, columns: int) -> TableRow:
-    """Return a claim's row, of so many columns; a reason that was said of most is not said again."""
+    """Return a claim's row, of that many columns; a reason that was said of most is not said again."""
     claim, ours = judged.claim, judged.ours
     cells = (
         Cell("ours" if claim.ours else "the paper's"),

@@ -49,7 +49,7 @@ def _label(spec: str) -> str:
 
 
 def _combined(measurements: Measurements) -> Piece:
-    """Ours, a column a base and a row what is added to it; and the paper's."""
+    """Return our table, with a column for each base and a row for each addition, and the paper's."""
     table = _ours(measurements)
     missing = () if table else (Missing("Combinations of objectives"),)
     return Piece(tables=(*((table,) if table else ()), _in_paper()), missing=missing)

@@ -113,7 +113,7 @@ def _corrected(row: PrintedRow, key: str) -> Cell:
 
 
 def _sizes_told(measurements: Measurements) -> str:
-    """Of how many classes and images the pretraining set and the tasks are, beside the paper's."""
+    """Return a sentence about the numbers of classes and images here and in the paper."""
     source = card(measurements.source)
     tasks = [card(name) for name in (*measurements.targets, *measurements.several_labels)]
     images = f"{source.sizes.get('train', source.images):,} training images of {source.classes:,} classes"

@@ -87,7 +87,7 @@ class Served:
 
 
 def served(measurements: Measurements, probe: Probe) -> dict[str, Served]:
-    """Of every objective of which a run was measured on every task that any was measured on, by its spec."""
+    """Return the runs of each objective that was measured on every task, by the spec of the objective."""
     tested = {target: layers_of(measurements, probe.tested, target) for target in measurements.targets}
     tested = {target: layers for target, layers in tested.items() if layers}
     validated = {target: layers_of(measurements, probe.validated, target) for target in tested}

@@ -1,4 +1,4 @@
-"""The final layer learnt anew from a few images of the classes trained on (section 3.4 of the paper)."""
+"""The final layer learnt again from a few images of the classes trained on (section 3.4 of the paper)."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _nearest(measurements: Measurements, quantity: Quantity) -> Quantity:
 
 
 def _relearned(measurements: Measurements, quantity: Quantity) -> Asked:
-    """Return the accuracy of heads relearned from so many images, beside that in the paper's ICLR version."""
+    """Return the accuracy of heads relearned from this many images, and of those in the ICLR version."""
     shots = quantity.setting.removeprefix("shots=")
     few = f"{counted(int(shots), 'image')} a class" if shots.isdigit() else "few images"
     return Asked(f"accuracy of the head relearned from {few}", quantity, IN_PAPER)
@@ -200,7 +200,7 @@ FIGURE6 = Exhibit(
     section="3.4",
     place=3,
     measured_by="glyphs",
-    summary="The last layer learnt anew from fresh images",
+    summary="The last layer learnt again from fresh images",
     short="Relearning the head",
 )
 

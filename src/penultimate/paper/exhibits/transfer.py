@@ -164,7 +164,7 @@ FIGURE1 = Exhibit(
     ),
     findings=(findings.goes_with(printed.TEST, printed.LINEAR),),
     section="3.1",
-    summary="Pretraining accuracy against linear transfer, a run a point",
+    summary="Pretraining accuracy against linear transfer, with a point for each run",
     short="Accuracy against transfer",
 )
 

@@ -298,7 +298,7 @@ def _symbol(row: PrintedRow) -> Cell:
 
 
 def _at_edges(measurements: Measurements) -> str:
-    """Of how many objectives a chosen value is the lowest or the highest tried."""
+    """Return a sentence about the objectives whose chosen value is the lowest or the highest tried."""
     searches = searches_of(measurements)
     if not searches:
         count = counted(len(measurements.objectives), "objective")

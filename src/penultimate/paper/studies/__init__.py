@@ -35,7 +35,7 @@ for _name, _summary in (
     ("imagenet_inception_v3", "the paper's second architecture, three seeds, and its linear transfer"),
     ("imagenet_transfer", "those ResNet-50s on eight tasks and CheXpert: probes and fine-tuning"),
     ("imagenet_robustness", "the same on ImageNet-V2, -A, -R, -Sketch and -C"),
-    ("imagenet_relearning", "the same with their heads learned anew"),
+    ("imagenet_relearning", "the same with their heads learned again"),
     ("imagenet_temperature", "cosine softmax at eight temperatures"),
     ("imagenet_combinations", "pairs of objectives, with images held out"),
     ("imagenet_calibration", "eight objectives, with images held out on which temperatures are fitted"),

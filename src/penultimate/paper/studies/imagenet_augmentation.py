@@ -6,7 +6,7 @@ Computed, not measured: 1,292 GPU hours of training on H100s at 2,500 images a s
 The standard networks are those of imagenet_resnet50.
 
 Expect (tables C.5, E.3) of softmax 77.0, 77.7 and 78.0 %, of sigmoid 77.9, 78.5 and 78.5 %; R^2 moves by
-0.009 at most. The paper chose epochs and Mixup's alpha (0.1 to 0.4) anew and prints neither: these are the
+0.009 at most. The paper chose epochs and Mixup's alpha (0.1 to 0.4) again and prints neither: these are the
 standard networks' epochs, and 0.2. The runs of Mixup, not stated, are three.
 
 Exhibits: tableC5, tableE3, table3, tableC1, tableE1.

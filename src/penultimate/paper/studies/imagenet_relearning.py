@@ -1,4 +1,4 @@
-"""Heads learned anew on the paper's main networks: from 40,000 validation images, and from 50,000 trained on.
+"""Relearn the heads of the paper's main networks from 40,000 validation images, and from 50,000 trained on.
 
     penultimate run imagenet_relearning --data imagenet=FOLDER
 
@@ -17,7 +17,7 @@ from penultimate.study.spec import Study
 
 STUDY = Study(
     name="imagenet_relearning",
-    title="ResNet-50 of nine objectives, their heads learned anew",
+    title="ResNet-50 of nine objectives, their heads learned again",
     question="Do features that separate classes less still tell them apart?",
     source="imagenet",
     targets=(),

@@ -53,7 +53,7 @@ RECIPE = Recipe(
 
 
 def lasting(epochs: int, decay: float = 0.975) -> dict[str, Any]:
-    """Return the settings of a recipe of so many epochs: warm-up in ten of them, then x `decay` an epoch.
+    """Return the settings of a recipe of that many epochs: warm-up in ten of them, then x `decay` an epoch.
 
     >>> lasting(146)["epochs"], round(1.6 * lasting(146)["final_fraction"], 3)
     (146, 0.051)

@@ -114,7 +114,7 @@ def _decimals(largest: float) -> int:
 PLUGINS = Exhibit(
     name="plugins",
     title="Measured by plug-ins",
-    caption="Metrics of one's own, taken of the penultimate features of {source}; probes of one's own, fitted"
+    caption="Metrics of your own, taken of the penultimate features of {source}; probes of your own, fitted"
     " to those of each new task and scored as the others are. Means over runs, ± the standard error.",
     parts=(Bespoke(_build),),
     place=1,
