@@ -428,9 +428,7 @@ def test_a_run_is_refused_in_a_sentence_where_nothing_is_known_of_its_holder(tmp
     folder = store.study("tiny")
     with exclusively(store, folder):
         (folder / ".lock").write_bytes(b"[]\xff")
-        refused = pytest.raises(
-            RequestError, match=r"being run .* by a process whose description cannot be read"
-        )
+        refused = pytest.raises(RequestError, match=r"being run .* by a process of which nothing can be read")
         with refused, exclusively(Store(tmp_path), folder):
             pass
 

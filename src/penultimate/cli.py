@@ -26,11 +26,11 @@ from penultimate.variables import expect_variables
 
 EXIT_CODES = """exit codes:
   0    done
-  1    done as far as possible: a step failed (each is named, with its log), an exhibit or `why` has no
-       number to show, `check`, `data check` or `doctor` found a problem, or the system refused something
-  2    the request was wrong or a file is damaged; the message says what to do
-  130  stopped by Ctrl-C (143: by SIGTERM, 129: by SIGHUP, 141: nothing reads the output); run a
-       command that computes again to continue from where it stopped
+  1    done as far as it goes: a step failed (each is named, with its log), an exhibit or `why` has no
+       number to show, `check`, `data check` or `doctor` found something to do, the system refused something
+  2    the request was wrong, or a file is damaged: what to do is said
+  130  stopped by Ctrl-C (143: by SIGTERM, 129: by SIGHUP, 141: nothing reads the output); a command that
+       computes goes on where it was when it is given again
 """
 STOPS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that Slurm, systemd and docker send to stop a process, or that a closing terminal sends."""
@@ -44,7 +44,7 @@ COMMANDS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; a user's mistake never ends in a traceback."""
     os.environ["MPLBACKEND"] = (
-        "agg"  # pages need no window, and a notebook's backend may not be installed here
+        "agg"  # pages need no window, and a notebook may name a backend that is not installed here
     )
     _open_what_is_closed()
     _replace_what_streams_lack()

@@ -63,9 +63,9 @@ def seeds(text: str | None) -> list[int]:
         try:
             numbers = range(int(first), int(last if dash else first) + 1)
         except ValueError:
-            raise RequestError(f"--seeds must be numbers such as 0,1,2 or 0-7; got '{text}'") from None
+            raise RequestError(f"--seeds wants numbers such as 0,1,2 or 0-7; got '{text}'") from None
         if not numbers:
-            raise RequestError(f"--seeds {text}: '{part.strip()}' contains no seed; write {last}-{first}")
+            raise RequestError(f"--seeds {text}: '{part.strip()}' holds no seed; write {last}-{first}")
         listed.extend(numbers[: MOST_SEEDS + 1])
         if len(listed) > MOST_SEEDS:
             raise RequestError(f"--seeds {text}: more than {MOST_SEEDS:,} seeds; give fewer")
@@ -89,13 +89,10 @@ def tell(summary: Summary, report: Path) -> None:
         say(f"failed: {step_id}: {reason}{f' (log: {log})' if log.is_file() else ''}", file=sys.stderr)
     if summary.failed:
         skipped = counted(len(summary.skipped), "step")
-        left = f"{skipped} left out because of these failures;  " if summary.skipped else ""
-        say(f"{left}run the same command to try again", file=sys.stderr)
+        left = f"left out because of these: {skipped}; " if summary.skipped else ""
+        say(f"{left}the same command tries again", file=sys.stderr)
         for plugin in loaded():
-            say(
-                f"To find what is wrong with the plug-in, run penultimate check {plugin.path}",
-                file=sys.stderr,
-            )
+            say(f"What is wrong with a plug-in: penultimate check {plugin.path}", file=sys.stderr)
     say(f"Report: {report}")
 
 
@@ -121,7 +118,7 @@ def verifies(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="first check the digest of every file of every finished step, and recompute damaged ones",
+        help="first digest every file of every finished step, and compute what is damaged again",
     )
 
 
@@ -144,30 +141,23 @@ def takes_data(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FOLDER",
-        help="the folder of a published data set of the study (see penultimate list datasets); repeatable",
+        help="where a published data set of the study lies (penultimate list datasets); repeatable",
     )
     parser.add_argument(
-        "--root",
-        default="",
-        metavar="FOLDER",
-        help="the folder that contains the other data sets, each in its own folder",
+        "--root", default="", metavar="FOLDER", help="where the others lie, each in its own folder"
     )
 
 
 def takes_plugins(parser: argparse.ArgumentParser) -> None:
     """Add the option --plugin to a command."""
     parser.add_argument(
-        "--plugin",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="a Python file that defines plug-ins; repeatable",
+        "--plugin", action="append", default=[], metavar="FILE", help="a Python file of plug-ins; repeatable"
     )
 
 
 def takes_out(parser: argparse.ArgumentParser) -> None:
     """Add the option --out to a command."""
-    parser.add_argument("--out", default="runs", help="the folder for all results (default: runs)")
+    parser.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
 
 
 def takes_no_timing(parser: argparse.ArgumentParser) -> None:
@@ -176,8 +166,8 @@ def takes_no_timing(parser: argparse.ArgumentParser) -> None:
         "--no-timing",
         action="store_false",
         dest="timing",
-        help="plan without first timing a batch of each architecture; the cost is then unknown, unless"
-        " it was timed on this machine before",
+        help="plan without timing a batch of each architecture first: what it costs is then unknown, unless"
+        " it was timed here before",
     )
 
 
@@ -187,14 +177,14 @@ def takes_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", default="local", metavar="ENGINE", help=engines)
 
 
-def takes_gpus(parser: argparse.ArgumentParser, usual: str = "as the study says") -> None:
+def takes_gpus(parser: argparse.ArgumentParser, usual: str = "what the study says") -> None:
     """Add the option --gpus to a command."""
     parser.add_argument(
         "--gpus",
         type=float,
         metavar="SHARE",
-        help="the share of a GPU for each step that trains or runs a network: 1; 0.1 to run ten side by side"
-        f" on one GPU; 4 to share each training among four GPUs; 0 for the CPU (default: {usual})",
+        help="the share of a GPU of a step that trains or runs a network: 1, or 0.1 for ten side by side on"
+        f" each; 4 for four that share a training; 0 for the CPU (default: {usual})",
     )
 
 
@@ -205,9 +195,7 @@ def with_gpus(study: Study, options: argparse.Namespace) -> Study:
 
 def takes_processes(parser: argparse.ArgumentParser) -> None:
     """Add the option --processes to a command."""
-    parser.add_argument(
-        "--processes", type=int, help="the number of worker processes (default: one for each core)"
-    )
+    parser.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
 
 
 def tell_plan(study: Study, options: argparse.Namespace) -> int:
@@ -231,9 +219,9 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
         left = "unknown" if cost.seconds_left is None else seconds_text(cost.seconds_left)
         say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
     if any(cost.is_guess for cost in made.costs):
-        say("~ marks an estimate: one batch of each architecture was timed here, with initial weights")
+        say("~ is a guess: one batch of each architecture was timed on this machine, with first weights")
     if made.unknown and not options.timing:
-        say("run the same command without --no-timing to time the unknown steps on this machine")
+        say("what is unknown can be timed on this machine: the same command without --no-timing")
     steps = len(made.graph.steps) - len(made.done)
     counts = [counted(steps, "step")]
     if made.trainings:
@@ -255,11 +243,11 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
     nowhere = [name for name in data if name in study.nowhere]
     if nowhere:
         say(
-            "The folders of these data sets were not given, so their sizes are the published ones:"
+            "It is not said where these lie, so their sizes are as published, and what is done is not known:"
             f" {', '.join(nowhere)} (--data NAME=FOLDER, --root FOLDER)"
         )
     return 0
 
 
 def _say_on_stderr(text: str) -> None:
-    say(f"penultimate: {text}; finished timings are kept, and --no-timing plans without any", file=sys.stderr)
+    say(f"penultimate: {text}; it is kept, and --no-timing plans without it", file=sys.stderr)

@@ -26,7 +26,8 @@ class DamagedFileError(PenultimateError):
 
 
 def legible(text: object) -> str:
-    r"""Return text that is safe for a terminal and XML: spaces replace control and similar characters.
+    r"""Return text that is safe for a terminal and XML: control, direction and unpaired characters become
+    spaces.
 
     Line breaks are kept.
 

@@ -88,7 +88,7 @@ def file_name(name: str) -> str:
     ('resnet50 (seed=1)', '%2E%2E', 'a%2Fb', 200)
     """
     if not isinstance(name, str) or not name:
-        raise RequestError(f"a name must be text of at least one character, not {name!r}")
+        raise RequestError(f"a name is text of one character or more, not {name!r}")
     safe = quote(name.encode(errors="surrogatepass"), safe=PLAIN)
     if safe[-1] in ". ":
         safe = f"{safe[:-1]}%{ord(safe[-1]):02X}"
@@ -109,7 +109,7 @@ def given_path(path: Path | str, option: str) -> Path:
             return Path(path)
     except (TypeError, UnicodeEncodeError):
         pass
-    raise RequestError(f"{option} must be a path; got {path!r}")
+    raise RequestError(f"{option} is a path, and {path!r} cannot be one")
 
 
 def make_folder(path: Path) -> None:
@@ -121,7 +121,7 @@ def make_folder(path: Path) -> None:
             raise
         said = getattr(error, "strerror", None) or error
         raise RequestError(
-            f"'{path}' cannot be made a folder ({said}); choose another place with --to"
+            f"'{path}' cannot be made a folder ({said}); give another place with --to"
         ) from None
 
 

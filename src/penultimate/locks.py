@@ -51,7 +51,7 @@ SHARED = (
 
 
 class BusyError(PenultimateError):
-    """Error for a lock that another process holds; `holder` is its description, {} if unreadable."""
+    """Error for a lock that another process holds; `holder` is its description, {} if it cannot be read."""
 
     def __init__(self, holder: dict[str, Any]) -> None:
         self.holder = holder
@@ -90,10 +90,10 @@ def said_of(holder: dict[str, Any]) -> str:
     """Return a sentence part that names the holder.
 
     >>> said_of({"pid": 7, "host": "alpha"}), said_of({})
-    ('process 7 on alpha', 'a process whose description cannot be read')
+    ('process 7 on alpha', 'a process of which nothing can be read')
     """
     if not holder:
-        return "a process whose description cannot be read"
+        return "a process of which nothing can be read"
     return f"process {holder['pid']} on {holder['host']}"
 
 
@@ -119,7 +119,7 @@ def _locked(path: Path, wait: bool) -> int:
             file = opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 if not stat.S_ISREG(os.fstat(file).st_mode):
-                    raise _no_lock(path, "it is not a file")
+                    raise _no_lock(path, "it is no file")
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
                 except BlockingIOError:
@@ -149,8 +149,8 @@ def _refusing(path: Path) -> Iterator[None]:
 
 def _no_lock(path: Path, why: str) -> RequestError:
     return RequestError(
-        f"'{path}' cannot be used as a lock ({why}); only the lock belongs there. When no run uses"
-        " this folder, move the file away or correct its permissions"
+        f"'{path}' cannot be used as a lock ({why}); nothing but the lock belongs there: once no run uses"
+        " this folder, move it away, or mend who may read and write it"
     )
 
 
@@ -211,7 +211,7 @@ class Lease:
     def beat(self, mark: bytes) -> None:
         with contextlib.suppress(
             OSError
-        ):  # the disk is full or absent; the lease may pass to another process
+        ):  # the disk is full or absent, and another process may take the lease over
             os.pwrite(self._file, mark, 0)
             os.fsync(self._file)
 
@@ -283,7 +283,7 @@ def _next(folder: Path, wait: bool, above: int, seconds: float) -> Lease:
 def _claim(folder: Path, number: int, took_over: bool, seconds: float) -> Lease | None:
     """Return the lease with this number, or None if another process has created it already."""
     if not _number(str(number)):
-        raise _no_lock(folder / str(number - 1), "its number is too large")
+        raise _no_lock(folder / str(number - 1), "its number is too great")
     try:
         file = opened(folder / str(number), os.O_CREAT | os.O_EXCL | os.O_RDWR)
     except FileExistsError:

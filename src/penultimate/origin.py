@@ -146,7 +146,7 @@ def _digest(path: str, *state: int) -> str:
 
 
 def digest_now(path: str) -> str:
-    """Return the sha256 of a file's content, read again if it was touched, or MISSING if there is none."""
+    """Return the sha256 of a file's content (reread if it was touched), or MISSING."""
     try:
         found = Path(path).stat()
         if not stat.S_ISREG(found.st_mode):
@@ -223,7 +223,7 @@ def helpers(module: ModuleType) -> dict[str, str]:
 
 
 def forget(module: ModuleType, found: Origin, changed: list[str]) -> None:
-    """Make Python reimport the modules of a plug-in that have changed, or whose files have."""
+    """Make Python reimport the modules of a plug-in whose files or whose inputs have changed."""
     for name, file in helpers(module).items():
         if any(found.named(path) in changed for path in (file, *_read.get(file, ()))):
             del sys.modules[name]

@@ -132,7 +132,7 @@ def load_source(path: Path | str, source: bytes, reads: Mapping[str, str] | None
             for file, digest in reads.items():
                 if found.reads.get(file, found.now(file)) != digest and file not in wrote:
                     raise RequestError(
-                        f"'{file}', which the plug-in '{name}' reads, has changed since the plug-in was"
+                        f"'{file}', which the plug-in '{name}' reads, was changed since the plug-in was"
                         " loaded; load it again, or start the command again"
                     )
             found = Origin(path, found.text, reads)
@@ -302,7 +302,7 @@ def raised_by(name: str, function: object, error: BaseException) -> str:
 
 
 def _refuse_repeats(name: str, tree: ast.Module) -> None:
-    """Raise RequestError for a name defined twice, because the second definition replaces the first."""
+    """Raise RequestError for a name defined twice, as Python would silently replace the first."""
     lines: dict[tuple[str, str], int] = {}
     for node in tree.body:
         if not isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -1,5 +1,4 @@
-"""Names -> things: built-ins that are resolved on first use, plug-ins that register themselves, and spec
-strings.
+"""Names -> things: built-ins that are resolved on first use, plug-ins that register themselves, spec strings.
 
 A built-in is *declared* (name, location, one line) in the `__init__` of its room, which imports nothing
 heavy, so listing names loads no tensor library. A plug-in is an ordinary function under a decorator:
@@ -50,19 +49,19 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "reference": ("penultimate.paper",),
     "printed": ("penultimate.paper.published",),
 }
-"""The rooms that declare the built-in names of each kind; they are imported when the kind is first used."""
+"""The rooms that declare the built-in names of each kind; they are imported when it is first asked for."""
 KINDS = tuple(ROOMS)
 OWN = "penultimate."
-"""The prefix of this package's own modules; names that they register are built in."""
+"""The prefix of this package's own modules; what they register is built in."""
 
 SESSION = "__main__"
 """The module of everything defined in a notebook or at a prompt."""
 
 LONGEST_NAME = 100
-"""The largest number of bytes in a name."""
+"""The bytes of a name."""
 
 NOT_LITERAL = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
-"""Errors of Python's parser for text that is not a literal or is nested too deeply."""
+"""What Python's parser raises for a text that is none, or is nested too deeply."""
 
 Literal = None | bool | int | float | str | tuple[Any, ...] | list[Any]
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
@@ -71,9 +70,9 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Entry:
-    """One name of one kind. `location` is "module:attribute"; a plug-in also carries its object.
+    """One name of one kind. `location` is "module:attribute"; a plug-in carries its object as well.
 
-    `facts` are properties that are known without importing it, such as the size of a backbone.
+    `facts` are what it states about itself, which are known without importing it: the size of a backbone.
     """
 
     name: str
@@ -85,7 +84,7 @@ class Entry:
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def resolve(self) -> Any:
-        """Return the object; its module is imported on first use."""
+        """Return the object itself; its module is imported on first use."""
         if self.target is not None:
             return self.target
         module, _, attribute = self.location.partition(":")
@@ -97,23 +96,21 @@ class Entry:
 
     @property
     def of_session(self) -> bool:
-        """Whether it was defined in a notebook or at a prompt; a file that registers the same name replaces
-        it.
-        """
+        """Whether it was defined in a notebook or at a prompt; a file that registers it too replaces it."""
         return self.location.startswith(f"{SESSION}:")
 
     def source_digest(self) -> str:
-        """Return the sha256 of a plug-in's source text (part of a step's identity), or '' for a built-in.
+        """sha256 of a plug-in's source text (part of a step's identity); '' for a built-in.
 
-        Raises RequestError for a plug-in that was defined in this session and has no file.
+        Raises RequestError for a plug-in without a file, one defined in this session.
         """
         if self.target is None:
             return ""
         module = inspect.getmodule(self.target)
         if module is None or self.of_session:
             raise RequestError(
-                f"the {self.kind} '{self.name}' was defined in this session, which a study's processes"
-                " cannot see; put it in a file such as mine.py and load that: --plugin mine.py, or"
+                f"the {self.kind} '{self.name}' was defined in this session, where a study's processes"
+                " cannot see it; put it in a file, mine.py say, and load that: --plugin mine.py, or"
                 " penultimate.plugins.load_plugin('mine.py')"
             )
         return hashlib.sha256(inspect.getsource(module).encode()).hexdigest()
@@ -138,7 +135,7 @@ def _add(new: Entry) -> None:
         raise RequestError(f"a {new.kind} must be named by a Python identifier, not '{new.name}'")
     if len(new.name.encode()) > LONGEST_NAME:
         raise RequestError(
-            f"the name of a {new.kind} is at most {LONGEST_NAME} bytes long, as folders bear it;"
+            f"the name of a {new.kind} is at most {LONGEST_NAME} bytes long, for folders are called by it;"
             f" '{shortened(new.name, 80)}' has {len(new.name.encode()):,}"
         )
     old = _table.get((new.kind, new.name))
@@ -161,9 +158,7 @@ def forget(kind: str, name: str) -> None:
 
 
 def registered() -> dict[tuple[str, str], Entry]:
-    """Return every entry so far, by kind and name, without the built-in names of rooms that are not yet
-    imported.
-    """
+    """Return every entry so far, by kind and name, without the built-in names of rooms not yet imported."""
     return dict(_table)
 
 
@@ -174,18 +169,18 @@ def names(kind: str) -> list[str]:
 
 
 def when_unknown(opener: Callable[[], tuple[str, ...]]) -> None:
-    """Call a function when a name is unknown; it may register more names, and returns the failures."""
+    """Have a function called when a name is unknown; it may register more names, and returns what failed."""
     _openers.append(opener)
 
 
 def open_packages() -> tuple[str, ...]:
-    """Load the plug-ins of installed packages once; return a sentence for each that could not be loaded."""
+    """Load the plug-ins of installed packages, once; returns a sentence for each that could not be loaded."""
     return tuple(failure for opener in _openers for failure in opener())
 
 
 def entry(kind: str, name: str) -> Entry:
-    """Return the entry of a name, searching installed packages last; raises RequestError with the nearest
-    known name.
+    """Return the entry of a name; installed packages are searched last.
+    Raises with the nearest known name.
     """
     _open_room(kind)
     known = _table.get((kind, name))
@@ -198,9 +193,7 @@ def entry(kind: str, name: str) -> Entry:
 
 
 class _Decorator:
-    """Decorator `@register.loss` or `@register.loss(name=..., paper=...)`; the function stays an ordinary
-    function.
-    """
+    """`@register.loss` or `@register.loss(name=..., paper=...)`; the function stays an ordinary function."""
 
     def __init__(self, kind: str, *facts: str) -> None:
         self.kind, self.facts = kind, facts
@@ -232,9 +225,7 @@ class _Decorator:
 
 
 class _Declaring(_Decorator):
-    """Decorator `@register.measurement(version=1, per=..., needs=..., ...)`; the function keeps it as
-    `declared`.
-    """
+    """`@register.measurement(version=1, per=..., needs=..., ...)`; the function keeps it as `declared`."""
 
     @overload
     def __call__(self, function: Plugin) -> Plugin: ...
@@ -244,7 +235,7 @@ class _Declaring(_Decorator):
     def __call__(
         self, function: Plugin | None = None, *, name: str = "", paper: str = "", **declared: Any
     ) -> Plugin | Callable[[Plugin], Plugin]:
-        if function is not None:  # there is no declaration, which is reported when the measurement is used
+        if function is not None:  # without a declaration, as is said when the measurement is asked for
             return super().__call__(function)
         add = super().__call__(name=name, paper=paper)
 
@@ -256,7 +247,7 @@ class _Declaring(_Decorator):
 
 
 class _Value:
-    """Registration of a value, as in `register.study(STUDY)`, under its own name; the value is returned."""
+    """`register.study(STUDY)`: a value is registered under its own name, and returned."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -270,12 +261,11 @@ class _Value:
 
 
 class Register:
-    """The decorators for all kinds that a plug-in may define, and the functions that register values.
+    """The decorators of all kinds that a plug-in may define, and what registers its values.
 
     A paper of your own is a file that registers its studies, their exhibits and the page that draws them:
-    `register.study(Study(...))`, `register.exhibit(Exhibit(...))`, `register.page(StudyPage(...))`. It can
-    also register the tables that the paper prints, by `register.printed(rows, name="table1")`, with a mapping
-    {column: text} for each row.
+    `register.study(Study(...))`, `register.exhibit(Exhibit(...))`, `register.page(StudyPage(...))`, and the
+    tables that it prints, `register.printed(rows, name="table1")`: a mapping {column: text} for each row.
     """
 
     loss = _Decorator("loss")
@@ -297,7 +287,7 @@ register = Register()
 
 @dataclass(frozen=True)
 class Spec:
-    """Name with literal arguments; `str` sorts them, so that equal specs have equal strings.
+    """A name and its literal arguments; `str` sorts them, so equal specs have equal strings.
 
     >>> str(parse("cosine_softmax(temperature = 5e-2, scale=1)"))
     'cosine_softmax(scale=1, temperature=0.05)'
@@ -317,7 +307,7 @@ class Spec:
 
 
 def literal(text: str) -> Any:
-    """Return the value of a literal; raises one of NOT_LITERAL for other text or a huge integer."""
+    """Return the value of a literal; raises one of NOT_LITERAL for what is none, and for a huge integer."""
     node = ast.parse(text.strip(), mode="eval")
     if _holds_huge(node):
         raise ValueError("an integer beyond the largest float")
@@ -325,7 +315,7 @@ def literal(text: str) -> Any:
 
 
 def _holds_huge(node: ast.AST) -> bool:
-    """Return whether a value contains an integer beyond the largest float, which may not be printable."""
+    """Return whether an integer in it is beyond the largest float, which Python may refuse to print."""
     numbers = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
     return any(isinstance(value, int) and value.bit_length() > sys.float_info.max_exp for value in numbers)
 
@@ -347,7 +337,7 @@ def _literal(node: ast.expr, text: str) -> Literal:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Yield the leaves of nested tuples and lists, or any other value itself."""
+    """Yield the leaves of nested tuples and lists; any other value itself."""
     if not isinstance(value, tuple | list):
         yield value
         return
@@ -394,7 +384,7 @@ def parse_sum(text: str) -> tuple[Spec, ...]:
             terms.append(_term(node.right, text))
             node = node.left
         terms.append(_term(node, text))
-    except RecursionError:  # raised when reading or writing a node that Python's parser accepted
+    except RecursionError:  # from reading or writing a node that Python's parser accepted
         raise RequestError(
             f"'{text}' is not of the form name(argument=value) + name(...): it is nested too deeply"
         ) from None
@@ -402,7 +392,7 @@ def parse_sum(text: str) -> tuple[Spec, ...]:
 
 
 def parse(text: str) -> Spec:
-    """Return one name with its literal arguments; raises RequestError for a sum."""
+    """Return one name with its literal arguments; a sum is an error here."""
     terms = parse_sum(text)
     if len(terms) != 1:
         raise RequestError(f"'{text}' has {len(terms)} terms; one name(argument=value) is expected here")

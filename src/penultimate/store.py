@@ -1,4 +1,4 @@
-"""Step folders on disk: written in `partial/`, renamed when whole, with a sha256 for every file.
+"""Step folders on disk: written in `partial/`, renamed when whole, every file under a sha256.
 
 ROOT/steps/ID/      meta.json (which holds the sha256 of the others, and its own), rows.jsonl and the step's
                     other files; never written again
@@ -39,12 +39,12 @@ from penultimate.locks import Lease, LostLeaseError, flock_holder, flocked, is_s
 SCHEMA = 2
 META = "meta.json"
 SMALL = 64 * 1024
-"""The size in bytes up to which a file is digested whenever its step is looked at, because that is cheap."""
+"""Bytes up to which a file is digested whenever its step is looked at, for that costs next to nothing."""
 
 
 @dataclass(frozen=True)
 class Meta:
-    """Description of a finished step (`meta.json`)."""
+    """What a finished step says of itself (`meta.json`)."""
 
     id: str
     step: str
@@ -58,9 +58,9 @@ class Meta:
 
 
 class Store:
-    """Shared folder of all finished and unfinished steps; a `thorough` store digests every file at each look.
+    """The shared root of all finished and unfinished steps; a `thorough` one digests every file at a look.
 
-    Raises RequestError if the path cannot be a folder.
+    Raises RequestError where it can be no folder.
     """
 
     def __init__(self, root: Path | str, thorough: bool = False) -> None:
@@ -81,9 +81,9 @@ class Store:
         self._leases: dict[str, Lease] = {}
 
     def prepare(self, shared: bool = False) -> None:
-        """Make the folders; raises RequestError with the remedy if this place cannot be written to.
+        """Make the folders, and say so plainly when this place cannot be written to.
 
-        In a store that is `shared`, every lock is a lease from now on, for all processes of all machines.
+        Of a store that is `shared` every lock is a lease from now on, for all processes of all machines.
         """
         try:
             for name in ("steps", "partial", "locks", "studies"):
@@ -108,16 +108,16 @@ class Store:
             ) from None
 
     def study(self, name: str) -> Path:
-        """Make the folder of a study and return it; raises RequestError if something else has its name."""
+        """Make the folder of a study, and return it; raises RequestError where it would be something else."""
         folder = self.root / "studies" / name
-        why = "is a link, and results are not written through links" if folder.is_symlink() else ""
+        why = "is a link, which nothing is written through" if folder.is_symlink() else ""
         try:
             folder.mkdir(exist_ok=True)
         except FileExistsError:
             why = why or "is a file"
         for other in () if why else folder.parent.iterdir():
             if other.name != name and not other.is_symlink() and other.samefile(folder):
-                why = f"is also the folder of '{other.name}', as this file system equates the names"
+                why = f"is the folder of '{other.name}' too: this file system takes the names for the same"
         if why:
             raise RequestError(f"'{folder}' {why}; give the study another name, or move that away")
         return folder
@@ -126,21 +126,21 @@ class Store:
         return self.root / "steps" / step_id
 
     def partial(self, step_id: str) -> Path:
-        """Return the folder in which this process works on a step."""
+        """Return where this process works on a step."""
         lease = self._leases.get(step_id)
         return self.root / "partial" / (step_id if lease is None else f"{step_id}@{lease.number}")
 
     @property
     def mark(self) -> Path:
-        """The file that exists if machines share the store."""
+        """The file that is there if machines share the store."""
         return self.root / "locks" / ".shared"
 
     @contextlib.contextmanager
     def lock(self, path: Path, wait: bool = False, above: int = 0) -> Iterator[Lease | None]:
-        """Hold a lock of this store: a flock, and also a lease if machines share it; raises BusyError.
+        """Hold a lock of this store: a flock, and a lease where machines share it; raises BusyError.
 
-        The mark is checked after the flock is taken, so that it can be set at any time. The number of a lease
-        is greater than `above`.
+        The mark is looked for once the flock is held, so that it can be set at any time. A lease has a number
+        that is greater than `above`.
         """
         with contextlib.ExitStack() as stack:
             over_network = is_shared(self.root)
@@ -152,18 +152,18 @@ class Store:
                 yield None
 
     def holder(self, path: Path) -> dict[str, Any] | None:
-        """Return the description of the holder of a lock of this store, as far as one look can tell."""
+        """Return what the holder of a lock of this store says of itself, as far as one look can tell."""
         holder = lease_holder(_lease(path))
         return flock_holder(path) if holder is None else holder
 
     @contextlib.contextmanager
     def step_lock(self, step_id: str) -> Iterator[None]:
-        """Hold a step's lock, so that one process works on it; a second one waits, and then finds it done.
+        """Let one process work on a step; a second one waits, and then finds it done.
 
-        Raises LostLeaseError if this process was so slow that another has taken the step over; any exception
-        raised in the block may then be a consequence.
+        Raises LostLeaseError when this process was so slow that another has taken the step over; whatever
+        was raised meanwhile may come of that.
         """
-        # If its lease was deleted, a holder is still at work in the folder that has its number.
+        # Where its lease was deleted, a holder is still at work in the folder that has its number.
         above = max(self._numbered(step_id), default=0)
         with self.lock(self.root / "locks" / step_id, True, above) as lease:
             if lease is None:
@@ -182,10 +182,9 @@ class Store:
                 del self._leases[step_id]
 
     def _take_over(self, step_id: str, lease: Lease) -> None:
-        """Rename what earlier holders left to this lease's name, so that a slow holder finds nothing in its
-        place.
+        """Have what earlier holders left under this lease's name, where one that is only slow finds nothing.
 
-        Files that a slow holder may still have open are copied, so that it cannot write into ours.
+        Files that it may still have open are copied, so that it does not write into ours.
         """
         _look_anew(self.root / "steps")
         partial, mine = self.root / "partial", self.partial(step_id)
@@ -203,16 +202,16 @@ class Store:
                 copy.replace(path)
 
     def _numbered(self, step_id: str) -> dict[int, Path]:
-        """Return the partial folders of a step that belong to leases, by their numbers."""
+        """Return the partial folders of a step that leases have named, by their numbers."""
         found = (self.root / "partial").glob(f"{glob.escape(step_id)}@*")
         numbered = {path.name.rpartition("@")[2]: path for path in found}
         return {int(text): path for text, path in numbered.items() if text.isdecimal() and text.isascii()}
 
     def meta(self, step_id: str) -> Meta | None:
-        """Return the meta of a finished step, or None if the step does not exist.
+        """Return the meta of a finished step; None where the step is not there.
 
-        Raises DamagedFileError for a meta that is missing or damaged, and RequestError for one of another
-        schema.
+        Raises DamagedFileError for a meta that is missing or not what was written, RequestError for one of
+        another schema.
         """
         if step_id not in self._metas:
             meta = self._read_meta(step_id)
@@ -233,8 +232,8 @@ class Store:
         return Meta(step_id, content["step"], content["status"], content)
 
     def holds(self, step_id: str) -> bool:
-        """Return whether a step exists, whole or not, without reading a file. Raises OSError if it cannot be
-        seen.
+        """Return whether a step is there, whole or not: no file is read.
+        Raises OSError if it cannot be seen.
         """
         try:
             os.stat(self._file(step_id, META))
@@ -243,24 +242,24 @@ class Store:
         return True
 
     def written(self, step_id: str) -> float:
-        """Return when a step was finished, in seconds since 1970, from the time of its file."""
+        """Return when a step was finished, in seconds since 1970, as its file says."""
         return os.stat(self._file(step_id, META)).st_mtime
 
     def digest(self, step_id: str) -> str | None:
-        """Return the sha256 of a finished step's meta.json, which contains those of its other files."""
+        """Return the sha256 of a finished step's meta.json, which holds those of its other files."""
         try:
             return digest_bytes(Path(self._file(step_id, META)).read_bytes())
         except OSError:
             return None
 
     def finished(self, step_id: str) -> Meta | None:
-        """Return the meta of a step that is done and whole at a quick look, or None if the step does not
-        exist.
+        """Return the meta of a step that is done and, at a quick look, whole;
+        None where the step is not there.
 
-        Small files and rows are digested, a large file only if its time is later than that of meta.json. A
-        file that was changed with its time kept, or while the clock was set back, is found by a thorough
-        store and by `verify`, which digests all files of a step before they are used. The content is not
-        cached, because a study has many steps. Raises DamagedFileError.
+        Small files and rows are digested, a large file only if its time is later than that of meta.json:
+        one that was changed with its time kept, or while the clock stood back, is found by a thorough store
+        and by `verify`, which digests all files of a step before they are used. What was read is not kept: a
+        study has many steps. Raises DamagedFileError.
         """
         self._metas.pop(step_id, None)
         meta = self._read_meta(step_id)
@@ -271,14 +270,14 @@ class Store:
         return meta
 
     def is_whole(self, step_id: str) -> bool:
-        """Return whether a step is done and whole at a quick look."""
+        """Return whether a step is done and, at a quick look, whole."""
         try:
             return self.finished(step_id) is not None
         except DamagedFileError:
             return False
 
     def verify(self, step_id: str) -> Path:
-        """Return the folder of a finished step, after comparing its files with their digests once."""
+        """Return the folder of a finished step; its files are compared with their digests, once."""
         if step_id not in self._verified:
             meta = self.meta(step_id)
             if meta is None:
@@ -289,7 +288,7 @@ class Store:
         return self.folder(step_id)
 
     def verified(self, step_id: str, name: str) -> Path:
-        """Return a file of a finished step after checking its digest; raises DamagedFileError."""
+        """Return a file of a finished step, checked against its digest; raises DamagedFileError."""
         meta = self.meta(step_id)
         if meta is None or name not in meta.files:
             raise DamagedFileError(f"step {step_id}: {name} is missing")
@@ -305,15 +304,15 @@ class Store:
             self.keep_aside(folder)
 
     def keep_aside(self, path: Path) -> None:
-        """Move a file, a folder or a link to the damaged ones."""
+        """Move a file, a folder or a link among the damaged ones."""
         damaged = self.root / "damaged" / f"{path.name}-{secrets.token_hex(4)}"
         damaged.mkdir(parents=True)
         path.replace(damaged / path.name)
 
     def begin(self, step_id: str) -> Path:
-        """Return the partial folder of a step, with whatever it already holds.
+        """Return the partial folder of a step; what it already holds is kept.
 
-        Leftover temporary files are removed, and so are links, which would redirect what is written.
+        Temporary files that were left are removed, and links, which would lead what is written elsewhere.
         """
         folder = self.partial(step_id)
         if not folder.is_dir() or folder.is_symlink():
@@ -328,7 +327,7 @@ class Store:
     def finish(self, step_id: str, meta: dict[str, Any], scratch: tuple[str, ...] = ()) -> None:
         """Digest the partial folder's files, write meta.json, and rename it into place once it is durable.
 
-        Raises LostLeaseError if another process has taken the step over meanwhile.
+        Raises LostLeaseError when another process has taken the step over meanwhile.
         """
         from concurrent.futures import ThreadPoolExecutor
 
@@ -358,7 +357,7 @@ class Store:
         return f"{self.root}/steps/{step_id}/{name}"
 
     def _expect_whole(self, meta: Meta, name: str) -> None:
-        """Raise DamagedFileError for a file of a step whose digest differs from the one in its meta."""
+        """Raises DamagedFileError for a file of a step whose digest is not that of its meta."""
         try:
             same = digest_file(self._file(meta.id, name)) == meta.files[name]["sha256"]
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -369,9 +368,7 @@ class Store:
             raise DamagedFileError(f"step {meta.id}: {name} is not what was written (its sha256 differs)")
 
     def _looks_untouched(self, step_id: str, name: str, size: int) -> bool:
-        """Return whether a large file, which is not digested each time, has the expected size and an old
-        enough time.
-        """
+        """Return whether a large file, which is not digested each time, has its size and an old time."""
         if size <= SMALL or name.endswith(".jsonl"):
             return False
         try:
@@ -386,7 +383,7 @@ def _lease(path: Path) -> Path:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, a folder with its contents, or a link but not its target."""
+    """Remove a file, a folder with all that is in it, or a link, but not what that leads to."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -394,7 +391,7 @@ def _remove(path: Path) -> None:
 
 
 def _look_anew(folder: Path) -> None:
-    """Change a folder briefly, so that an NFS client that has cached the absence of a file asks again."""
+    """Change a folder for a moment: a client of NFS that remembers what was not there asks again."""
     path = folder / f".{os.getpid()}.tmp"
     path.touch()
     path.unlink(missing_ok=True)

@@ -220,7 +220,7 @@ def first_line(error: BaseException) -> str:
 def _missing(name: str, what: str, path: Path | None) -> str:
     package = name.partition(".")[0]
     if package != name and importlib.util.find_spec(package) is not None:
-        return f"the installed package '{package}' has no module '{name}'; its version may be another"
+        return f"the installed package '{package}' has no module '{name}'; is it another version?"
     beside = path.parent / package if path else None
     if beside is not None and (beside.is_dir() or beside.with_suffix(".py").is_file()):
         if what == "network file":
@@ -292,7 +292,7 @@ def _is_local(module: ModuleType, folder: Path, path: list[str]) -> bool:
 
 
 def _is_installed(module: ModuleType) -> bool:
-    """Return whether a module belongs to an installed package, the standard library, or this package."""
+    """Return whether a module belongs to an installed package, the standard library or this package."""
     file = getattr(module, "__file__", None) or ""
     name = getattr(module, "__name__", "")
     return name.startswith(PACKAGE) or bool(INSTALLED.search(file)) or Path(file).is_relative_to(LIBRARY)
@@ -309,7 +309,7 @@ def in_time(what: str, who: str, path: Path | None = None) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    late = f"it was still running after {LIMIT:g} seconds; {ONLY[what]}, so move the work into functions"
+    late = f"it was still running after {LIMIT:g} seconds; {ONLY[what]}, and the work goes into functions"
     times = 0
 
     def stop(number: int, frame: FrameType | None) -> None:

@@ -36,7 +36,7 @@ def seconds(variable: str) -> float:
     except ValueError:
         found = math.nan
     if not least <= found <= most:
-        raise _refused(variable, f"must be {least:g} to {most:,.0f} seconds (default {usual:g})")
+        raise _refused(variable, f"is a number of seconds from {least:g} to {most:,.0f} (usually {usual:g})")
     return found
 
 
@@ -44,7 +44,7 @@ def is_wanted(variable: str) -> bool:
     """Return whether a variable is 1 (yes) or 0 (no); raises RequestError for any other value."""
     text = os.environ.get(variable, "")
     if text not in ("", "0", "1"):
-        raise _refused(variable, "must be 1 (yes) or 0 (no)")
+        raise _refused(variable, "is 1 (yes) or 0 (no)")
     return text == "1"
 
 
@@ -70,7 +70,7 @@ def cache() -> Path:
     except (OSError, RuntimeError):  # the name is too long, or the user has no home
         is_possible = False
     if not is_possible:
-        raise _refused(CACHE, "must be a folder, or a path where one can be made")
+        raise _refused(CACHE, "is a folder, or one that can be made")
     return folder
 
 

@@ -42,7 +42,7 @@ class Net(nn.Module):
         self.fc = nn.Linear(7, 5)
 
     def forward(self, x):
-        features = self.neck(self.block(x).mean((2, 3))).tanh()
+        features = self.neck(self.block(x).mean((2, 3))).relu()
         logits = self.fc(features)
         return {
             "logits": logits,
@@ -152,7 +152,7 @@ def test_a_layer_may_be_named_and_the_output_of_a_network_without_a_head(file: P
         ("{file}:bild", "defines no function 'bild'. Did you mean 'build'?"),
         ("{file}:wrong", "returns a str, not an nn.Module"),
         ("{file}:fails", "line 32: fails() fails: TypeError: "),
-        ("{file}:maps(crop=32)", "its output (a list of [2, 8, 15, 15])"),
+        ("{file}:maps(crop=32)", "its output is a list of [2, 8, 15, 15]; name one of its entries"),
         ("{file}:build(crop=2)", "refuses images [2, 3, 2, 2]: "),
         ("{file}:build(mean=(0.5,), std=(0.5,))", "refuses images [2, 1, 224, 224]: "),
         ("{file}:build(mean=(0.5, 0.5))", "expected a mean and a std for each channel"),
@@ -414,7 +414,7 @@ def test_a_study_builds_once_for_a_start_and_its_identity_follows(
             each for each in plan(study, small.parent / "runs").graph.steps if each.startswith("given")
         )
 
-    monkeypatch.setattr("penultimate.engine.run.given_seconds", lambda *_: {})
+    monkeypatch.setattr("penultimate.engine.run.guessed_seconds", lambda *_: {})
     first = step()
     assert (count.read_text(), step()) == ("x", first)
     other_weights(small.parent)

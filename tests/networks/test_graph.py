@@ -445,7 +445,7 @@ def test_a_file_that_any_tensor_lies_in_is_part_of_the_identity(
     assert fingerprint(source)["net.onnx"] == before["net.onnx"]
     assert with_features(tmp_path / "net.onnx") != whole
     (tmp_path / place).unlink()
-    with pytest.raises(RequestError, match=f"keeps weights in '{place}', and there is no such file"):
+    with pytest.raises(RequestError, match=f"keeps weights in '{place}', but there is no such file"):
         fingerprint(source)
 
 

@@ -87,7 +87,7 @@ def test_a_label_without_an_example_and_uncertain_ones_are_named() -> None:
     uncertain[3, 2] = -1
     with pytest.raises(RequestError, match="y holds 0 and 1, not -1; say first what an uncertain label"):
         pu.MultiLabelProbe().fit(features, uncertain)
-    with pytest.raises(RequestError, match=r"y is \[n l\], a column a label; got \[300\]"):
+    with pytest.raises(RequestError, match=r"y is \[n l\], with a column for each label; got \[300\]"):
         pu.MultiLabelProbe().fit(features, labels[:, 0])
     with pytest.raises(RequestError, match="label 0: there is no positive example among 300, so no AUC"):
         pu.MultiLabelProbe().fit(features, labels, features, np.zeros_like(labels))

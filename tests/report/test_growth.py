@@ -16,7 +16,7 @@ from penultimate.paper.claims.rules import Alike, Claim
 from penultimate.paper.claims.verdicts import judge
 from penultimate.report import exhibit, read_reference, render_report
 from penultimate.report.base import StudyResults
-from penultimate.report.later import told
+from penultimate.report.later import additions_note
 from penultimate.report.measurements import admit
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.table import TableOfRuns
@@ -117,7 +117,7 @@ OWN = {"slug": "own", "label": "Half smoothing", "spec": "label_smoothing(alpha=
 def test_a_kept_run_whose_study_is_as_it_was_says_nothing_of_it(kept: StudyResults) -> None:
     assert kept.today["name"] == "shared_classes"
     assert "This run was measured" not in " ".join(exhibit("table3", kept).notes)
-    assert told(dataclasses.replace(kept, today={})) == ""
+    assert additions_note(dataclasses.replace(kept, today={})) == ""
 
 
 @pytest.mark.parametrize(

@@ -14,36 +14,36 @@ def _takes_data(parser: argparse.ArgumentParser) -> None:
         dest="doing", metavar="check | get | prepare", required=True, help="what to do"
     )
     for name, text in (
-        ("check", "Decode a whole data set, and report missing and unreadable files."),
-        ("get", "Unpack the archives of a published data set in --root, or download it if possible."),
+        ("check", "Say what of a data set is there, what is missing and what cannot be read; decode it all."),
+        ("get", "Unpack a published data set's archives that lie in --root, or download it if that can be."),
     ):
         doing = doings.add_parser(name, help=text, description=text)
-        own = ", or your own folder, table or file of arrays" if name == "check" else ""
-        doing.add_argument("name", help=f"the name of a published data set (penultimate list datasets){own}")
-        doing.add_argument("--root", metavar="DIR", help="the folder that contains it")
+        own = ", or a folder, table or file of arrays of your own" if name == "check" else ""
+        doing.add_argument("name", help=f"a published one (penultimate list datasets){own}")
+        doing.add_argument("--root", metavar="DIR", help="the folder in which it lies")
         if name == "check":
             doing.add_argument(
                 "--near-copies",
                 action="store_true",
-                help="also report test images that look like training images although their bytes differ",
+                help="also name test images that look like training images, though their bytes differ",
             )
-    text = "Copy resized images into a few large files for faster training; a killed copy resumes."
+    text = "Copy the images, resized, into a few large files, to train on them faster; resumed if killed."
     doing = doings.add_parser("prepare", help=text, description=text)
-    doing.add_argument("name", help="a published data set, or your own folder, table or file of arrays")
-    doing.add_argument("--root", metavar="DIR", help="the folder that contains it")
+    doing.add_argument("name", help="a published one, or a folder, table or file of arrays of your own")
+    doing.add_argument("--root", metavar="DIR", help="the folder in which it lies")
     doing.add_argument("--to", metavar="DIR", required=True, help="the folder for the copy")
     doing.add_argument(
-        "--size", metavar="N", type=int, required=True, help="shorter side in pixels, such as 256"
+        "--size", metavar="N", type=int, required=True, help="the shorter side in pixels, such as 256"
     )
     doing.add_argument(
         "--raw",
         action="store_true",
-        help="store raw pixels, several times as large as JPEGs of quality 95",
+        help="the bytes of pixels, several times as large as JPEGs of quality 95",
     )
 
 
 def _takes_bank(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="a file of features and labels")
+    parser.add_argument("file", help="features and labels that something else wrote")
     parser.add_argument(
         "--features",
         metavar="NAMES",
@@ -51,10 +51,10 @@ def _takes_bank(parser: argparse.ArgumentParser) -> None:
         " two dimensions)",
     )
     parser.add_argument(
-        "--labels", metavar="NAMES", help="the columns of labels, such as class,site (default: all columns)"
+        "--labels", metavar="NAMES", help="columns of labels, such as class,site (default: all there are)"
     )
     parser.add_argument(
-        "--examples", type=int, default=10_000, help="number of examples for the probes (default: 10000)"
+        "--examples", type=int, default=10_000, help="what the probes use of the bank (default: 10000)"
     )
 
 
@@ -70,7 +70,7 @@ def _data(options: argparse.Namespace) -> int:
         prepare(options.name, options.root, options.to, options.size, say, quality, _counting)
         return 0
     if options.root is None:
-        raise RequestError(f"give a folder for it: penultimate data get {options.name} --root DIR")
+        raise RequestError(f"give the folder it is to lie in: penultimate data get {options.name} --root DIR")
     get(options.name, options.root, say)
     return 0
 
@@ -93,7 +93,7 @@ COMMANDS = (
     Command("data", "Look at a data set on disk, or get one.", _takes_data, _data),
     Command(
         "bank",
-        "Measure what features in a file encode (.npz, .safetensors or .parquet): R^2 and the accuracies of"
+        "Say what the features in a file organise (.npz, .safetensors or .parquet): R^2 and the accuracies of"
         " probes for each column of labels.",
         _takes_bank,
         _bank,

@@ -11,9 +11,9 @@ from penultimate.errors import RequestError
 
 def _takes_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", nargs="?", help="a Python file that contains @register.loss, .head, .penalty, ..."
+        "file", nargs="?", help="a Python file with @register.loss, .head, .penalty, ... in it"
     )
-    parser.add_argument("--example", metavar="KIND", help=f"print a working example: {', '.join(CHECKS)}")
+    parser.add_argument("--example", metavar="KIND", help=f"print a file that works: {', '.join(CHECKS)}")
 
 
 def _doctor(options: argparse.Namespace) -> int:
@@ -38,12 +38,12 @@ def _check(options: argparse.Namespace) -> int:
 COMMANDS = (
     Command(
         "doctor",
-        "Check the machine, the versions, the results and the data, and say how to mend what"
-        " is not sound. Every file is read, and none is changed.",
+        "Say what of the machine, the versions, the results and the data is sound, and what to do about what"
+        " is not. Every file is read; none is changed.",
         takes_out,
         _doctor,
     ),
     Command(
-        "check", "Check the plug-ins of a file, and explain each problem in a sentence.", _takes_check, _check
+        "check", "Check the plug-ins of a file: what is wrong is said in a sentence.", _takes_check, _check
     ),
 )

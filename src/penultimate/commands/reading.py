@@ -34,7 +34,7 @@ LISTS = {
 
 
 def _takes_results(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--study", default="", help="the study's name (default: the study that was run last)")
+    parser.add_argument("--study", default="", help="the study's name (default: the one run last)")
     takes_out(parser)
 
 
@@ -42,12 +42,12 @@ def _takes_reference(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reference",
         action="store_true",
-        help="read a reference run that comes with the package (default: evidence; --study names another)",
+        help="from a reference run that comes with the package (default: evidence; with --study another one)",
     )
 
 
 def _takes_show(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("exhibit", help="the exhibit's name (see penultimate list exhibits)")
+    parser.add_argument("exhibit", help="its name (penultimate list exhibits)")
     _takes_reference(parser)
     _takes_results(parser)
     parser.add_argument(
@@ -57,15 +57,15 @@ def _takes_show(parser: argparse.ArgumentParser) -> None:
 
 
 def _takes_why(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("exhibit", help="the exhibit with the number (see penultimate list exhibits)")
-    parser.add_argument("objective", help="an objective of the study, or one of the given networks")
+    parser.add_argument("exhibit", help="whose numbers are meant (penultimate list exhibits)")
+    parser.add_argument("objective", help="an objective of the study, or a network that was given")
     parser.add_argument("target", nargs="?", help="a data set of the study (default: the pretraining set)")
     _takes_reference(parser)
     _takes_results(parser)
 
 
 def _takes_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--to", metavar="FILE", help="the file to write (default: in the study's folder)")
+    parser.add_argument("--to", metavar="FILE", help="where to (default: in the study's folder)")
     _takes_reference(parser)
     _takes_results(parser)
     takes_plugins(parser)
@@ -77,18 +77,18 @@ def _takes_keep(parser: argparse.ArgumentParser) -> None:
 
 
 def _takes_join(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", help="the name or the Python file of the whole study")
-    parser.add_argument("parts", nargs="+", metavar="FOLDER", help="folder that keep wrote for a part")
-    parser.add_argument("--to", required=True, metavar="FOLDER", help="the folder for the joined study")
+    parser.add_argument("study", help="the whole: its name or its Python file")
+    parser.add_argument("parts", nargs="+", metavar="FOLDER", help="what keep wrote of a part")
+    parser.add_argument("--to", required=True, metavar="FOLDER", help="the folder for the whole")
     parser.add_argument(
-        "--partial", action="store_true", help="join even if some networks or measurements are in no part"
+        "--partial", action="store_true", help="though some networks or measurements are in no part"
     )
 
 
 def _takes_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", help=", ".join(LISTS))
     parser.add_argument(
-        "--out", default="runs", help="the folder of results to search for exhibits (default: runs)"
+        "--out", default="runs", help="the folder of results in which exhibits are looked for (default: runs)"
     )
     takes_plugins(parser)
 
@@ -247,12 +247,12 @@ def _expect_one_place(options: argparse.Namespace) -> None:
     """Raise RequestError if the options ask for results of both the package and a folder."""
     if options.reference and options.out != "runs":
         raise RequestError(
-            "--reference reads a run of the package and --out those of a folder; give only one of them"
+            "--reference reads a run of the package, --out those of a folder: give one of them"
         )
 
 
 COMMANDS = (
-    Command("status", "Show the studies of a folder and the progress of each.", takes_out, _status),
+    Command("status", "Show the studies of a folder and how far each has come.", takes_out, _status),
     Command(
         "show",
         "Print an exhibit (a table or figure of the paper) from a study's results.",
@@ -274,9 +274,9 @@ COMMANDS = (
     ),
     Command(
         "join",
-        "Join the kept parts of a study that was run in parts or on several machines.",
+        "Write the kept parts of a study, run apart or on several machines, as the kept whole.",
         _takes_join,
         _join,
     ),
-    Command("list", "List everything available, by kind.", _takes_list, _list),
+    Command("list", "List what there is, by kind.", _takes_list, _list),
 )

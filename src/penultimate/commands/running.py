@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 def _takes_study(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", help="a study's name (penultimate list studies) or the path of a study file")
     takes_out(parser)
-    parser.add_argument("--seeds", help="the seeds to use instead of the study's, such as 0,1,2 or 0-7")
+    parser.add_argument("--seeds", help="other seeds, such as 0,1,2 or 0-7")
     parser.add_argument(
-        "--only", help="the objectives to run, such as softmax,sigmoid, also from plug-ins (default: all)"
+        "--only", help="some of the study's objectives, such as softmax,sigmoid, and those of plug-ins"
     )
     takes_settings(parser)
     takes_data(parser)
@@ -118,14 +118,14 @@ def settings_help(arguments: Sequence[str]) -> int:
     command, study, *_ = (*arguments, "quickstart")
     study = study if command in ("run", "plan") and not study.startswith("-") else "quickstart"
     say(
-        f"Settings that --set changes, with the values of {study}; ARM.SETTING=VALUE changes one arm only.",
+        f"What --set changes, with the values of {study}; of one arm alone: ARM.SETTING=VALUE.",
         *(f"  {shortened(line, 110)}" for line in settings(load_study(study))),
     )
     return 0
 
 
 COMMANDS = (
-    Command("run", "Run the unfinished steps of a study, then write its report.", _takes_run, _run, True),
+    Command("run", "Run a study: do what is not done yet, then write its report.", _takes_run, _run, True),
     Command(
         "plan",
         "Show a study's steps, which of them are done, and what the rest is expected to cost.",

@@ -29,23 +29,21 @@ def _takes(tune: argparse.ArgumentParser) -> None:
         "objectives",
         nargs="+",
         metavar="OBJECTIVE",
-        help=f"an objective, such as 'sigmoid + dropout' ({SUM}), or the word all for all of the study's",
+        help=f"an objective, such as 'sigmoid + dropout' ({SUM}), or all of the study's: all",
     )
-    tune.add_argument(
-        "--study", default="quickstart", help="the study with the data, recipe and first values"
-    )
-    tune.add_argument("--seeds", help="the seeds to train for every cell, such as 0,1 (default: the study's)")
+    tune.add_argument("--study", default="quickstart", help="whose data, recipe and values to start from")
+    tune.add_argument("--seeds", help="the seeds of every cell, such as 0,1 (default: the study's)")
     tune.add_argument(
         "--grid",
         action="append",
         default=[],
         metavar="NAME=VALUES",
         help="the values to try first, such as temperature=0.04,0.05 or recipe.learning_rate=0.5,1; one value"
-        " fixes the setting; repeatable (default: factors of two around the start)",
+        " fixes it; repeatable (default: factors of two around the start)",
     )
-    tune.add_argument("--budget", type=int, help="the number of cells for each objective (default: 9)")
+    tune.add_argument("--budget", type=int, help="cells an objective may take, the same for all (default: 9)")
     tune.add_argument("--product", action="store_true", help="try every combination of the grids' values")
-    tune.add_argument("--expansions", type=int, help="expansions of a grid at its edge (default: 2)")
+    tune.add_argument("--expansions", type=int, help="how often a grid is expanded at its edge (default: 2)")
     takes_settings(tune)
     takes_data(tune)
     takes_out(tune)
@@ -91,7 +89,7 @@ def _tune(options: argparse.Namespace) -> int:
 COMMANDS = (
     Command(
         "tune",
-        "Search for an objective's hyperparameters by its accuracy on the holdout alone.",
+        "Search for an objective's hyperparameters on the holdout; nothing else decides.",
         _takes,
         _tune,
         True,

@@ -33,8 +33,8 @@ def dynamics(
 
     With `unbiased` also the class separation that does not depend on how many these are. The images are the
     same for all snapshots and networks of a draw. If snapshots were kept more often, those after
-    every `every` epochs are used. The finished network's own numbers come from its bank. A separation that has no value yet
-    (while features are still constant) is left out.
+    every `every` epochs are used. The finished network's own numbers come from its bank. A separation without
+    a value (while features are still constant) is left out.
     """
     from penultimate.features.bank import FeatureBank
     from penultimate.features.extraction import extract

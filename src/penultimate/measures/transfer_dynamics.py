@@ -24,7 +24,7 @@ from penultimate.registry import register
 def transfer_dynamics(inputs: Inputs, *, every: int = 1) -> Iterator[Number]:
     """Test accuracy of logistic regression on the target's features, by epoch; the last is `linear`'s.
 
-    Of snapshots that were kept more often, those after every that many epochs.
+    If snapshots were kept more often, those after every `every` epochs are used.
     """
     from penultimate.features.extraction import extract
     from penultimate.networks.trained import load_network, snapshots
