@@ -250,7 +250,7 @@ class Study:
 
     @cached_property
     def shifts(self) -> dict[str, str]:
-        """The shifted test sets of the source by kind of shift; for ImageNet also its corrupted images ("c")."""
+        """The shifted test sets of the source by kind of shift; for ImageNet also the corrupted one."""
         requests = {one.text: one for asked in self.measured().values() for one in asked}
         needs = (need for one in requests.values() for need in one.measurement.needs)
         if not any(isinstance(need, Shifted) for need in needs):
