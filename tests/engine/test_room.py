@@ -99,7 +99,7 @@ def test_a_run_is_refused_before_anything_is_computed(
     [
         (6e9, {}, r"8 steps of 'imagenet64' side by side .* has 6\.0 GB of memory; give --processes 2\."),
         (2.3e9, {}, r"a step 'train' .* 2\.6 GB, .*; give --gpus 1, or --set recipe\.at_once=32: "),
-        (1e9, {"at_once": 32}, "it takes a machine with more"),
+        (1e9, {"at_once": 32}, "use a machine with more"),
         (3e9, {"at_once": 32, "resident": True}, r"--set recipe\.resident=False"),
     ],
 )
@@ -144,7 +144,7 @@ def test_steps_on_a_gpu_stand_side_by_side_as_there_are_gpus(
         ),
         (6e9, 0.5, {"at_once": 64}, r"'train' .* has 0\.5 of a GPU of 6\.0 GB of memory; give --gpus 1\."),
         (8e9, 1.0, {"at_once": 64, "resident": True}, r"give --set recipe\.resident=False"),
-        (4e8, 1.0, {"at_once": 32}, "it takes a GPU with more"),
+        (4e8, 1.0, {"at_once": 32}, "use a GPU with more"),
     ],
 )
 def test_a_training_that_a_gpu_has_no_room_for_is_told_what_would_fit(

@@ -63,7 +63,7 @@ def ask_features(examined: Examined) -> str:
 
 
 def ask_parameters(examined: Examined) -> str:
-    """Return a training step reaches every parameter."""
+    """Check that a training step reaches every parameter."""
     built = _build(examined).train()
     parameters = dict(built.named_parameters())
     if not parameters:

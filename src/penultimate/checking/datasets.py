@@ -38,7 +38,7 @@ def ask_card(examined: Examined) -> str:
 
 
 def ask_splits(examined: Examined) -> str:
-    """Return what a study requires of them: `penultimate.data.world.generation.splits_of`."""
+    """Check what a study requires of the splits: `penultimate.data.world.generation.splits_of`."""
     seen = []
     for split, images in splits_of(examined.name, 0):
         examined.notes[split] = images.digest

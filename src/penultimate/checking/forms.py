@@ -121,7 +121,7 @@ class Form:
         return "float32 gives float32, float64 gives float64"
 
     def ask_device(self, examined: Examined) -> str:
-        """Fake tensors have a device and a shape but no values: they stand in for a GPU."""
+        """Call it with fake tensors, which have a device and a shape but no values, in place of a GPU."""
         drawn = self.draw(dtype=torch.float32)
         try:
             with FakeTensorMode(allow_non_fake_inputs=True):
@@ -230,7 +230,7 @@ class Form:
         return "treats all classes alike"
 
     def ask_finite(self, examined: Examined, tensors: Tensors, where: str, hints: tuple[str, str]) -> None:
-        """Value and gradient are finite on these inputs; `hints` has one for each of the two."""
+        """Check that value and gradient are finite on these inputs; `hints` has one for each of the two."""
         value, gradients = self.gradients(examined, tensors)
         if not value.isfinite().all():
             raise WrongError(f"{examined.name} is {_worst(value)} {where}. {hints[0]}")

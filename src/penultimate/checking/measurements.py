@@ -75,7 +75,7 @@ def ask_order(examined: Examined) -> str:
 
 
 def ask_fit(examined: Examined) -> str:
-    """fit returns the probe, which then has predict and score."""
+    """Check that fit returns the probe, which then has predict and score."""
     built: Any = examined.call(examined.function, given="no arguments")
     missing = [name for name in ("fit", "predict", "score") if not callable(getattr(built, name, None))]
     if missing:
@@ -102,7 +102,7 @@ def _predicted(examined: Examined, fitted: Any, features: np.ndarray) -> np.ndar
 
 
 def ask_predict(examined: Examined) -> str:
-    """Predictions are the labels given to fit, whatever integers they are."""
+    """Check that predictions are the labels given to fit, whatever integers they are."""
     unseen, expected = _examples(1, labels_from=3)
     predicted = _predicted(examined, _fitted(examined, labels_from=3), unseen)
     strange = sorted(set(predicted.tolist()) - set(expected.tolist()))

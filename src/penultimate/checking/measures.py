@@ -82,7 +82,7 @@ def ask_declaration(examined: Examined) -> str:
 
 
 def ask_run(examined: Examined) -> str:
-    """Everything it yields on the small study is declared, and finite or said to have no value."""
+    """Check that all it yields on the small study is declared, and finite or undefined."""
     if measurement(examined.name).stage:
         return "a stage is run by the measurements that need it"
     steps = _done(examined.name)
@@ -103,7 +103,7 @@ def ask_run(examined: Examined) -> str:
 
 
 def ask_again(examined: Examined) -> str:
-    """Return a step that is run again leaves the same bytes."""
+    """Check that a step that is run again leaves the same bytes."""
     if measurement(examined.name).stage:
         return "a stage is run again with the measurements that need it"
     step = _done(examined.name)[0]

@@ -305,8 +305,7 @@ def resolve(text: str) -> Composition:
 
 
 def few_classes(term: Spec, num_classes: int) -> str:
-    """Return what to set where squared error has the paper's values, chosen for 1000 classes,
-    and few classes.
+    """Return advice if squared error has the paper's values, which suit 1000 classes, but few classes.
 
     Its gradients go with 1/K: at K = 10 they are 100 times ImageNet's, and training ends at chance. '' for
     any other term, and from FEW classes up.

@@ -31,9 +31,9 @@ def corrupt(
     seed: int = 0,
     indices: Sequence[int] | np.ndarray | None = None,
 ) -> UInt8[np.ndarray, "n h w 3"]:
-    """Images of any size under one of ImageNet-C's corruptions at severity 1 to 5; the input is not changed.
+    """Return images of any size under one of ImageNet-C's corruptions at severity 1 to 5.
 
-    At 224 x 224 this is the published definition; at other sizes lengths are scaled (`corruptions.lengths`).
+    The input is not changed. At 224 x 224 this is the published definition; at other sizes lengths are scaled (`corruptions.lengths`).
     Levels are clipped to 0..255 and truncated, as published; the published files were then saved as JPEG of
     quality 85, which is left to the caller. `frost` uses a procedural texture in place of photographs.
 

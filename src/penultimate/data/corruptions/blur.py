@@ -11,19 +11,19 @@ from penultimate.data.corruptions.randomness import Draws, uniform
 
 
 def defocus_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Return every point becomes a disc."""
+    """Blur each point into a disc."""
     radius, softness = ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5))[severity - 1]
     return 255 * weighted(unit(images), disc(radius, softness, scale_of(*images.shape[1:3])))
 
 
 def gaussian_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Return every point becomes a Gaussian."""
+    """Blur each point into a Gaussian."""
     sigma = (1, 2, 3, 4, 6)[severity - 1]
     return 255 * gaussian(unit(images), sigma * scale_of(*images.shape[1:3]))
 
 
 def motion_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Smeared along a line at most 45 degrees off the horizontal; rounded as ImageMagick rounds."""
+    """Smear along a line at most 45 degrees off the horizontal; rounded as ImageMagick rounds."""
     radius, sigma = ((10, 3), (15, 5), (15, 8), (15, 12), (20, 15))[severity - 1]
     scale = scale_of(*images.shape[1:3])
     angles = uniform(draws, -45, 45)
@@ -42,7 +42,7 @@ def zoom_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def glass_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Return a Gaussian blur, pixels copied from places nearby, the blur again.
+    """Blur with a Gaussian, copy pixels from places nearby, and blur again.
 
     The published code means to swap neighbours; its assignment copies instead, because both sides are views,
     so the published files hold copies. Rows and columns run from last to first, so a pixel can travel; a

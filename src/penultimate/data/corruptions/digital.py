@@ -16,7 +16,7 @@ LENGTH = 244
 
 
 def contrast(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Differences from the mean of each channel are reduced."""
+    """Reduce the differences from the mean of each channel."""
     kept = (0.4, 0.3, 0.2, 0.1, 0.05)[severity - 1]
     levels = images.astype(np.float32)
     means = images.mean((1, 2), keepdims=True, dtype=np.float64).astype(np.float32)
@@ -25,7 +25,7 @@ def contrast(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def elastic_transform(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Return a random affine map, then a random displacement field, blurred.
+    """Apply a random affine map, then a random displacement field that is blurred.
 
     Three points of the middle third move by up to `affine`; the field is uniform noise times alpha, blurred
     over sigma. At other sizes pixels move by the same share of the picture.
@@ -69,7 +69,7 @@ def _inverse_maps(height: int, width: int, moved: np.ndarray) -> np.ndarray:
 
 
 def pixelate(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Shrunk to a share of its size by averaging areas and enlarged again, with Pillow."""
+    """Shrink to a share of the size by averaging areas, and enlarge again, with Pillow."""
     share = (0.6, 0.5, 0.4, 0.3, 0.25)[severity - 1]
     height, width = images.shape[1:3]
     small = (max(1, int(width * share)), max(1, int(height * share)))
@@ -79,7 +79,7 @@ def pixelate(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
 
 
 def jpeg_compression(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Saved as a low-quality JPEG and read back, with Pillow."""
+    """Save as a low-quality JPEG and read it back, with Pillow."""
     quality = (25, 18, 15, 10, 7)[severity - 1]
     return np.stack([_as_jpeg(image, quality) for image in images])
 
