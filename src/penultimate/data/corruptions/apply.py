@@ -33,7 +33,8 @@ def corrupt(
 ) -> UInt8[np.ndarray, "n h w 3"]:
     """Return images of any size under one of ImageNet-C's corruptions at severity 1 to 5.
 
-    The input is not changed. At 224 x 224 this is the published definition; at other sizes lengths are scaled (`corruptions.lengths`).
+    The input is not changed. At 224 x 224 this is the published definition; at other sizes lengths are scaled
+    (`corruptions.lengths`).
     Levels are clipped to 0..255 and truncated, as published; the published files were then saved as JPEG of
     quality 85, which is left to the caller. `frost` uses a procedural texture in place of photographs.
 
