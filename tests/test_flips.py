@@ -9,6 +9,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -92,8 +93,8 @@ class Stopping:
         schedule = Schedule(graph, store, observer)
 
         def stop(news: Mapping[str, Any]) -> None:
-            if news["epoch"] > 1:
-                raise KeyboardInterrupt
+            if news.get("epoch", 0) > 1:
+                signal.raise_signal(signal.SIGINT)
 
         while (step := schedule.next()) is not None:
             schedule.ended(step.id, Done(execute(store, step, stop)))
