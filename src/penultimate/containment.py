@@ -68,7 +68,7 @@ class Left(list[str]):
         """Return a sentence that says what was changed and what to do about it."""
         if self.replaced:
             listed = ", ".join(self.replaced[:3]) + (", ..." if len(self.replaced) > 3 else "")
-            return f"{who} replaces {listed}, which other code depends on; they were put back. {mend}"
+            return f"{who} replaces {listed}, on which other code rests; it was put back. {mend}"
         return f"{who} changes {', '.join(self)} for everything that runs after it; change it back"
 
 

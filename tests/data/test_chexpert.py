@@ -155,16 +155,11 @@ PATH_OF = "CheXpert-v1.0-small/train/patient00001/study1/view1_frontal.jpg"
         (TRAIN, VALID, (*COLUMNS, "Edema"), "has the column 'Edema' twice"),
         (first(Edema="2.0"), VALID, COLUMNS, "line 2: Edema is 1.0, 0.0, -1.0 or blank, not '2.0'"),
         (first(**{"Frontal/Lateral": "Oblique"}), VALID, COLUMNS, "is Frontal or Lateral, not 'Oblique'"),
-        (
-            first(Path="../../etc/passwd"),
-            VALID,
-            COLUMNS,
-            "line 2: '../../etc/passwd' is not a path to an image",
-        ),
-        (first(Path="/etc/passwd"), VALID, COLUMNS, "is not a path to an image in CheXpert's folder 'train'"),
+        (first(Path="../../etc/passwd"), VALID, COLUMNS, "line 2: '../../etc/passwd' is no path to an image"),
+        (first(Path="/etc/passwd"), VALID, COLUMNS, "is no path to an image of CheXpert's folder 'train'"),
         (first(Path=PATH_OF.replace("train/", "train/../train/")), VALID, COLUMNS, "nothing else is read"),
         (first(Path=PATH_OF.replace("train", "valid")), VALID, COLUMNS, "CheXpert's folder 'train', such as"),
-        ([*TRAIN, TRAIN[0]], VALID, COLUMNS, "is already on line 2"),
+        ([*TRAIN, TRAIN[0]], VALID, COLUMNS, "stands on line 2 already"),
         (
             TRAIN,
             chexpert_rows("valid", [1]),
@@ -186,7 +181,7 @@ def test_what_is_not_as_it_should_be_is_told(
     ("train", "valid", "said"),
     [
         (TRAIN, [], "lists no image of the views 'all'"),
-        (TRAIN[:3], VALID, "holding out 20 images of whole patients leaves none to train on"),
+        (TRAIN[:3], VALID, "20 images of whole patients cannot be held out of the 3 that"),
     ],
 )
 def test_what_its_tables_cannot_give_is_told(tmp_path: Path, train: Rows, valid: Rows, said: str) -> None:
@@ -247,7 +242,7 @@ def test_what_was_spoilt_is_told(
         ({"labels": ()}, "labels are names of observations, each once"),
         ({"labels": ("Edema", "Edema")}, "each once"),
         ({"views": "top"}, "unknown views of CheXpert 'top'"),
-        ({"held_out": 0}, "held_out must be a whole number of at least 1, not 0"),
+        ({"held_out": 0}, "held_out is a whole number from 1 up, not 0"),
         ({"side": 2.5}, "side is a whole number from 1 up"),
     ],
 )

@@ -103,7 +103,7 @@ def test_sixteen_bits_keep_their_high_byte_in_grey_as_in_colour(tmp_path: Path) 
 def test_levels_of_unknown_range_are_refused(tmp_path: Path, dtype: str) -> None:
     path = tmp_path / "a.png"
     Image.fromarray(np.arange(64).reshape(8, 8).astype(dtype)).save(path, "TIFF")
-    with pytest.raises(RequestError, match=r"a\.png' is a TIFF .* whose white level is unknown"):
+    with pytest.raises(RequestError, match=r"a\.png' is a TIFF .* what is white among them is unknown"):
         read(path)
 
 

@@ -235,7 +235,7 @@ def test_what_is_asked_of_folders_can_be_said(tmp_path: Path) -> None:
         open_dataset(str(root))
     assert found(open_dataset(f"{root}(test='holdout')")) == {"train": ("ant", "bee"), "test": ("ant", "bee")}
     assert open_dataset(f"{root}(split=None)").splits["test"].class_names == ("holdout", "train")
-    with pytest.raises(RequestError, match=r"label=\.\.\. does not apply to class folders"):
+    with pytest.raises(RequestError, match=r"label=\.\.\. is not said of class folders"):
         open_dataset(f"{root}(label='x')")
 
 

@@ -59,7 +59,7 @@ def test_wrong_requests_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"unknown dataset 'digit_smoke'\. Did you mean 'digits_smoke'\?"):
         generate("digit_smoke", 0, tmp_path)
     for draw in (-1, True):
-        with pytest.raises(RequestError, match=f"a draw must be a whole number of at least 0, not {draw!r}"):
+        with pytest.raises(RequestError, match=f"a draw is a whole number from 0 up, not {draw!r}"):
             generate("digits_smoke", draw, tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(RequestError, match="it is, or lies below, a file"):
@@ -87,8 +87,8 @@ def test_values_of_another_type_are_refused_in_words(tmp_path: Path) -> None:
     assert answer.stdout.splitlines() == [
         "augmentation: shift is a number of pixels, 0 or more, not 1.5",
         "augmentation: flip is True or False, not 1",
-        "a draw must be a whole number of at least 0, not 0.5",
-        "a draw must be a whole number of at least 0, not '0'",
+        "a draw is a whole number from 0 up, not 0.5",
+        "a draw is a whole number from 0 up, not '0'",
     ]
 
 
@@ -121,7 +121,7 @@ def plug_in() -> Iterator[Callable[[dict[str, Sequence[int]]], None]]:
     ("names", "message"),
     [
         (("Mass, solid", "Edema"), "may hold neither '=' nor ','; rename 'Mass, solid'"),
-        (("Edema", "Edema"), "two labels are called 'Edema'; give each a different name"),
+        (("Edema", "Edema"), "two labels are called 'Edema'; give each a name of its own"),
     ],
 )
 def test_labels_whose_names_no_row_could_hold_are_refused_before_training(
@@ -155,8 +155,8 @@ def test_a_plug_in_is_generated_like_any_other(tmp_path: Path, plug_in: Callable
     ("makes", "message"),
     [
         ({"train": range(4), "tset": (4, 5)}, "'tset': its card names no such split; it has train, test"),
-        ({"train": range(5), "test": (5, 6)}, "its card lists 4 images of 2 classes; 5 of 2 were made"),
-        ({"train": range(4)}, "makes no test, although its card lists it"),
+        ({"train": range(5), "test": (5, 6)}, "its card says 4 images of 2 classes; 5 of 2 were made"),
+        ({"train": range(4)}, "makes no test, which its card promises"),
         ({"train": range(4), "test": (4, 3)}, r"the id 3 is in 'train' too \(1 of 2 do\)"),
     ],
 )

@@ -145,7 +145,7 @@ def test_images_of_one_class_are_not_sound(tmp_path: Path, capsys: pytest.Captur
         put_image(tmp_path / f"ant/{number}.jpg", 0, number)
     code, out, _ = command(capsys, "data", "check", tmp_path)
     assert code == 1
-    assert "all images are of one class; images of two or more classes are needed" in out
+    assert "there is nothing to tell apart: images of two classes or more are needed" in out
     (tmp_path / "bee").mkdir()
     assert command(capsys, "data", "check", tmp_path)[0] == 1
     put_image(tmp_path / "bee/5.jpg", 1, 5)
@@ -193,10 +193,10 @@ def _png_bomb() -> bytes:
     [
         (("check", "flower102"), "nor a file or folder. Did you mean 'flowers102'?"),
         (("check", "flower102", "--root", "x"), "data set 'flower102'. Did you mean 'flowers102'?"),
-        (("check", "pets"), "the folder of Oxford-IIIT Pets is not given"),
+        (("check", "pets"), "where Oxford-IIIT Pets lies is not said"),
         (("get", "pet", "--root", "x"), "unknown published data set 'pet'. Did you mean 'pets'?"),
         (("get", "pets"), "give the folder it is to lie in"),
-        (("get", "cars", "--root", "x"), "Stanford Cars must be obtained by hand: its site is gone"),
+        (("get", "cars", "--root", "x"), "Stanford Cars is to be got by hand: its site is gone"),
         (("get", "imagenet", "--root", "x"), "register at https://image-net.org/download.php"),
         (("look",), "invalid choice: 'look'"),
     ],

@@ -111,7 +111,7 @@ def test_what_names_no_class_is_refused(value: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["0.5", "1", "2.25"], "are measurements, not classes"),
+        (["0.5", "1", "2.25"], "are numbers that were measured, and no classes"),
         ([-2, 0, 1], "label -2; classes are numbered from 0"),
         ([None, NAN, -1, ""], "no image has a label"),
         ([None, -1], "no image has a label"),

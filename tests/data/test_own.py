@@ -230,8 +230,8 @@ def test_a_pipe_or_a_device_is_no_image_and_is_not_waited_for(tmp_path: Path) ->
     listings = open_dataset(str(root)).splits.values()
     reasons = [reason for listing in listings for reason in decode_all(listing).reasons]
     assert len(reasons) == 2
-    assert all("is not a file but a pipe or a device" in reason for reason in reasons)
-    with pytest.raises(DamagedFileError, match="is not a file but a pipe or a device: remove it"):
+    assert all("is no file, but a pipe or a device" in reason for reason in reasons)
+    with pytest.raises(DamagedFileError, match="is no file, but a pipe or a device: remove it"):
         [listing.digest for listing in listings]
 
 
@@ -517,7 +517,7 @@ def test_which_columns_of_hugging_face_hold_images_and_labels_can_be_said(tmp_pa
     cells = {"img": images, "mask": images, "fine": [0, 1] * 4, "coarse": [1, 0] * 4}
     made = datasets.Dataset.from_dict(cells, features=datasets.Features(features))
     made.save_to_disk(str(tmp_path / "saved"))
-    with pytest.raises(RequestError, match=r"may be 'fine' or 'coarse'. Name it: .*saved\(label='fine'\)"):
+    with pytest.raises(RequestError, match=r"may be 'fine' or 'coarse'. Say it: .*saved\(label='fine'\)"):
         open_dataset(str(tmp_path / "saved"))
     with pytest.raises(RequestError, match=r"columns of images img, mask; .*saved\(image='img'\)"):
         open_dataset(f"{tmp_path}/saved(label='fine')")
@@ -526,7 +526,7 @@ def test_which_columns_of_hugging_face_hold_images_and_labels_can_be_said(tmp_pa
         assert opened.splits["train"].class_names == names
     with pytest.raises(RequestError, match=r"unknown column .*'finer'. Did you mean 'fine'"):
         open_dataset(f"{tmp_path}/saved(image='img', label='finer')")
-    with pytest.raises(RequestError, match=r"split=\.\.\. does not apply to what save_to_disk wrote"):
+    with pytest.raises(RequestError, match=r"split=\.\.\. is not said of what save_to_disk wrote"):
         open_dataset(f"{tmp_path}/saved(split='fine')")
 
 

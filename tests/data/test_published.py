@@ -402,7 +402,7 @@ def test_a_bad_archive_of_imagenet_is_refused(kind: str, tmp_path: Path) -> None
 
 
 def test_what_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"the folder of Oxford-IIIT Pets is not given"):
+    with pytest.raises(RequestError, match=r"where Oxford-IIIT Pets lies is not said"):
         open_dataset("pets")
     whose = "is not Oxford-IIIT Pets as it is published.* own go by another name than 'pets'"
     with pytest.raises(RequestError, match=whose):

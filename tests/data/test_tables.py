@@ -114,7 +114,7 @@ def test_other_columns_say_nothing_of_splits(column: str, cells: list[str], tmp_
 @pytest.mark.parametrize(
     ("column", "cells", "message"),
     [
-        ("is_test", ["1", "0", "maybe"], "line 4: is_test is 'maybe'; expected true or false"),
+        ("is_test", ["1", "0", "maybe"], "line 4: is_test is 'maybe'; true or false is expected"),
         ("split", ["0", "1", "7"], "unknown split in line 2"),
         ("split", ["train", "test", ""], "unknown split in line 4"),
     ],
@@ -235,7 +235,7 @@ def test_a_split_that_is_said(tmp_path: Path) -> None:
         ("test=2", "goes with the column whose cells they are"),
         ("splits='kind'", "unknown setting .*'splits'. Did you mean 'split'"),
         ("split='knid'", "unknown column .*'knid'. Did you mean 'kind'"),
-        ("label=3", "label must be a name, not 3"),
+        ("label=3", "label is a name, not 3"),
     ):
         with pytest.raises(RequestError, match=message):
             open_dataset(f"{file}({settings})")
@@ -247,7 +247,7 @@ def test_a_split_that_is_said(tmp_path: Path) -> None:
         (
             "usage",
             ["train", "test", "extra"],
-            "unknown split in line 4 .* To leave out rows that name no split: ",
+            "unknown split in line 4 .* To leave out what names no split: ",
         ),
         ("split", ["a", "a", "b"], r"unknown split in line 2 .*\(split='split', test='b'\)"),
         ("split", ["1", "1", "0"], r"0, which is training elsewhere, is not the largest; .*test='1'\)"),

@@ -137,7 +137,7 @@ def test_channel_statistics_agree_with_numpy() -> None:
 
 
 def test_statistics_of_other_channels_are_refused() -> None:
-    with pytest.raises(RequestError, match="expected uint8 images with 1 channels"):
+    with pytest.raises(RequestError, match="uint8 images with 1 channels are expected"):
         normalise(pixels(1, 2, 2, 3), ChannelStatistics((0.5,), (0.2,)))
     with pytest.raises(RequestError, match="2 channel means, but 1 standard"):
         ChannelStatistics((0.5, 0.5), (0.2,))

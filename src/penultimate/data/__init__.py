@@ -1,6 +1,6 @@
-"""Data: the embedded image world, its data set cards, batched transforms, image files and contact sheets.
+"""Data: the embedded image world, its cards, batched transforms, image files, contact sheets.
 
-A data set is a function of a draw. `generate` renders its splits into a folder once, and `load_images` reads
+A data set is a function of a draw; `generate` renders its splits into a folder once, and `load_images` reads
 them back, memory-mapped and verified.
 """
 

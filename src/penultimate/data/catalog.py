@@ -1,4 +1,4 @@
-"""The cards of the data sets, with the content, size, licence and official score of each."""
+"""The cards of the data sets: what each one is, its size, its licence and how it is scored."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from penultimate.errors import RequestError, shortened
 
 Accuracy = Literal["top1", "mean_per_class", "auc"]
 SPLIT = re.compile(r"(?!\.)[^/\x00-\x1f]{1,50}(/(?!\.)[^/\x00-\x1f]{1,50})?")
-"""The pattern of split names; those of ImageNet-C look like "fog/3"."""
+"""How a split may be called; ImageNet-C's are called "fog/3"."""
 
 
 @dataclass(frozen=True)
 class DatasetCard:
-    """A description of a data set; `sizes` is the number of images in each split.
+    """A data set in words and numbers; `sizes` counts the images of each split.
 
-    `accuracy` is the official score (as in Kornblith et al., 2021, table A.2). With "auc" an image has
-    several labels, each scored separately, and `classes` is the number of labels. `relation` describes how
-    the images relate to the embedded world's pretraining classes. A shifted test set shows the classes of
-    another set, its `source`, in different images. The study decides whether a data set serves for
-    pretraining or for transfer; its splits have to allow it.
+    `accuracy` is the official score (as in Kornblith et al., 2021, table A.2); "auc" says that an image has
+    several labels, each scored by itself, and `classes` counts these. `relation` says how the images relate
+    to the embedded world's pretraining classes. A shifted test set shows the classes of another set, its
+    `source`, in different images. The study decides whether a data set is trained on or transferred to; its
+    splits have to allow it.
 
     >>> card("glyphs").images
     72704
@@ -56,12 +56,12 @@ class DatasetCard:
 
     @property
     def has_several_labels(self) -> bool:
-        """Whether an image has several labels instead of one class."""
+        """Whether an image has several labels, and not one class."""
         return self.accuracy == "auc"
 
     @property
     def summary(self) -> str:
-        """A one-line description.
+        """What it is, in a line.
 
         >>> card("digits").summary.rpartition("; ")[2]
         '10 classes, train 100, test 1,697'
@@ -74,7 +74,7 @@ class DatasetCard:
 
     @property
     def images(self) -> int:
-        """The number of images in all splits together."""
+        """The number of images of all splits together."""
         return sum(self.sizes.values())
 
     @property
@@ -84,8 +84,8 @@ class DatasetCard:
 
 
 PRETRAINING_SPLITS = ("train", "holdout", "test", "relearn", "further_test")
-"""The splits of a pretraining set; "further_test" exists only if there are many test images: accuracy is
-measured on it, but its features are not kept."""
+"""The last only where test images are many: of further ones accuracy alone is measured, and no features are
+kept."""
 TRANSFER_SPLITS = ("train", "test")
 
 SHIFTS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
@@ -100,12 +100,12 @@ SHIFTS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
         "sketch": ("Sketch", "outlines only, dark on paper", ""),
     }
 )
-"""Title suffix, relation and note of each kind of shift, named after the ImageNet set that it stands for."""
+"""Kinds of shift, named after the ImageNet set that each stands in for: title suffix, relation, note."""
 
 SHARES: Mapping[str, float] = MappingProxyType(
     {f"shared_{percent}": percent / 100 for percent in (0, 25, 50, 75, 100)}
 )
-"""The share of pretraining classes in each task; these tasks differ in nothing else."""
+"""The tasks that differ in nothing but how many of their classes are pretraining classes: the share."""
 
 _DEJAVU = "images drawn with the DejaVu fonts (Bitstream Vera licence, changes in the public domain)"
 _STIX = "images drawn with the STIX fonts (SIL Open Font License 1.1)"

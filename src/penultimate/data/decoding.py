@@ -1,12 +1,12 @@
-"""Decode image files to 8-bit RGB as torchvision's ImageFolder does, but upright.
+"""Image files as colours of 8 bits: as torchvision's ImageFolder reads them, but upright.
 
-ImageFolder and timm ignore the rotation in a photograph's EXIF data. This package applies it wherever an
-image is read, because people labelled the image as it is displayed. Pillow itself turns TIFFs in both cases.
+ImageFolder and timm leave a photograph as the camera's sensor lay. Here the rotation in its EXIF data is
+applied, wherever an image is read: it was labelled as a person saw it. TIFFs are turned by Pillow itself,
+here as there.
 
-The content decides the format, not the file's ending (ImageNet holds a PNG named .JPEG). Grey is repeated
-over three channels, CMYK and palette colours are converted, and alpha is dropped, whatever colour lies
-beneath. 16-bit levels keep their high byte, v >> 8. Pillow does so itself for colour, but clips grey, which
-would turn almost every pixel white.
+The content decides the format, not the file's ending (ImageNet holds a PNG named .JPEG). Grey is repeated,
+the colours of CMYK and of palettes are converted, and alpha is dropped, whatever colour lies beneath. Levels
+of 16 bits keep their high byte, v >> 8: in colour Pillow does so itself; grey it clips, so that all is white.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from PIL import Image, UnidentifiedImageError
 from penultimate.errors import DamagedFileError, RequestError
 
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
-"""Pillow's resizing filters by name; all but "nearest" antialias."""
+"""How Pillow resizes, with antialiasing but for the nearest."""
 MOST_PIXELS = 1 << 27
-"""The most pixels that a file or its resized copy may have (half a gigabyte); 100 megapixels are below it."""
+"""Of a file, and of its resized copy: half a gigabyte. A photograph of 100 megapixels is below it."""
 DEEP = ("I", "F")
-"""The prefixes of Pillow's modes above 8 bits per channel; only 16-bit PNGs define which level is white."""
+"""How the modes of more than 8 bits a channel begin; of these only 16-bit PNGs say what white is."""
 ORIENTATION = 0x0112
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -42,9 +42,9 @@ TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""The operation that turns an image upright, by EXIF orientation."""
+"""What brings an image upright, by its EXIF orientation."""
 PARSING = (OSError, SyntaxError, ValueError, TypeError, RuntimeError, LookupError, EOFError, struct.error)
-"""The exceptions that Pillow's parsers raise for damaged files."""
+"""What Pillow's parsers raise for files that are damaged."""
 
 _ROTATION = "carry a rotation in their EXIF data, which is"
 TURNED = f"{_ROTATION} applied (torchvision's ImageFolder and timm do not apply it)"
@@ -57,13 +57,13 @@ DAMAGED_EXIF = "have EXIF data that cannot be read, so that a rotation in them i
 def read_colours(
     path: Path, upright: bool = True, content: bytes | None = None
 ) -> tuple[Image.Image, list[str]]:
-    """Return the image in a file, in mode "RGB", and remarks about anything else that the file holds.
+    """Return the image in a file, mode "RGB", and remarks: what the file holds beyond it.
 
-    `upright` applies the rotation in its EXIF data, as everywhere in this package. Pillow itself turns TIFFs,
-    so these are upright either way and are not turned twice. `content` holds the bytes of the file if they
-    were read already (from an archive). The remarks include Pillow's warnings. Raises DamagedFileError if the
-    file is gone or is not a complete image. Raises RequestError if it has more than MOST_PIXELS, or more than
-    8 bits per channel without being a PNG, because its white level is then unknown.
+    `upright` applies the rotation in its EXIF data, as everywhere in this package. What Pillow turns by
+    itself (a TIFF) is upright either way, and is not turned twice. `content` is what the file holds, where it
+    is read already (a member of an archive). What Pillow warns of is among the remarks. Raises
+    DamagedFileError for a file that is gone or is not a complete image, RequestError for more than
+    MOST_PIXELS, and for levels of more than 8 bits that are not a PNG's: what is white among them is unknown.
     """
     try:
         with warnings.catch_warnings(record=True) as warned:
@@ -76,7 +76,9 @@ def read_colours(
     except RequestError:
         raise
     except UnidentifiedImageError:  # its text holds the address of an object
-        raise DamagedFileError(f"'{path}' is not a complete image: Pillow does not know its format") from None
+        raise DamagedFileError(
+            f"'{path}' is not a complete image: it begins as none that Pillow reads"
+        ) from None
     except PARSING as error:
         raise DamagedFileError(f"'{path}' is not a complete image: {error}") from None
     return image, remarks + _warnings_told(warned)
@@ -84,8 +86,8 @@ def read_colours(
 
 def _read(path: Path, upright: bool, content: bytes | None) -> tuple[Image.Image, list[str]]:
     with contextlib.ExitStack() as stack:
-        # Given a file's name, Pillow maps an uncompressed TIFF into memory with the row length that it has
-        # after the turn, which puts the pixels in the wrong places.
+        # Given a file's name, Pillow maps an uncompressed TIFF into memory, in rows of the length that
+        # they have once it is turned: its pixels are then out of place.
         stream: IO[bytes] = stack.enter_context(path.open("rb") if content is None else io.BytesIO(content))
         opened = stack.enter_context(Image.open(stream))
         file: Image.Image = opened
@@ -94,11 +96,11 @@ def _read(path: Path, upright: bool, content: bytes | None) -> tuple[Image.Image
         several = getattr(file, "is_animated", False)
         if file.mode.startswith(DEEP):
             file = _high_bytes(path, file)
-        elif transparent:  # Pillow warns about a palette's transparency, but not when converting through RGBA
+        elif transparent:  # of a palette's transparency Pillow warns, but not on the way through RGBA
             file = file.convert("RGBA")
         image = _colours(file, path, content)
         turn, is_damaged = None, False
-        try:  # read after decoding, when a TIFF has been turned and no longer has an orientation
+        try:  # once the pixels are decoded: a TIFF has then been turned, and no longer says how
             turn = TURNS.get(opened.getexif().get(ORIENTATION, 1))
         except PARSING:
             is_damaged = True
@@ -114,9 +116,10 @@ def _read(path: Path, upright: bool, content: bytes | None) -> tuple[Image.Image
 
 
 def _warnings_told(warned: list[warnings.WarningMessage]) -> list[str]:
-    """Return Pillow's warnings as remarks, without their numbers, so that equal faults count as one.
+    """Return the remarks that Pillow's warnings make; numbers are left out,
+    so that equal faults are counted as one.
 
-    Pillow's warning about too many pixels is left out, because MOST_PIXELS replaces that limit.
+    Pillow's limit on pixels is none of them: MOST_PIXELS stands in its place.
     """
     said = [str(each.message) for each in warned if each.category is not Image.DecompressionBombWarning]
     texts = (" ".join(re.sub(r"\d+", "..", text).split()).rstrip(".") for text in said)
@@ -124,9 +127,9 @@ def _warnings_told(warned: list[warnings.WarningMessage]) -> list[str]:
 
 
 def _colours(file: Image.Image, path: Path, content: bytes | None) -> Image.Image:
-    """Return the image as RGB; libjpeg-turbo decodes JPEGs in three quarters of Pillow's time.
+    """Red, green and blue: of a JPEG from libjpeg-turbo itself, which takes three quarters of Pillow's time.
 
-    Files that are damaged or differ from their header are left to Pillow.
+    What is damaged, or not what its header says, is left to Pillow.
     """
     if file.format == "JPEG" and file.mode == "RGB":
         content = path.read_bytes() if content is None else content
@@ -145,10 +148,10 @@ def middle_square(
     interpolation: Interpolation = "bilinear",
     squash: bool = False,
 ) -> UInt8[np.ndarray, "crop crop 3"]:
-    """Resize the shorter side (with `squash`, both sides) to `resize` and return the central `crop` pixels.
+    """Return the shorter side (to `squash`, both) resized to `resize`, and the middle `crop` pixels.
 
-    The result equals torchvision's Resize and CenterCrop pixel for pixel. Raises RequestError if the image is
-    so narrow that its resized copy has more than MOST_PIXELS.
+    Pixel for pixel torchvision's Resize and CenterCrop. Raises RequestError if the image is so narrow that
+    its resized copy has more than MOST_PIXELS.
     """
     shorter = min(image.size)
     width, height = (resize if squash else int(resize * side / shorter) for side in image.size)
@@ -175,7 +178,7 @@ def _expect_size(path: Path, width: int, height: int) -> None:
 def _high_bytes(path: Path, file: Image.Image) -> Image.Image:
     if file.format != "PNG":
         raise RequestError(
-            f"'{path}' is a {file.format} with levels of mode '{file.mode}', whose white level is unknown:"
-            " save it with 8 bits per channel"
+            f"'{path}' is a {file.format} with levels of mode '{file.mode}', and what is white among them is"
+            " unknown: save it with 8 bits a channel"
         )
     return Image.fromarray((np.asarray(file) >> 8).astype(np.uint8))

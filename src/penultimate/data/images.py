@@ -29,9 +29,9 @@ from penultimate.files import FULL, atomic_write, canonical_json, digest_arrays,
 MANIFEST = "manifest.json"
 SCHEMA = 1
 BLOCK = 4096
-"""The number of images whose levels are counted at once."""
+"""Images that are counted at once."""
 WRITTEN = 2**20
-"""The number of bytes written at once."""
+"""Bytes that are written at once."""
 ARRAYS = ("images", "labels", "ids")
 
 Manifest = dict[str, Any]
@@ -40,9 +40,9 @@ Transform: TypeAlias = Callable[[Tensor], Tensor]
 
 @runtime_checkable
 class Images(Protocol):
-    """Labelled images, wherever they are stored, as feature extraction and the layer instruments use them.
+    """Labelled images, wherever they are stored: what feature extraction and the layer instruments need.
 
-    labels        int64 [n], class numbers; or [n l], one column per label: 1 present, 0 absent, -1 uncertain
+    labels        int64 [n], class numbers; or [n l], one column each: 1 present, 0 absent, -1 uncertain
     ids           int64 [n], which identify images in feature banks
     class_names   a name for each class, or for each label
     """
@@ -56,12 +56,12 @@ class Images(Protocol):
     def __len__(self) -> int: ...
     @property
     def digest(self) -> str:
-        """Return the sha256 of the content, which is equal for equal images."""
+        """sha256 of the content: equal for equal images."""
 
     def batches(
         self, size: int, order: np.ndarray | None = None, transform: Transform | None = None
     ) -> Iterator[tuple[Tensor, np.ndarray]]:
-        """Yield transformed batches with their positions, in the given order or, by default, as stored."""
+        """Transformed batches with their positions, in the given order or, without one, as stored."""
 
     def subset(self, indices: Sequence[int] | slice | np.ndarray) -> Images:
         """Return the images at these positions."""
@@ -71,11 +71,11 @@ class Images(Protocol):
 class ImageSet:
     """`Images` in memory: uint8 [n h w c], labels int64 [n] or [n l], unique ids int64 [n].
 
-    Labels [n] are class numbers 0..k-1. Labels [n l] give the state of each of l labels for each image: 1
-    present, 0 absent, -1 uncertain; `class_names` then names the labels. The code that uses an uncertain
-    label decides how to count it.
+    Labels [n] are class numbers 0..k-1. Labels [n l] say of every image which of l labels it has: 1 present,
+    0 absent, -1 uncertain; `class_names` then names the labels. What an uncertain label counts as is decided
+    where it is used.
 
-    Types and shapes are checked here, with readable messages, and are therefore absent from the annotations.
+    Types and shapes are checked here, with messages for people, and so are absent from the annotations.
 
     Raises RequestError if an array has the wrong type or shape, a label lies outside 0..k-1 (or is none of
     1, 0 and -1), or an id occurs twice.
@@ -136,13 +136,13 @@ class ImageSet:
 
     @property
     def digest(self) -> str:
-        """Return the sha256 of the pixels, labels and ids."""
+        """sha256 of pixels, labels and ids."""
         return digest_arrays(self.images, self.labels, self.ids)
 
     def batches(
         self, size: int, order: np.ndarray | None = None, transform: Transform | None = None
     ) -> Iterator[tuple[Tensor, np.ndarray]]:
-        """Yield batches, uint8 [n h w c] or transformed, with the positions of their images.
+        """Batches uint8 [n h w c], or transformed, with the positions of their images.
 
         >>> images = ImageSet(np.zeros((3, 2, 2, 3), np.uint8), np.zeros(3, int), np.arange(3), ("a",))
         >>> [(list(batch.shape), places.tolist()) for batch, places in images.batches(2)]
@@ -161,7 +161,8 @@ class ImageSet:
 
 
 def one_class_each(images: Images, use: str) -> np.ndarray:
-    """Return the class numbers [n] of images; raises RequestError if an image has several labels.
+    """Return the class numbers [n] of images for a use that takes one class each;
+    raises RequestError for others.
 
     >>> several = ImageSet(np.zeros((2, 4, 4, 3), np.uint8), np.eye(2, dtype=int), np.arange(2), ("a", "b"))
     >>> one_class_each(several, "a network is trained on")
@@ -192,7 +193,7 @@ class ChannelStatistics:
 
     @classmethod
     def of(cls, images: UInt8[np.ndarray, "n h w c"]) -> ChannelStatistics:
-        """Measure the statistics of uint8 images exactly, from the histogram of each channel."""
+        """Measured on uint8 images, exactly: from the histogram of each channel."""
         values = np.arange(256) / 255
         means, deviations = [], []
         for channel in range(images.shape[-1]):
@@ -206,8 +207,7 @@ class ChannelStatistics:
 
 
 def _write_npy(path: Path, array: np.ndarray) -> dict[str, Any]:
-    """Write an array block by block as np.save does, so that it may lie on disk; return its digest and
-    size."""
+    """Write an array as np.save does, a block at a time, so that it may lie on disk; its digest and size."""
     state, size = hashlib.sha256(), 0
 
     def pieces() -> Iterator[bytes]:
@@ -249,9 +249,9 @@ def prepare_folder(folder: Path) -> None:
 
 
 def manifest_digest(manifest: Manifest) -> str:
-    """Return one sha256 for a data set, over the digests of its files and its manifest's facts on the images.
+    """Return one sha256 for a data set, over its files' digests and all that its manifest says of the images.
 
-    It does not cover the versions of the packages that made them.
+    The versions of the packages that made them are not part of it.
     """
     content = {key: value for key, value in manifest.items() if key not in ("digest", "made_with")}
     return digest_bytes(canonical_json(content).encode())
@@ -294,7 +294,7 @@ def read_manifest(folder: Path | str) -> Manifest:
         intact = manifest["schema"] == SCHEMA and manifest["digest"] == manifest_digest(manifest)
     except FileNotFoundError:
         raise RequestError(
-            f"'{folder}' holds no {MANIFEST} and thus no images; make them with"
+            f"'{folder}' holds no {MANIFEST} and thus no images; make them by"
             " penultimate.data.generate(name, draw, folder)"
         ) from None
     except NotADirectoryError:
@@ -327,12 +327,13 @@ def _read(folder: Path, name: str, facts: dict[str, Any], mmap: bool) -> np.ndar
 
 
 def load_images(folder: Path | str, split: str, mmap: bool = True) -> ImageSet:
-    """Return one split, checked against its digests; with `mmap` its pixels stay on disk until accessed.
+    """Return one split, checked against its digests; with `mmap` its pixels stay on disk until they are
+    accessed.
 
-    The mapping is copy-on-write: tensors can share it, and writes to them never change the file.
+    The mapping is copy-on-write: tensors can share it, and writing to them never changes the file.
 
-    Raises RequestError for a folder without images or an unknown split. Raises DamagedFileError, which names
-    the file and both digests, if a file is missing or differs from what was written.
+    Raises RequestError for a folder without images or an unknown split, DamagedFileError (which file, what
+    was expected, what is there) if a file is missing or differs from what was written.
     """
     folder = Path(folder)
     manifest = read_manifest(folder)

@@ -1,4 +1,4 @@
-"""Listings of data sets before anything is decoded: the place, label and id of each image, in order."""
+"""What a data set holds, in order, before anything is decoded: where each image lies, its label, its id."""
 
 from __future__ import annotations
 
@@ -26,37 +26,36 @@ from penultimate.files import (
 )
 
 Encoded: TypeAlias = Path | bytes | np.ndarray
-"""An image before decoding: the path or bytes of a file, or pixels, uint8 [h w] or [h w 3]."""
+"""An image that is not decoded yet: a file, the bytes of one, or its pixels, uint8 [h w] or [h w 3]."""
 
 
 BLOCK = 4096
-"""The number of images processed at once, because a listing may have a million."""
+"""Images that are dealt with at once where there may be a million."""
 
 
 class Source(Protocol):
-    """The place where images lie, such as files, members of an archive or rows of an array.
+    """Where images lie: files, members of an archive, rows of an array.
 
-    It can be pickled, without open files, and opens what it needs when an image is requested.
+    It can be pickled, holds no open file when it is, and opens what it needs when an image is asked for.
     """
 
     def __len__(self) -> int: ...
     def __getitem__(self, place: int) -> Encoded:
-        """Return the image at this place; raises DamagedFileError if it cannot be read."""
+        """Return the image at this place; raises DamagedFileError where it cannot be read."""
 
     def name(self, place: int) -> str:
-        """Return the name of the image within the data set, such as "train/n01440764/x.JPEG".
-
-        It is the same on every machine.
+        """Return what it is called within the data set, "train/n01440764/x.JPEG":
+        the same on every machine.
         """
 
     @property
     def files(self) -> Iterable[Path]:
-        """Return the files that hold the images: no image changes unless one of these files does."""
+        """The files that the images lie in: while none of them changes, no image does."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """A `Source` of image files below a folder, by their relative paths (with forward slashes)."""
+    """A `Source`: image files below a folder, by their paths in it (with forward slashes)."""
 
     root: Path
     paths: tuple[str, ...]
@@ -66,8 +65,8 @@ class Files:
 
     def __getitem__(self, place: int) -> Path:
         path = self.root / self.paths[place]
-        if not path.is_file() and path.exists():  # reading a pipe may never end
-            raise DamagedFileError(f"'{path}' is not a file but a pipe or a device: remove it")
+        if not path.is_file() and path.exists():  # reading one might not come to an end
+            raise DamagedFileError(f"'{path}' is no file, but a pipe or a device: remove it")
         return path
 
     def name(self, place: int) -> str:
@@ -80,7 +79,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Chain:
-    """A `Source` that joins several sources."""
+    """A `Source`: one after another."""
 
     first: Source
     second: Source
@@ -105,15 +104,14 @@ class Chain:
 class Listing:
     """Images in order, with labels, ids and the names of their classes; nothing is decoded.
 
-    source        the place of the images: `source[places[i]]` is image i as a file, as bytes or as pixels
-    places        int64 [n], positions in the source
-    labels        int64 [n], or [n l] if an image has several
-    ids           int64 [n], unique in the data set: training and test images share none
-    class_names   the names of all classes, including those without images in the split
-    missing       the names of images that the data set lists but that are absent
-    cache         the folder that keeps the digests of the images, so that each image is read only once for
-                  them
-    cropped       whether the images were published already cropped, and must not be cropped a second time
+    source        where they lie: `source[places[i]]` is image i as a file, as bytes or as pixels
+    places        int64 [n], in the source
+    labels        int64 [n], or [n l] where an image has several
+    ids           int64 [n], unique in the data set: the test images of a split share none with its training
+    class_names   of every class, whether the split holds images of it or not
+    missing       the names of images that the data set lists but that are not there
+    cache         the folder in which the digests of the images are kept, so that they are read for it once
+    cropped       whether the images were published as networks see them: they are not cropped a second time
     """
 
     source: Source
@@ -145,22 +143,22 @@ class Listing:
         return len(self.labels)
 
     def image(self, index: int) -> Path | bytes | np.ndarray:
-        """Return image `index` before decoding: the path or bytes of a file, or pixels."""
+        """Image `index`, not decoded: a file, the bytes of one, or its pixels."""
         return self.source[int(self.places[index])]
 
     def name(self, index: int) -> str:
-        """Return the name of image `index` for messages and pictures of mistakes."""
+        """Return what image `index` is called, in messages and in pictures of mistakes."""
         return self.source.name(int(self.places[index]))
 
     @cached_property
     def digest(self) -> str:
-        """Return the sha256 of the images' names, bytes, labels, ids and class names, in order.
+        """sha256 of the names and bytes of the images, their labels, ids and class names, in their order.
 
-        It reads every byte of every image. With a `cache` it does so only once, until the size or time of a
-        file changes.
+        Every byte of every image is read for it: once, where there is a `cache`, until a file's size or time
+        changes.
         """
         state = hashlib.sha256(b'["')
-        for at in range(0, len(self), BLOCK):  # a JSON list whose first item is the names
+        for at in range(0, len(self), BLOCK):  # a list in JSON, whose first text is all names
             names = "\0".join(self.name(row) for row in range(at, min(at + BLOCK, len(self))))
             state.update(canonical_json(f"\0{names}" if at else names)[1:-1].encode())
         told = [list(self.class_names), *(["cropped"] if self.cropped else [])]
@@ -170,14 +168,14 @@ class Listing:
 
     @cached_property
     def image_digests(self) -> np.ndarray:
-        """Return the sha256 of each image's bytes, uint8 [n 32]."""
+        """sha256 of each image's bytes, uint8 [n 32]."""
         kept = None if self.cache is None else self.cache / f"{self._state()}.sha256"
         if kept is not None and kept.is_file():
             try:
                 return np.frombuffer(without_digest(kept), np.uint8).reshape(len(self), DIGITS // 2)
             except (DamagedFileError, ValueError):
                 kept.unlink()
-        with ThreadPoolExecutor() as pool:  # in blocks, because `map` holds a future for each image
+        with ThreadPoolExecutor() as pool:  # a block at a time: `map` holds a future for each of its images
             blocks = (range(at, min(at + BLOCK, len(self))) for at in range(0, len(self), BLOCK))
             digests = b"".join(digest for block in blocks for digest in pool.map(self.digest_of, block))
         if kept is not None:
@@ -192,7 +190,7 @@ class Listing:
         )
 
     def digest_of(self, index: int) -> bytes:
-        """Return the sha256 of one image's bytes; raises DamagedFileError if it cannot be read."""
+        """Return the sha256 of one image's bytes; raises DamagedFileError where it cannot be read."""
         image = self.image(index)
         match image:
             case Path():
@@ -206,18 +204,18 @@ class Listing:
                 return bytes.fromhex(digest_arrays(image))
 
     def _state(self) -> str:
-        """Return a digest that changes with any file, over the image names and each file's path, size and
-        time.
+        """Return what changes when a file does: the names of the images, and each file's path,
+        size and time.
         """
         state = hashlib.sha256()
-        for row in range(len(self)):  # the arrays of one file share places but not names
+        for row in range(len(self)):  # of one file's arrays they differ, where places are the same
             state.update(f"{self.name(row)}\n".encode(errors="surrogateescape"))
         state.update(os.fsencode(Path.cwd()))
         for path in self.source.files:
             try:
                 found = path.stat()
             except OSError:
-                continue  # reading the file will raise
+                continue  # whoever reads it says so
             told = f"{path}\0{found.st_size}\0{found.st_mtime_ns}\n"
             state.update(told.encode(errors="surrogateescape"))
         return state.hexdigest()

@@ -1,4 +1,4 @@
-"""Random generators seeded by a description of the draw, never by earlier draws."""
+"""Random generators derived from what is drawn, never from earlier draws."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from jaxtyping import Int
 from torch import Tensor
 
 Among: TypeAlias = tuple[int, Int[Tensor, " n"] | slice]
-"""The batch size and the rows at hand; the draw for a row does not depend on which rows are at hand."""
+"""Of a batch of that many images, those at hand: what is drawn for one does not depend on which these are."""
 
 
 def derived_generator(*parts: str | int) -> torch.Generator:
-    """Return a CPU generator seeded by the sha256 of the parts, so that equal parts give equal numbers.
+    """Return a CPU generator seeded by the sha256 of the parts: equal parts give equal numbers,
+    in any order of use.
 
     >>> draws = [torch.rand(1, generator=derived_generator("glyphs", draw)).item() for draw in (0, 0, 1)]
     >>> draws[0] == draws[1], draws[0] == draws[2]
@@ -28,7 +29,7 @@ def derived_generator(*parts: str | int) -> torch.Generator:
 
 
 def seed_all(seed: int) -> None:
-    """Seed every random number generator from which a user's code may draw."""
+    """Seed every generator of random numbers that a user's code may draw from."""
     random.seed(seed)
     np.random.mtrand._rand.seed(seed % 2**32)
     torch.default_generator.manual_seed(seed)

@@ -37,5 +37,5 @@ def load_engine(name: str, processes: int | None = None) -> Engine:
             raise
         raise RequestError(f"there is no engine at '{name}': {error or type(error).__name__}") from None
     if not callable(getattr(engine, "run", None)):
-        raise RequestError(f"'{name}' is not an engine: it has no run(graph, store, observer)")
+        raise RequestError(f"'{name}' is no engine: it has no run(graph, store, observer)")
     return engine

@@ -1,1 +1,1 @@
-"""The augmentation of image batches in training."""
+"""What training does to a batch of images."""

@@ -1,7 +1,7 @@
-"""AutoAugment's ImageNet policy, for batches of uint8 images on any device.
+"""AutoAugment's ImageNet policy, on batches of uint8 images on whatever device they lie.
 
-Operations, magnitudes and draws are torchvision's (nearest pixel, black outside). The source pixels of a
-turned or sheared image are computed on the CPU, once for each size and angle, so that all devices agree.
+Operations, magnitudes and draws are torchvision's (nearest pixel, black outside). Which source pixel a turned
+or sheared image takes is computed once for each size and angle, on the CPU, so every device does the same.
 
 Cubuk et al., CVPR 2019, table 9; torchvision.transforms.AutoAugment.
 """
@@ -49,7 +49,7 @@ POLICY: tuple[tuple[tuple[str, float, int], tuple[str, float, int]], ...] = (
     (("colour", 0.6, 4), ("contrast", 1.0, 8)),
     (("equalize", 0.8, 0), ("equalize", 0.6, 0)),
 )
-"""The 25 sub-policies, each two (operation, probability, index of its magnitude in `MAGNITUDES`)."""
+"""Of each of the 25 sub-policies two (operation, probability, index of its magnitude in `MAGNITUDES`)."""
 
 LEVELS = 10
 MAGNITUDES: dict[str, tuple[float, ...]] = {
@@ -60,7 +60,7 @@ MAGNITUDES: dict[str, tuple[float, ...]] = {
     "solarize": tuple(torch.linspace(255, 0, LEVELS).tolist()),
     **dict.fromkeys(("autocontrast", "equalize", "invert"), (0.0,) * LEVELS),
 }
-"""The ten magnitudes of each operation: a shear, degrees, a change of a factor, bits kept, a threshold."""
+"""Of each operation its ten magnitudes: a shear, degrees, a change of a factor, bits kept, a threshold."""
 SIGNED = ("shear", "rotate", "colour", "contrast", "sharpness")
 
 
@@ -69,11 +69,12 @@ def autoaugment(
     generator: torch.Generator,
     among: Among | None = None,
 ) -> Batch:
-    """Apply a random sub-policy to each image: two operations, each with its probability and a random sign.
+    """Return each image under a sub-policy of its own: two operations, each with its probability,
+    its sign a coin's.
 
-    The (CPU) generator draws sub-policies, probabilities and signs, in this order, for all images of a batch.
-    If these images are only a part of it, `among` gives the size of the batch and the rows at hand. Raises
-    RequestError for images that are neither grey nor RGB.
+    The draws are those of the (CPU) generator, in one order: sub-policies, probabilities, signs; for each
+    image of a batch, of which these may be some (`among`: of how many, which). Raises RequestError for images
+    that are neither grey nor RGB.
     """
     n, rows = among or (len(images), slice(None))
     chosen = torch.randint(len(POLICY), (n,), generator=generator)
@@ -85,7 +86,9 @@ def autoaugment(
 def apply_policy(
     images: Batch, chosen: Int[Tensor, " n"], uniform: Float[Tensor, "n 2"], signs: Int[Tensor, "n 2"]
 ) -> Batch:
-    """Apply its sub-policy to each image: an operation acts if uniform <= p, negated if its sign is 0."""
+    """Return each image under its sub-policy: an operation acts where uniform <= p,
+    negated where its sign is 0.
+    """
     if images.shape[3] not in (1, 3):
         raise RequestError(
             f"AutoAugment is for images of 1 channel (grey) or 3 (RGB); these have {images.shape[3]}"
@@ -109,7 +112,7 @@ def apply_policy(
 
 
 def apply_operation(operation: str, images: Batch, magnitudes: list[float]) -> Batch:
-    """Apply an operation of `MAGNITUDES` to each image, with one magnitude per image."""
+    """Return an operation of `MAGNITUDES` on each image, at a magnitude of its own."""
     if operation in ("rotate", "shear"):
         return _moved(operation, images, magnitudes)
     if operation in _BY_ITSELF:
@@ -140,7 +143,9 @@ def _mean_grey(images: Batch) -> Tensor:
 
 
 def _smooth(images: Batch) -> Batch:
-    """Return the mean of each pixel (five times) and its eight neighbours, with unchanged edges."""
+    """Return the mean of a pixel and its eight neighbours, the pixel counting five times;
+    edges as they are.
+    """
     h, w = images.shape[1:3]
     if min(h, w) <= 2:
         return images
@@ -193,10 +198,10 @@ def _moved(operation: str, images: Batch, magnitudes: list[float]) -> Batch:
 
 @functools.lru_cache(maxsize=64)
 def _sources(operation: str, size: float, h: int, w: int) -> Int[Tensor, " p"]:
-    """Return 1 + the source pixel of each pixel of a turned or sheared image, or 0 if there is none.
+    """Return, for each pixel of a turned or sheared image, 1 + the pixel that lies there, or 0 for none.
 
-    The grid is computed with exactly torchvision's operations, because at 30 degrees some pixels of odd-sized
-    images lie halfway between two others, where rounding decides.
+    The grid is torchvision's, operation for operation: at 30 degrees pixels of images of odd size lie halfway
+    between two others, and rounding decides.
     """
     if operation == "rotate":
         angle = -math.radians(size)

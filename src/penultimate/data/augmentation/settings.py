@@ -1,4 +1,4 @@
-"""The settings of augmentation in training, which `penultimate.data.augmentation.transforms` applies."""
+"""What training may do to an image, as data; `penultimate.data.augmentation.transforms` does it."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from penultimate.checks import is_number, is_whole
 from penultimate.errors import RequestError
 
 MOST_MIXUP = 100
-"""The largest alpha of Mixup; at 100 every image is already mixed almost half and half with another."""
+"""At an alpha of 100 every image is already mixed half and half with another, within a few per cent."""
 
 
 @dataclass(frozen=True)
 class Augmentation:
     """Random crops or shifts, mirror images, AutoAugment and Mixup.
 
-    `crop` = (least, most) shows a random crop of an image on disk, resized to the network's size. Its share
-    of the area lies between these, and its width is 3/4 to 4/3 of its height; the paper uses (0.1, 1.0). None
-    shows the central crop, as in tests.
+    `crop` = (least, most) shows of an image on disk a random part of it, whose share of its area lies between
+    these and whose width is 3/4 to 4/3 of its height, resized to the network's size; the paper's are
+    (0.1, 1.0). With None it is the middle that is shown, as in tests.
 
-    An image's shift is uniform on {-shift, ..., shift}^2. Pixels from outside are reflected at the edge
-    (without repeating it), so that a shifted image has no flat border. `autoaugment` applies the ImageNet
-    policy after cropping, mirroring and shifting. `mixup` is the alpha of Mixup, which comes last; 0 means
-    none.
+    An image's shift is uniform on {-shift, ..., shift}^2. Pixels from outside are the image reflected at its
+    edge (the edge itself not repeated), so a shifted image has no flat border. `autoaugment` is the ImageNet
+    policy, on what was cropped, mirrored and shifted; `mixup` the alpha of Mixup, last of all, 0 for none.
 
     >>> Augmentation(shift=2).is_identity, Augmentation(shift=0).is_identity
     (False, True)

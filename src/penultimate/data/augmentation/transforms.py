@@ -1,4 +1,4 @@
-"""Augment and normalise batches of uint8 images between memory and the network."""
+"""What happens to a batch of uint8 images between memory and the network."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penultimate.data.seeding import Among
 from penultimate.errors import RequestError
 
 CACHED = 2**18
-"""The number of values normalised at once in a large batch: a megabyte in float32."""
+"""Values of a large batch that are normalised at once: a megabyte in float32."""
 
 
 def normalise(
@@ -23,10 +23,9 @@ def normalise(
     statistics: ChannelStatistics,
     dtype: torch.dtype = torch.float32,
 ) -> Float[Tensor, "n c h w"]:
-    """Centre and scale each channel: (x / 255 - mean) / std, in channels-last layout.
+    """Centre and scale each channel: (x / 255 - mean) / std, laid out channels-last.
 
-    The result is computed in float32 and rounded once to `dtype` (torch.bfloat16 for a bf16 body). A constant
-    channel
+    Computed in float32 and rounded once to `dtype` (torch.bfloat16 for a bf16 body). A constant channel
     (std 0) is only centred. Raises RequestError if images and statistics differ in their channels.
 
     >>> images = torch.full((1, 2, 2, 1), 255, dtype=torch.uint8)
@@ -36,7 +35,7 @@ def normalise(
     n, h, w, c = images.shape
     if images.dtype != torch.uint8 or c != len(statistics.mean):
         raise RequestError(
-            f"expected uint8 images with {len(statistics.mean)} channels, as in the statistics;"
+            f"uint8 images with {len(statistics.mean)} channels are expected (the statistics have as many);"
             f" these are {images.dtype} {list(images.shape)}"
         )
     # One row per image: tiling the c channel constants over a row makes the inner loop h w c long, not c.

@@ -1,1 +1,1 @@
-"""Images that stay on disk, which worker processes decode, resize, crop and copy."""
+"""Images that stay on disk: decoded in worker processes, resized, cropped, copied."""

@@ -1,7 +1,7 @@
-"""Random crops for training on image files, resized to a square.
+"""What a network is shown of an image file in training: a random part of it, resized to a square.
 
-The result equals torchvision's RandomResizedCrop of a PIL image pixel for pixel. The crop of an image depends
-only on the seed, the epoch and the image's position in its listing, not on the batch, worker or rank.
+Pixel for pixel torchvision's RandomResizedCrop of a PIL image. The part that is drawn for an image depends
+on the seed, the epoch and the image's place in its listing alone: on no batch, no worker and no rank.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from penultimate.data.seeding import derived_generator
 from penultimate.errors import DamagedFileError, RequestError
 
 ASPECTS = (3 / 4, 4 / 3)
-"""The smallest and largest ratio of width to height."""
+"""Between which the width of a part lies, relative to its height."""
 TRIES = 10
-"""The number of draws that may fail to fit into the image before the central crop is taken."""
+"""Draws of a part that does not fit into the image, before its middle is taken."""
 Box: TypeAlias = tuple[int, int, int, int]
-"""The top, left, height and width of a crop in pixels."""
+"""Top, left, height and width in pixels."""
 _LOG_ASPECTS = torch.log(torch.tensor(ASPECTS))
 
 
 def random_box(width: int, height: int, area: tuple[float, float], generator: torch.Generator) -> Box:
-    """Draw a crop whose share of the area is uniform on `area` and whose log aspect is uniform on ASPECTS.
+    """Return a part of an image: its share of the area is uniform on `area`,
+    the logarithm of its aspect on ASPECTS.
 
-    After TRIES crops that do not fit, it is the largest central crop with an allowed aspect. The draws are
-    torchvision's, in the same order.
+    Of parts that do not fit, TRIES are drawn; then it is the largest in the middle with such an aspect. The
+    draws are torchvision's, in its order.
 
     Szegedy et al., CVPR 2015, section 6.
 
@@ -61,12 +62,12 @@ def random_box(width: int, height: int, area: tuple[float, float], generator: to
 
 
 def box_of(width: int, height: int, area: tuple[float, float], seed: int, epoch: int, row: int) -> Box:
-    """Return the crop of image `row` of a listing in an epoch."""
+    """Return the part that image `row` of a listing is shown in an epoch."""
     return random_box(width, height, area, derived_generator("crop", seed, epoch, row))
 
 
 def cropped(image: Image.Image, box: Box, size: int) -> UInt8[np.ndarray, "size size 3"]:
-    """Return the crop of an image, resized to `size` pixels per side: bilinear, with antialiasing."""
+    """Return a part of an image, resized to `size` pixels a side: bilinear, with antialiasing."""
     top, left, height, width = box
     part = image.crop((left, top, left + width, top + height))
     return np.asarray(part.resize((size, size), Image.Resampling.BILINEAR))
@@ -74,11 +75,10 @@ def cropped(image: Image.Image, box: Box, size: int) -> UInt8[np.ndarray, "size 
 
 @dataclass(frozen=True)
 class Shown:
-    """A reader of the training crops of a listing's images, which is sent to the workers.
+    """Reads what a network is shown in training of images of a listing: what a worker is sent.
 
-    area       the smallest and largest share of an image's area in a crop; None: the central crop of
-               `geometry`,
-               which networks are tested on
+    area       between which shares of an image the part of it lies that is shown; None: its middle, as
+               `geometry` says, which is what networks are tested on
     """
 
     listing: Listing
@@ -87,7 +87,9 @@ class Shown:
     seed: int
 
     def __call__(self, piece: tuple[int, np.ndarray]) -> UInt8[np.ndarray, "n size size 3"]:
-        """Return the images at these places [n] in an epoch; raises DamagedFileError if one is unreadable."""
+        """Return the images at these places [n] in an epoch; raises DamagedFileError for one
+        that cannot be read.
+        """
         epoch, rows = piece
         size = self.geometry[1]
         squares = np.empty((len(rows), size, size, 3), np.uint8)
@@ -101,6 +103,6 @@ class Shown:
                     squares[place] = cropped(image, box, size)
             except (DamagedFileError, RequestError) as error:
                 raise DamagedFileError(
-                    f"{error}; repair it and start again: the training continues from its last checkpoint"
+                    f"{error}; put it in order and start again: the training goes on from its last checkpoint"
                 ) from None
         return squares

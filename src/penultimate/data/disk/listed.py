@@ -1,9 +1,9 @@
-"""Images that stay on disk; each batch is decoded on request, as a network's preparation requires.
+"""Images that stay on disk: each batch is decoded when it is asked for, as one network wants it.
 
-A study's `data` step leaves these files for such a data set:
+What a study's `data` step leaves of such a data set:
 
-FOLDER/listing.json            the place of the data set, and its unreadable images; sealed
-FOLDER/manifest.json, *.npy    a small picture of each readable image (see `data.images`)
+FOLDER/listing.json            where the data set lies, and which of its images cannot be read; sealed
+FOLDER/manifest.json, *.npy    of those that can be read a small picture each (see `data.images`)
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from penultimate.files import canonical_json, digest_bytes, read_sealed, write_s
 LISTING = "listing.json"
 SCHEMA = 1
 SIDE = 72
-"""The side of a small picture in pixels."""
+"""Pixels of a side of a small picture."""
 _PICTURE = Preparation(SIDE, SIDE, "bilinear", ChannelStatistics((0.0,) * 3, (1.0,) * 3))
 NAMED = 10
-"""The number of unreadable images that are named with the reason."""
+"""Of the images that cannot be read that many are named with the reason."""
 
 
 @dataclass(frozen=True)
 class ListedImages:
-    """The `Images` of a listing, in batches uint8 [n crop crop 3] that are resized and cropped as prepared.
+    """`Images` of a listing: batches uint8 [n crop crop 3], resized and cropped as the preparation says.
 
-    EXIF rotations are applied. `workers` processes decode (0: this one). Reading a batch raises
-    DamagedFileError for an unreadable image.
+    EXIF rotations are applied. `workers` processes decode (0: this one). Asking for a batch raises
+    DamagedFileError for an image that cannot be read.
     """
 
     listing: Listing
@@ -71,13 +71,13 @@ class ListedImages:
 
     @property
     def digest(self) -> str:
-        """Return the sha256 of the listing's content and of the resizing and cropping."""
+        """sha256 of the listing's content and of how it is resized and cropped."""
         return digest_bytes(canonical_json([self.listing.digest, self.preparation.geometry]).encode())
 
     def batches(
         self, size: int, order: np.ndarray | None = None, transform: Transform | None = None
     ) -> Iterator[tuple[Tensor, np.ndarray]]:
-        """Yield batches with the positions of their images, in the given order or, by default, as listed."""
+        """Batches in the given order or, without one, as listed, with the positions of their images."""
         listing = self.listing if order is None else self.listing.subset(order)
         for batch in decoded(listing, [self.preparation], size, self.workers):
             for _, why in batch.left_out:
@@ -91,7 +91,7 @@ class ListedImages:
         return replace(self, listing=self.listing.subset(indices))
 
     def in_memory(self) -> ImageSet:
-        """Return all images, decoded."""
+        """Return all of them, decoded."""
         side = self.preparation.crop
         images = np.empty((len(self), side, side, 3), np.uint8)
         for batch, places in self.batches(64):
@@ -101,12 +101,12 @@ class ListedImages:
 
 @dataclass(frozen=True)
 class Left:
-    """The findings from listing a data set.
+    """What was found while a data set was listed.
 
-    left_out   the unreadable images of each split, up to NAMED, with the reasons
-    remarks    remarks on content that is not read from other images
-    copies     sentences on images that are copies of each other
-    images     the number of usable images
+    left_out   the images of each split that cannot be read, up to NAMED, with the reasons
+    remarks    what is not read of others
+    copies     which images are copies of each other, in sentences
+    images     how many there are to be used
     """
 
     manifest: Manifest
@@ -123,10 +123,11 @@ def leave_listing(
     progress: Callable[[dict[str, object]], None],
     reading: Mapping[str, Any] | None = None,
 ) -> Left:
-    """Decode every image once and write the files that this module describes.
+    """Decode every image once and leave in a folder what this module says.
 
-    Unreadable images are left out, and so are copies if `reading` drops them; no label shifts. Only one batch
-    of images is in memory at a time. Raises RequestError if no image of a split is present or readable.
+    Images that cannot be read are left out, and so are copies where `reading` drops them; no label is
+    shifted. However many images there are, a batch of them is in memory. Raises RequestError if none can be
+    read, or a split has none.
     """
     reading = reading or {}
     copies = exact_copies(found.splits)
@@ -189,29 +190,31 @@ def _named(reasons: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class ListedSplits:
-    """The splits that `leave_listing` recorded in a folder, for a data set that has not changed since."""
+    """What `leave_listing` left in a folder: the splits of a data set that has not changed since."""
 
     found: Located
     left_out: Mapping[str, Sequence[int]]
 
     @classmethod
     def of(cls, folder: Path) -> ListedSplits:
-        """Check every file of the data set once for all splits; raises RequestError if any has changed."""
+        """Look at every file of the data set, once for all splits; raises RequestError if it has changed."""
         facts = read_sealed(folder / LISTING, SCHEMA)
         found = located(facts["name"], facts["where"], tuple(facts["splits"]), facts.get("reading"))
         if found.fingerprint != facts["content"]:
             raise RequestError(
-                f"the images in '{facts['where']}' have changed since the study began; start it again"
+                f"the images in '{facts['where']}' were changed since the study began; start it again"
             )
         return cls(found, facts["left_out"])
 
     def images(self, split: str, preparation: Preparation, workers: int = 0) -> ListedImages:
-        """Return a split with the preparation that a network requires."""
+        """Return a split as a network wants it."""
         listing = self.found.splits[split]
         kept = np.delete(np.arange(len(listing)), self.left_out.get(split, []))
         return ListedImages(listing.subset(kept), preparation, workers)
 
 
 def listed_images(folder: Path, split: str, preparation: Preparation, workers: int = 0) -> ListedImages:
-    """Return a split from the folder of `leave_listing`, prepared for a network (see `ListedSplits`)."""
+    """Return a split as a network wants it, from what `leave_listing` left
+    in a folder (see `ListedSplits`).
+    """
     return ListedSplits.of(folder).images(split, preparation, workers)

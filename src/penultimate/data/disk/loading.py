@@ -1,12 +1,12 @@
-"""Decode images in worker processes, once for any number of networks.
+"""Images decoded in worker processes, once for however many networks look at them.
 
-Workers send uint8 to their parent, a quarter of the size of floats, and the parent normalises each batch. The
-workers form a pool of the standard library. Torch's DataLoader is not used because it answers the death of a
-worker with an error from a signal handler, which is raised at any line of the parent, and again whenever
-another child process ends.
+What goes from a worker to its parent is uint8, a quarter of what floats are, and is normalised there, batch
+by batch. The workers are a pool of the standard library's: torch's DataLoader answers the death of a worker
+with an error from a signal handler, which is raised wherever the parent is just then, and again whenever
+another of its children ends.
 
-JPEGs are decoded whole. Pillow's draft mode would decode a large one faster, at a half or a quarter of its
-size, but the resized image would differ from torchvision's.
+JPEGs are decoded whole. Pillow's draft mode would decode a large one at a half or a quarter of its size, and
+faster; but what is resized from it is another image than torchvision's, and so it is not used.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 from penultimate.processes import safely
 
 AHEAD = 2
-"""The number of batches in progress or waiting for each worker."""
+"""Batches that are being decoded, or wait, for each worker."""
 Piece = TypeVar("Piece")
 Read = TypeVar("Read")
 PR_SET_PDEATHSIG = 1
-"""The option of Linux's prctl that sets the signal for a process whose parent ends."""
+"""Of Linux's prctl: the signal that a process gets when its parent ends."""
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """A batch of the readable images, in each geometry.
+    """A batch: of each geometry the images that could be read, and which those are.
 
-    start, stop   the range of the listing that was read
-    rows          int64 [b], the ascending positions of the images in the listing
-    images        uint8 [b crop crop 3] for each geometry
-    left_out      the positions of unreadable images, with the reasons
-    remarks       the positions of images with unread content, with remarks (see `read_colours`)
+    start, stop   the stretch of the listing that was read
+    rows          int64 [b], the positions in the listing of the images, ascending
+    images        of each geometry uint8 [b crop crop 3]
+    left_out      of those that could not be read the position, and why
+    remarks       of those that hold more than was read the position, and what (see `read_colours`)
     """
 
     start: int
@@ -76,13 +76,14 @@ def decoded(
     start: int = 0,
     upright: bool = True,
 ) -> Generator[Decoded, None, None]:
-    """Yield batches of a listing's images from `start` on, in order, for each preparation.
+    """Yield the images of a listing from `start` on, in order, batch by batch,
+    as each preparation wants them.
 
-    An image is decoded once, and resized once for each geometry. `workers` is the number of decoding
-    processes (0: this one; None: one for each core), and does not change any bit of the result.
-    `upright=False` ignores rotations in EXIF data, as torchvision's ImageFolder and timm do. If the images of
-    a listing are `cropped` already, each is resized whole to the crop. Unreadable images are named in
-    `Decoded.left_out` and missing from the rows. Raises PenultimateError if a worker is killed.
+    An image is decoded once, and resized once for each geometry. `workers` is the number of processes that
+    decode (0: this one; None: one for each core); it changes no bit of what comes. `upright=False` leaves the
+    rotations in EXIF data unapplied, as torchvision's ImageFolder and timm do. Of a listing whose images are
+    `cropped` already, each is resized to the crop whole. What cannot be read is in
+    `Decoded.left_out`, and its row is missing from the images. Raises PenultimateError if a worker is killed.
     """
     if workers is None:
         workers = usable_cores()
@@ -96,10 +97,10 @@ def decoded(
 def in_order(
     read: Callable[[Piece], Read], pieces: Iterable[Piece], workers: int
 ) -> Generator[Read, None, None]:
-    """Yield `read(piece)` for each piece in order, read ahead by worker processes (0: by this one).
+    """Yield what is read of each piece, in their order: by that many processes, ahead of the caller (0:
+    by this one).
 
-    There may be infinitely many pieces. Errors of `read` propagate; raises PenultimateError if a worker is
-    killed.
+    The pieces may be endless. Raises what `read` raises, and PenultimateError if a worker is killed.
     """
     if not workers:
         yield from map(read, pieces)
@@ -116,21 +117,21 @@ def in_order(
                 yield waiting.popleft().result()
         except BrokenProcessPool:
             raise PenultimateError(
-                "a process that decodes images was killed, probably for lack of memory: use fewer workers."
-                " No finished work is lost, and the same call continues from here"
+                "a process that decodes images was killed, mostly because memory ran out: give fewer workers;"
+                " nothing done is lost, and the same call continues from here"
             ) from None
         finally:
             pool.shutdown(cancel_futures=True)
 
 
 _reader: Callable[[Any], Any]
-"""The reader of a worker process."""
+"""Of a worker process: what it reads with."""
 
 
 def _serve(reader: Callable[[Any], Any], parent: int) -> None:
-    """Set up a worker process, which ends with its parent and leaves Ctrl-C to it.
+    """Make a worker of a process: it ends with its parent, and leaves Ctrl-C to it.
 
-    If the parent ended before the worker registered for its signal, no signal comes, so the worker checks.
+    Of a parent that ended before the worker asked to be told of it, nothing is told any more.
     """
     global _reader
     _reader = reader
@@ -148,7 +149,7 @@ def _served(piece: Any) -> Any:
 
 
 class _Reader:
-    """A reader of batches by their range of a listing, which is sent to the workers."""
+    """Batches of a listing, by their stretch of it; what a worker is sent."""
 
     def __init__(self, listing: Listing, geometries: tuple[Geometry, ...], upright: bool) -> None:
         self.listing, self.geometries, self.upright = listing, geometries, upright
@@ -181,7 +182,7 @@ class _Reader:
 
 
 def colours_of(listing: Listing, row: int, upright: bool = True) -> tuple[Image.Image, list[str]]:
-    """Return an image of a listing and its remarks, as `read_colours` does."""
+    """Return an image of a listing, and remarks, as `read_colours` gives them, wherever it lies."""
     encoded = listing.image(row)
     if isinstance(encoded, np.ndarray):
         return Image.fromarray(encoded).convert("RGB"), []

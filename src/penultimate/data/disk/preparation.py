@@ -1,4 +1,4 @@
-"""The preparation of images between decoding and a network's first layer."""
+"""How a network wants its images: what happens between a decoded file and its first layer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError
 
 Geometry: TypeAlias = tuple[int, int, Interpolation, bool]
-"""The steps before normalisation; networks with equal geometry share the resized image."""
+"""What is done before an image is normalised: networks that agree in it share the resized image."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class Preparation:
     """Resize, crop in the middle, scale to 0..1 and normalise, as torchvision's transforms of these names do.
 
     resize          the shorter side in pixels before the crop; with squash=True, both sides
-    crop            height and width of the network's input
-    interpolation   Pillow's filter for resizing, with antialiasing
-    squash          whether both sides are resized to `resize`, regardless of the proportions
+    crop            height and width of what the network sees
+    interpolation   of the resizing, with antialiasing, as Pillow does it
+    squash          both sides are brought to `resize`, whatever the proportions
     """
 
     resize: int
@@ -32,10 +32,10 @@ class Preparation:
     def __post_init__(self) -> None:
         if not 1 <= self.crop <= self.resize:
             raise RequestError(
-                f"a crop must have 1 to {self.resize} pixels, the size of the resized image; got {self.crop}"
+                f"a crop has 1 to {self.resize} pixels, as the image is resized; got {self.crop}"
             )
 
     @property
     def geometry(self) -> Geometry:
-        """The tuple (resize, crop, interpolation, squash)."""
+        """(resize, crop, interpolation, squash)."""
         return self.resize, self.crop, self.interpolation, self.squash

@@ -1,4 +1,4 @@
-"""The command `data prepare`, whose workers resize a data set's images once; it resumes after a kill."""
+"""`penultimate data prepare`: a data set's images resized once, by worker processes; resumed after a kill."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from penultimate.files import (
 from penultimate.locks import BusyError, flocked
 
 QUALITY = 95
-"""The default quality of JPEGs."""
+"""Of the JPEGs, unless another is asked for."""
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Packer:
-    """A writer of one shard and the record beside it, which is sent to the workers; a whole file is kept."""
+    """Writes a file of images and, beside it, what is in it: what a worker is sent. A whole file is kept."""
 
     listing: Listing
     folder: Path
@@ -101,17 +101,16 @@ def prepare(
     progress: Callable[[int], None] | None = None,
     workers: int | None = None,
 ) -> Copy:
-    """Copy all images of a data set to a folder, with the shorter side at `side` pixels, and report it.
+    """Copy every image of a data set, its shorter side at `side` pixels, to a folder; say what came of it.
 
-    A smaller image keeps its size. `quality` is that of the JPEGs; 0 stores the bytes of pixels, which are
-    several times as large. The next call continues after a kill. A call on a whole copy checks every file and
-    mends damaged ones. Unreadable images are left out and named. The distribution of work among the workers
-    does not change the result.
+    A smaller image stays as it is. `quality` is the JPEGs'; 0: the bytes of pixels, several times as large.
+    A call that was killed goes on; one on a whole copy checks every file, and mends what is damaged. Images
+    that cannot be read are left out and named. Which worker does what changes nothing.
 
-    Raises RequestError if the folder holds another copy; errors of `open_dataset` propagate.
+    Raises RequestError for a folder that holds another copy, and what `open_dataset` raises.
     """
     if side < 1:
-        raise RequestError(f"--size must be the shorter side in pixels, 1 or more, not {side}")
+        raise RequestError(f"--size is the shorter side in pixels, 1 or more, not {side}")
     folder = given_path(to, "--to").expanduser()
     make_folder(folder)
     if workers is None:
@@ -141,7 +140,7 @@ def _prepared(
         except RequestError as error:
             say(f"{split}: not there, and not copied ({error})")
     if not listings:
-        raise RequestError(f"{opened.title}: none of its splits is present")
+        raise RequestError(f"{opened.title}: none of its splits is there")
     where = str(Path(name if root is None else root).expanduser().absolute())
     called = where if opened.entry is None and opened.name in ENTRIES else opened.name
     sources = {split: source_digest(listing) for split, listing in listings.items()}
@@ -189,7 +188,7 @@ def _prepared(
 
 
 def _found(folder: Path, say: Say) -> Copy | None:
-    """Return the copy in a folder, or None if there is none or its record is damaged or gone."""
+    """Return the copy in a folder; None where there is none, or what it says of itself is damaged or gone."""
     try:
         return read_copy(folder)
     except DamagedFileError as error:
@@ -200,7 +199,7 @@ def _found(folder: Path, say: Say) -> Copy | None:
 def _indexed(
     folder: Path, split: str, listing: Listing, made: list[dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """Write the index of a split; return the digests and sizes of all its files by name."""
+    """Write the index of a split; the digests and sizes of all its files, by name."""
     rows = np.array([row for facts in made for row in facts["rows"]], np.int64)
     if not len(rows):
         raise RequestError(f"none of {len(listing)} {split} images can be read")

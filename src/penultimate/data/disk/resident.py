@@ -1,9 +1,9 @@
-"""Hold images of many sizes as bytes on a device, and cut random crops from them in batches there.
+"""Images of many sizes as bytes on a device, and random parts of them cut out in batches there.
 
-A crop is resized as in Pillow, by two products with matrices of Pillow's weights: horizontally, rounded to
-bytes, then vertically. The weights have 22 bits, so that their products with bytes, and the sums of these,
-are exact in float64 in any order, and every device gives the same bytes. Pillow 13 starts vertically if that
-is cheaper; up to a quarter of the values of such a crop then differ, by 1 of 255.
+A part is resized as Pillow does it, by two products with matrices of its weights: across, rounded to bytes,
+and down. Its weights have 22 bits, so that their products with bytes, and sums of these, are exact in float64
+in whatever order: every device gives the same bytes. Pillow 13 goes down first where that is cheaper; up to a
+quarter of the values of such a part then differ, by 1 of 255.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from penultimate.errors import RequestError
 from penultimate.memory import memory
 
 PART = 32
-"""The number of images resized at once, which take 200 MB of working memory at 256 pixels."""
+"""Images that are resized at once: of 256 pixels they take 200 MB on the way."""
 BITS = 22
 """Of Pillow's weights."""
 PIECE = 32
-"""The number of images that a worker decodes at once."""
+"""Images that a worker decodes at once."""
 ASPECT = 4 / 3
-"""The assumed ratio of an image's longer to its shorter side, for estimates of size."""
+"""How many times as long as its shorter side an image's longer one is taken to be, in a guess of its size."""
 
 
 @dataclass(frozen=True)
 class Resident:
-    """Images on a device, each shown as a random crop that is resized to a square.
+    """Images on a device, each shown as a random part of it, resized to a square.
 
-    pixels     uint8 [p c], the concatenated pixels of all images, row by row
-    starts     int64 [n], the start of each image in `pixels`
+    pixels     uint8 [p c], those of all images one after another, row by row
+    starts     int64 [n], where in `pixels` each begins
     sizes      int64 [n 2], height and width
     """
 
@@ -59,10 +59,10 @@ class Resident:
         seed: int,
         device: torch.device,
     ) -> Resident:
-        """Load images from memory, shown at their own size, or from disk, decoded once.
+        """Return the resident images: those in memory in their own size, or those on disk, decoded once.
 
-        Images on disk are reduced to the shorter side `resize` of their preparation. Raises RequestError if
-        the images do not fit into memory.
+        Of those the shorter side is brought to the `resize` of their preparation, unless it is smaller.
+        Raises RequestError where they do not fit into memory.
         """
         if isinstance(images, ImageSet):
             n, h, w, c = images.images.shape
@@ -83,7 +83,7 @@ class Resident:
         at = int(counts.sum())
         pixels = torch.empty((at, 3), dtype=torch.uint8, device=device)
         starts = counts.cumsum(0) - counts
-        while shrunk:  # each piece is freed once copied, so that memory never holds two copies of all
+        while shrunk:  # each piece goes as it is copied: no two copies of all are in memory
             flat = torch.from_numpy(shrunk.pop())
             at -= len(flat)
             pixels[at : at + len(flat)] = flat.to(device)
@@ -91,11 +91,11 @@ class Resident:
 
     @property
     def values(self) -> int:
-        """The number of values in each shown crop."""
+        """Of each, what is shown."""
         return self.size * self.size * self.pixels.shape[1]
 
     def shown(self, epoch: int, rows: Int[Tensor, " n"]) -> UInt8[Tensor, "n size size c"]:
-        """Return the crops of the images at these places in an epoch."""
+        """Return what is shown of the images at these places in an epoch."""
         places = rows.tolist()
         boxes = [
             box_of(width, height, self.area, self.seed, epoch, row)
@@ -105,7 +105,7 @@ class Resident:
         return torch.cat([self.cut(places[part], boxes[part]) for part in parts])
 
     def cut(self, rows: Sequence[int], boxes: Sequence[Box]) -> UInt8[Tensor, "n size size c"]:
-        """Return these crops of these images, resized to `size`."""
+        """These parts of these images, resized to `size`."""
         device, size, channels = self.pixels.device, self.size, self.pixels.shape[1]
         top, left, height, width = torch.tensor(boxes).T
         origin = self.starts[rows] + top * self.sizes[rows, 1] + left
@@ -123,8 +123,7 @@ class Resident:
 
 
 def _apart(images: Sequence[np.ndarray]) -> UInt8[np.ndarray, "p 3"]:
-    """Return the pixels of images in a separate memory mapping, which is freed as soon as they are
-    dropped."""
+    """Return the pixels of images in a mapping of their own, which the system has back as soon as they go."""
     pixels = np.frombuffer(mmap.mmap(-1, sum(image.size for image in images)), np.uint8)
     np.concatenate([image.reshape(-1) for image in images], out=pixels)
     return pixels.reshape(-1, 3)
@@ -133,9 +132,10 @@ def _apart(images: Sequence[np.ndarray]) -> UInt8[np.ndarray, "p 3"]:
 def _weights(
     lengths: Int[Tensor, " n"], longest: int, size: int, device: torch.device
 ) -> Float[Tensor, "n size longest"]:
-    """Return the weights of `lengths[i]` pixels in each of `size` pixels: a triangle two larger pixels wide.
+    """Return what each of `size` pixels takes of the first `lengths[i]`:
+    a triangle over two of the larger pixels.
 
-    They are rounded to BITS bits.
+    Rounded to BITS bits.
     """
     scale = (lengths.to(torch.float64) / size).view(-1, 1, 1).to(device)
     places = torch.arange(longest, device=device, dtype=torch.float64) + 0.5
@@ -151,7 +151,7 @@ def _rounded(values: Tensor) -> Tensor:
 
 
 def expect_room(needed: int, images: int, side: int, device: torch.device) -> None:
-    """Raise RequestError if the needed bytes are not free on the device or in memory."""
+    """Raise RequestError where that many bytes are not free, on the device or in memory."""
     free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else memory().free
     if needed > free:
         fits = int(side * np.sqrt(free / needed))

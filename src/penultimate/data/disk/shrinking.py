@@ -1,4 +1,4 @@
-"""Shrink images to a given shorter side without cropping them."""
+"""Images whose shorter side is brought to that many pixels, and which are otherwise whole."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from penultimate.errors import RequestError
 
 
 def shrunk(image: Image.Image, side: int) -> Image.Image:
-    """Return the image shrunk to a shorter side of `side` pixels, or unchanged if it is smaller.
+    """Return the image with a shorter side of `side` pixels, bilinear with antialiasing;
+    a smaller one as it is.
 
-    The result equals torchvision's Resize (bilinear with antialiasing) pixel for pixel. Raises RequestError
-    for more than MOST_PIXELS.
+    Pixel for pixel torchvision's Resize. Raises RequestError for more than MOST_PIXELS.
 
     >>> shrunk(Image.new("RGB", (300, 200)), 100).size, shrunk(Image.new("RGB", (30, 20)), 100).size
     ((150, 100), (30, 20))
@@ -33,12 +33,12 @@ def shrunk(image: Image.Image, side: int) -> Image.Image:
 
 @dataclass(frozen=True)
 class Shrunk:
-    """A reader of shrunk images of a listing, which is sent to the workers."""
+    """Reads images of a listing, shrunk: what a worker is sent."""
 
     listing: Listing
     side: int
 
     def __call__(self, rows: range) -> list[np.ndarray]:
-        """Return uint8 [h w 3] for each image; raises DamagedFileError for an unreadable one."""
+        """uint8 [h w 3] of each; raises DamagedFileError for one that cannot be read."""
         images = (colours_of(self.listing, row)[0] for row in rows)
         return [np.array(shrunk(image, self.side)) for image in images]

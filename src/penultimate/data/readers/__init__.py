@@ -1,1 +1,1 @@
-"""Readers of other people's images: where each image lies, and which label it has."""
+"""Reading images that others made: what lies where, and which label it has."""

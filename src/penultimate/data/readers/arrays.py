@@ -1,4 +1,4 @@
-"""Read a user's images from arrays and from data sets that Hugging Face's `save_to_disk` wrote."""
+"""Images of a user's own that lie in arrays, and in data sets that Hugging Face's `save_to_disk` wrote."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def names_in_archive(path: Path) -> list[str]:
 
 
 def arrays(path: Path, files: Mapping[str, Path]) -> tuple[dict[str, Listing], list[str]]:
-    """Read arrays named images, labels; train_images, train_labels, ...; or x_train, y_train, ... ."""
+    """Read images and labels: images, labels; train_images, train_labels, ...; x_train, y_train, ... ."""
     pairs: dict[str, tuple[str, str]] = {}
     for said, part in {"": "", **SPLITS}.items():
         forms = [(f"{said}_images", f"{said}_labels"), (f"x_{said}", f"y_{said}"), (f"{said}_x", f"{said}_y")]
@@ -37,7 +37,7 @@ def arrays(path: Path, files: Mapping[str, Path]) -> tuple[dict[str, Listing], l
                 pairs[part] = images, labels
     if not pairs:
         raise RequestError(
-            f"'{path}' holds {', '.join(files) or 'nothing'}; expected images and labels, or"
+            f"'{path}' holds {', '.join(files) or 'nothing'}; expected are images and labels, or"
             " train_images, train_labels, test_images, test_labels, or x_train, y_train, x_test, y_test"
         )
     read = {
@@ -60,8 +60,8 @@ def _column(path: Path, name: str, labels: np.ndarray) -> np.ndarray:
     labels = labels[:, 0] if labels.shape[1:] == (1,) else labels
     if labels.ndim != 1 or labels.dtype.kind not in "biufUS" or not labels.size:
         raise RequestError(
-            f"'{path}': {name} is {labels.dtype} {list(labels.shape)}; expected a whole number or a name for"
-            " each image"
+            f"'{path}': {name} is {labels.dtype} {list(labels.shape)}; a whole number or a name for each"
+            " image is expected"
         )
     return labels
 
@@ -93,14 +93,14 @@ def hugging_face(place: Place) -> tuple[dict[str, Listing], list[str]]:
 
 
 def _of_one(feature: object) -> object:
-    """Return the feature of a list's members, or the feature itself if it is not a list."""
+    """Return the feature of a list's members; what is no list is its own."""
     while hasattr(feature, "feature"):
         feature = feature.feature
     return feature[0] if isinstance(feature, list) else feature
 
 
 def _listings(sources: Mapping[str, Source], labels: Labels) -> dict[str, Listing]:
-    """Return the listing of each split, without its unlabelled images."""
+    """Return the listing of each split, without the images that have no label."""
     parts = {}
     for number, (part, source) in enumerate(sources.items()):
         places = np.flatnonzero(labels.of[part] >= 0)

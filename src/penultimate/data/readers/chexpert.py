@@ -1,16 +1,15 @@
-"""Read CheXpert's chest radiographs as Stanford distributes them to registered users.
+"""CheXpert's chest radiographs, as Stanford gives them out to those who register.
 
-    ROOT/train.csv, ROOT/valid.csv                      one row per image: its path, view and 14 observations
+    ROOT/train.csv, ROOT/valid.csv                      a row an image: its path, view and 14 observations
     ROOT/train/patient00001/study1/view1_frontal.jpg    and so on
 
-An observation is 1.0 (present), 0.0 (absent), -1.0 (uncertain) or blank (not mentioned). Blank counts as
-absent here, as in Kornblith et al. (2021). The splits follow the paper too: "validation" is the official one
-of 234 images, "test" holds 22,431 images of the training set, and "train" holds the others. The paper does
-not say which images these are; here their patients are drawn once and for all, and no patient is in two
-splits.
+An observation is 1.0 (present), 0.0 (absent), -1.0 (uncertain) or blank: not mentioned, which is absent here,
+as in Kornblith et al. (2021). Splits are theirs: "validation" is the official one, of 234 images; "test" are
+22,431 images of the training set, and "train" the others. Which these are the paper does not say: ours are
+of patients drawn once and for all, and no patient is in two splits.
 
-`penultimate data check chexpert --root DIR` checks the folder, and --data chexpert=DIR evaluates networks on
-it. A study with other labels or views reads it with a plug-in:
+`penultimate data check chexpert --root DIR` looks at it, and --data chexpert=DIR evaluates networks on it. A
+study with other labels or views reads it by a plug-in:
 
     from penultimate import register
     from penultimate.data.readers.chexpert import Chexpert
@@ -49,7 +48,7 @@ from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
 from penultimate.files import canonical_json, digest_bytes, digest_file
 
 COMPETITION = ("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Pleural Effusion")
-"""The five pathologies of CheXpert's competition, which the paper's Table D.1 uses too."""
+"""The five pathologies of CheXpert's competition, and of the paper's Table D.1."""
 OBSERVATIONS = (
     *("No Finding", "Enlarged Cardiomediastinum", "Cardiomegaly", "Lung Opacity", "Lung Lesion", "Edema"),
     *("Consolidation", "Pneumonia", "Atelectasis", "Pneumothorax", "Pleural Effusion", "Pleural Other"),
@@ -63,7 +62,7 @@ TABLES = {"train": "train.csv", "valid": "valid.csv"}
 FOLDERS = ("CheXpert-v1.0", "CheXpert-v1.0-small")
 EXAMPLE = "train/patient00001/study1/view1_frontal.jpg"
 PLACE = re.compile(r"(?:CheXpert[^/\\\0]*/)?((train|valid)/(patient\d+)/study\d+/view\d+_\w+\.(?:jpe?g|png))")
-"""The pattern of a path in the tables: the folder's name, then the path within it."""
+"""A path as the tables have it: the folder's name, then what lies in it."""
 HELD_OUT = 22_431
 OFFICIAL = {"train": 223_414, "valid": 234}
 SPLITS = ("train", "test", "validation")
@@ -71,7 +70,7 @@ SPLITS = ("train", "test", "validation")
 
 @dataclass(frozen=True)
 class _Table:
-    """The rows of one of the two tables for the chosen views: places, patients and labels [n l]."""
+    """The rows of one of the two tables, of the views that are read: places, patients, and labels [n l]."""
 
     paths: tuple[str, ...]
     patients: tuple[str, ...]
@@ -80,22 +79,20 @@ class _Table:
 
 @dataclass(frozen=True)
 class Chexpert:
-    """CheXpert in a folder; `listing` lists a split, and a call with a draw yields the splits as `ImageSet`s.
+    """CheXpert in a folder: the `listing` of a split, or, called with a draw, the splits as `ImageSet`s.
 
     root      CheXpert-v1.0 or CheXpert-v1.0-small, or the folder that holds it
-    labels    those of the 14 observations that are the labels
-    views     "all", "frontal" or "lateral"; the paper's 234 official images are of all views
-    held_out  the number of training images in the split "test", from patients drawn once; None means the
-              paper's share of the images
-    side      the size of a call's images: their shorter side is resized to it, and the central square is
-              kept.
-              They are held in memory, 150 kB each at 224; use the listings to read all of CheXpert at that
-              size
+    labels    which of the 14 observations are the labels
+    views     "all", "frontal" or "lateral" images; the paper's 234 official ones are all
+    held_out  how many images of the training set are the split "test", of patients drawn once; None: the
+              paper's share of however many there are
+    side      of the images of a call: the shorter side is resized to it, and the middle square cut out. They
+              are held in memory, 150 kB each at 224: all of CheXpert at that size is read by its listings
 
-    Raises RequestError if the folder has no tables, if the tables have no image of these views or fewer
-    images than `held_out`, and if an image is a link out of the folder. Raises DamagedFileError if the tables
-    differ from the published ones: a missing or unknown column, a malformed row, a path that leads elsewhere,
-    an image that is listed twice, or a patient in both tables.
+    Raises RequestError for a folder without tables, tables without an image of these views, fewer images than
+    are to be held out, and an image that is a link out of the folder; DamagedFileError for tables that are
+    not as published: columns that are missing or unknown, a row of another form, a path that leads elsewhere,
+    an image that is listed twice, a patient in both tables.
     """
 
     root: Path | str
@@ -106,7 +103,7 @@ class Chexpert:
 
     def __post_init__(self) -> None:
         if isinstance(self.labels, str) or not self.labels or len(set(self.labels)) < len(self.labels):
-            raise RequestError(f"labels must be different names of observations, not {self.labels!r}")
+            raise RequestError(f"labels are names of observations, each once, not {self.labels!r}")
         for name in self.labels:
             if name not in OBSERVATIONS:
                 raise unknown("observation of CheXpert", name, OBSERVATIONS)
@@ -117,12 +114,12 @@ class Chexpert:
             if what == "held_out" and value is None:
                 continue
             if not is_whole(value, 1):
-                raise RequestError(f"{what} must be a whole number of at least 1, not {value!r}")
+                raise RequestError(f"{what} is a whole number from 1 up, not {value!r}")
         object.__setattr__(self, "labels", tuple(self.labels))
 
     @cached_property
     def folder(self) -> Path:
-        """The folder of the tables."""
+        """The folder in which the tables lie."""
         given = Path(self.root).expanduser()
         found = (given, *(given / name for name in FOLDERS))
         folder = next((each for each in found if (each / TABLES["train"]).is_file()), None)
@@ -140,7 +137,7 @@ class Chexpert:
         if shared:
             raise DamagedFileError(
                 f"'{self.folder}': {min(shared)} is in {TABLES['train']} and in {TABLES['valid']}"
-                f" ({len(shared)} patients are); this would leak test patients into training"
+                f" ({len(shared)} patients are); what is tested on may not be trained on"
             )
         return tables
 
@@ -160,7 +157,7 @@ class Chexpert:
                     named = {name: row[place].strip() for name, place in places.items()}
                     path, patient = self._place(where, part, named[PATH])
                     if paths.setdefault(path, rows.line_num) != rows.line_num:
-                        raise DamagedFileError(f"{where}: '{path}' is already on line {paths[path]}")
+                        raise DamagedFileError(f"{where}: '{path}' stands on line {paths[path]} already")
                     if named[VIEW] not in VIEWS["all"]:
                         raise DamagedFileError(f"{where}: {VIEW} is Frontal or Lateral, not '{named[VIEW]}'")
                     if named[VIEW] not in VIEWS[self.views]:
@@ -196,7 +193,7 @@ class Chexpert:
         found = PLACE.fullmatch(text)
         if found is None or found[2] != part:
             raise DamagedFileError(
-                f"{where}: '{text}' is not a path to an image in CheXpert's folder '{part}', such as"
+                f"{where}: '{text}' is no path to an image of CheXpert's folder '{part}', such as"
                 f" {FOLDERS[1]}/{EXAMPLE.replace('train', part)}; nothing else is read"
             )
         return found[1], found[3]
@@ -208,7 +205,7 @@ class Chexpert:
 
     @cached_property
     def _rows(self) -> Mapping[str, tuple[str, np.ndarray]]:
-        """The table of each split, and the split's rows in it."""
+        """Of each split its table and its rows there."""
         train = self._tables["train"]
         tested = self._held_out(train.patients)
         return {
@@ -218,7 +215,9 @@ class Chexpert:
         }
 
     def _held_out(self, patients: Sequence[str]) -> np.ndarray:
-        """Return the rows of the test split: whole patients in random order until `held_out` is filled."""
+        """Return which rows are tested on: those of patients in a random order, each whole,
+        while there is room.
+        """
         names, of_row, counts = np.unique(patients, return_inverse=True, return_counts=True)
         held_out = self.held_out or max(1, round(HELD_OUT * len(patients) / OFFICIAL["train"]))
         chosen, left = np.zeros(len(names), bool), held_out
@@ -227,17 +226,18 @@ class Chexpert:
                 chosen[place], left = True, left - int(counts[place])
         if left or chosen.all():
             raise RequestError(
-                f"'{self.folder / TABLES['train']}' lists {len(patients):,} images of {len(names):,}"
-                f" patients; holding out {held_out:,} images of whole patients leaves none to train on."
-                " Is the table complete? For a part of CheXpert, give the number to hold out: held_out=..."
+                f"{held_out:,} images of whole patients cannot be held out of the {len(patients):,} that"
+                f" '{self.folder / TABLES['train']}' lists, of {len(names):,} patients, with some left to"
+                " train on: is it complete? For a part of CheXpert say how many: held_out=..."
             )
         return chosen[of_row]
 
     def listing(self, split: str) -> Listing:
-        """Return the listing of "train", "test" or "validation"; its `missing` names the absent images.
+        """Return the images of "train", "test" or "validation" that are there,
+        and the names of those that are not.
 
-        Ids number the images of these views in train.csv, then in valid.csv. Raises RequestError for another
-        split, and for an image that is a link out of the folder.
+        An id counts the images of these views in train.csv, then in valid.csv. Raises RequestError for
+        another split, and for an image that is a link out of the folder.
         """
         if split not in SPLITS:
             raise unknown("split of CheXpert", split, SPLITS)
@@ -268,7 +268,7 @@ class Chexpert:
 
     @property
     def card(self) -> DatasetCard:
-        """The data set's card, with the sizes that the tables give."""
+        """What it is, with the sizes that the tables say."""
         counts = {part: len(table.paths) for part, table in self._tables.items()}
         note = entry("chexpert").card.note
         if self.views != "all":
@@ -282,7 +282,7 @@ class Chexpert:
         return replace(entry("chexpert").card, classes=len(self.labels), sizes=sizes, note=note)
 
     def fingerprint(self) -> str:
-        """Return the sha256 of the tables, the size of every image and the settings of this reader."""
+        """sha256 of the tables, the size of every image, and how they are read."""
         sizes = {
             path: (self.folder / path).stat().st_size if (self.folder / path).is_file() else None
             for table in self._tables.values()
@@ -293,15 +293,15 @@ class Chexpert:
         return digest_bytes(canonical_json([tables, sizes, settings]).encode())
 
     def __call__(self, draw: int = 0) -> Iterator[tuple[str, ImageSet]]:
-        """Yield (split, decoded images), equal for every draw; raises DamagedFileError for bad or absent
-        images."""
+        """(split, images), decoded; every draw has the same. Raises DamagedFileError for images that are not
+        there, or are damaged."""
         for split in SPLITS:
             listing = self.listing(split)
             if listing.missing:
                 total = len(listing) + len(listing.missing)
                 raise DamagedFileError(
                     f"{len(listing.missing):,} of {total:,} images of CheXpert's split '{split}' are not in"
-                    f" '{self.folder}', first '{listing.missing[0]}'; unpack the archive again"
+                    f" '{self.folder}', '{listing.missing[0]}' the first; unpack the archive again"
                 )
             pixels = np.empty((len(listing), self.side, self.side, 3), np.uint8)
             for index in range(len(listing)):
@@ -311,5 +311,5 @@ class Chexpert:
 
 
 def chexpert(known: Entry, root: Path, split: str) -> Listing:
-    """Return a split of CheXpert or of a part of it, with the labels and views of its entry."""
+    """Return a split of CheXpert, or of a part of it, with the labels and the views of its entry."""
     return Chexpert(root, held_out=None).listing(split)

@@ -1,4 +1,4 @@
-"""The orders in which trainers number classes by name, and the order that a user specifies."""
+"""The order in which trainers number classes by their names, and the one that a user says."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ WITHIN: tuple[str, ...] = (
     "classes",
     "names",
 )
-"""The keys of a configuration that hold a class order."""
+"""The entries of a configuration that hold an order of classes."""
 ClassOrder: TypeAlias = str | tuple[str, ...]
-"""The name of a usual order, or the class names in order."""
+"""The name of a usual order, or the names of the classes in theirs."""
 
 
 def _natural(name: str) -> list[Any]:
@@ -47,11 +47,11 @@ USUAL = {
     "natural": "with their numbers as numbers, as timm numbers them",
     "dictionary": "as in a dictionary, without regard to capitals and accents",
 }
-"""The usual orders of class names, and the libraries that use them."""
+"""The usual orders of class names, and who numbers classes so."""
 
 
 def in_usual_order(names: Sequence[str], order: str) -> tuple[str, ...]:
-    """Return the names sorted in one of the usual orders.
+    """Return names in a usual order.
 
     >>> in_usual_order(["b10", "b9", "A"], "text"), in_usual_order(["b10", "b9", "a"], "natural")
     (('A', 'b10', 'b9'), ('a', 'b9', 'b10'))
@@ -62,20 +62,20 @@ def in_usual_order(names: Sequence[str], order: str) -> tuple[str, ...]:
 
 
 def called(names: Sequence[str]) -> str:
-    """Return the most usual order in which the names are sorted, or an empty string."""
+    """Return the usual order in which names are, or ""; of several that agree, the most usual one."""
     return next((order for order in KEYS if in_usual_order(names, order) == tuple(names)), "")
 
 
 def shown(names: Sequence[str]) -> str:
-    """Return a short text for an order: its first names and the number of others."""
+    """Return an order in a few words: its first names, and how many more there are."""
     return ", ".join(names[:12]) + (f", ... ({len(names):,} classes)" if len(names) > 12 else "")
 
 
 def read_class_order(said: str | Path | Sequence[str] | Mapping[Any, Any]) -> ClassOrder:
-    """Return the specified order, given as a usual order's name, names, {name: place} or {place: name}.
+    """Return the order that is said: by a usual one's name, as names, as {name: place} or {place: name}.
 
-    A path names a JSON file that holds one of these (a `class_to_idx`, or a configuration with an
-    `id2label`), or a text file with one name per line. Raises RequestError for anything else.
+    A path stands for a JSON file that holds one of these (a `class_to_idx`, or a configuration with an
+    `id2label`), or for a text file with a name in each line. Raises RequestError for anything else.
     """
     if isinstance(said, (str, Path)) and str(said) in KEYS:
         return str(said)
@@ -84,7 +84,7 @@ def read_class_order(said: str | Path | Sequence[str] | Mapping[Any, Any]) -> Cl
     path = Path(said).expanduser()
     if not path.is_file():
         raise RequestError(
-            f"the class order must be {', '.join(KEYS)} or a JSON file of names; there is no file '{said}'"
+            f"the order of classes is {', '.join(KEYS)} or a JSON file of names; there is no file '{said}'"
         )
     text = text_of(path)
     if path.suffix.lower() == ".txt":
@@ -102,7 +102,9 @@ def _listed(what: str, said: Any) -> tuple[str, ...]:
     else:
         names = tuple(said) if isinstance(said, (list, tuple)) else ()
     if not names or not all(isinstance(name, str) for name in names):
-        raise RequestError(f"{what} holds no class order; expected a list of names or {{name: place}}")
+        raise RequestError(
+            f"{what} holds no order of classes: a list of names or {{name: place}} is expected"
+        )
     names = tuple(unicodedata.normalize("NFC", name) for name in names)
     twice = (
         [name for name in dict.fromkeys(names) if names.count(name) > 1] if len({*names}) < len(names) else []
@@ -113,8 +115,7 @@ def _listed(what: str, said: Any) -> tuple[str, ...]:
 
 
 def _of_places(what: str, said: Mapping[Any, Any]) -> tuple[str, ...]:
-    """Return the names of {name: place} or {place: name}; for {place: [name, ...]}, the first name of
-    each."""
+    """Return the names of {name: place} or {place: name}; {place: [name, ...]} has the first of several."""
     places = {*range(len(said))}
     as_places, as_names = list(said.items()), [(name, place) for place, name in said.items()]
     has_places = all(isinstance(value, int) for value in said.values())
@@ -128,18 +129,18 @@ def _of_places(what: str, said: Mapping[Any, Any]) -> tuple[str, ...]:
         if of_place.keys() == places:
             return tuple(of_place[place] for place in range(len(places)))
     raise RequestError(
-        f"{what} does not number its {len(said):,} classes from 0 to {len(said) - 1:,}; expected"
-        " {name: place} or {place: name}"
+        f"{what} does not number its {len(said):,} classes from 0 to {len(said) - 1:,}: {{name: place}} or"
+        " {place: name} is expected"
     )
 
 
 def in_class_order(where: object, listing: Listing, order: ClassOrder) -> Listing:
-    """Return a listing with its classes renumbered in the given order.
+    """Return a listing whose classes are numbered in an order.
 
     The order may name classes that have no images. Raises RequestError for an order that lacks a class.
     """
     if listing.labels.ndim > 1:
-        raise RequestError(f"'{where}' has several labels per image, so that a class order does not apply")
+        raise RequestError(f"'{where}' has several labels for an image, and no order of classes")
     old = listing.class_names
     names = in_usual_order(old, order) if isinstance(order, str) else order
     place = {name: label for label, name in enumerate(names)}

@@ -1,7 +1,7 @@
-"""Decide which columns of a table give the images, the labels and the splits.
+"""What the columns of a table mean: which one names the images, which the labels, and which the splits.
 
-A column is chosen by the settings of the place, then by its name, then by its cells. An ambiguous table is
-refused with a message that gives the setting to add.
+A column is chosen by what is said of the place, then by its name, then by its cells; what may mean several
+things is refused with the words that choose one of them.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ LABELS = (
     *("diagnosis", "dx", "y", *PLURAL, "tag", "class_id", "label_id", "category_id", "target_id"),
 )
 WORDS = frozenset(("label", "class", "category", "target", "species", "breed", "diagnosis"))
-"""Column names that mark labels among the columns with recurring values."""
+"""Words that tell a column of labels from others whose values recur."""
 PARTITIONS = ("split", "data_split", "dataset_split", "subset", "partition")
-"""Names of columns that must give the split; a cell that names no split is an error."""
+"""Columns that say the split by their names: a cell that names none is an error."""
 PHASES = frozenset(("split", "subset", "partition", "usage", "phase", "dataset", "set"))
 """Words in the names of columns that may number the splits."""
 NUMBERED = {"0": "train", "1": "validation", "2": "test"}
-"""The splits for which numbers stand, as in CelebA and WILDS."""
+"""The splits that numbers stand for, as in CelebA and WILDS."""
 NUMBERS_TOLD = ", ".join(f"{number} for {part}" for number, part in NUMBERED.items())
 UNCLEAR = ("valid", "dev", "eval")
-"""Names of boolean columns with another possible meaning: "valid" may mark usable images."""
+"""Columns of true and false that may mean something else: "valid" may mark images that can be used."""
 TRUTH = dict.fromkeys(("true", "1", "1.0", "yes", "t", "y"), True)
 TRUTH |= dict.fromkeys(("false", "0", "0.0", "no", "f", "n", ""), False)
 ONE_HOT = frozenset(("0", "1", "0.0", "1.0", "true", "false"))
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
-"""The cells of each column by its lower-case name; all columns have the same length."""
+"""The cells of each column, by its name in small letters; the columns are equally long."""
 Parts: TypeAlias = list[str | None]
-"""The split of each row: "" if unknown, None if the row belongs to no split."""
+"""The split of each row: "" where nothing says it, None where it is in none."""
 
 
 def text_of_cell(cell: Any) -> str:
-    """Return a cell as stripped text; an empty string for None."""
+    """Return a cell as text without blanks at its ends; "" for none."""
     return "" if cell is None else str(cell).strip()
 
 
 def image_column(place: Place, columns: Columns, leads_to_files: Callable[[Sequence[str]], bool]) -> str:
-    """Return the column that names the images; raises RequestError if there is none or if it is ambiguous."""
+    """Return the column that names the images; raises RequestError where none does, or several may."""
     if place.image:
         return _said(place, columns, place.image)
     named = [name for name in PATHS if name in columns]
@@ -69,9 +69,9 @@ def image_column(place: Place, columns: Columns, leads_to_files: Callable[[Seque
         )
     example = next((name for name in columns if name), "COLUMN")
     raise RequestError(
-        f"'{place.path}' has the columns {', '.join(columns) or 'of no header'}; expected one called"
-        f" {', '.join(PATHS[:-1])} or {PATHS[-1]}, or one of another name whose cells lead to"
-        " images from the table's folder, with or without their endings. Otherwise name it:"
+        f"'{place.path}' has the columns {', '.join(columns) or 'of no header'}; one called"
+        f" {', '.join(PATHS[:-1])} or {PATHS[-1]} is expected, or one of another name whose cells lead to"
+        " images from the table's folder, with or without their endings. Else say it:"
         f" {place.with_setting('image', example)}"
     )
 
@@ -82,9 +82,9 @@ def _is_of_files(cells: Sequence[Any], leads_to_files: Callable[[Sequence[str]],
 
 
 def label_columns(place: Place, columns: Columns, others: Collection[str], notes: list[str]) -> list[str]:
-    """Return the column of labels, or several columns of 0 and 1, one for each class.
+    """Return the column of labels, or several of 0 and 1, one for each class.
 
-    `others` are the columns with another meaning. Raises RequestError if the choice is ambiguous.
+    `others` are those that mean something else. Raises RequestError where it is not clear.
     """
     if place.label:
         return [_said(place, columns, name) for name in place.label]
@@ -116,19 +116,19 @@ def label_columns(place: Place, columns: Columns, others: Collection[str], notes
 def _ask_for_label(place: Place, candidates: Sequence[str]) -> RequestError:
     may_be = f"; it may be {' or '.join(map(repr, candidates[:6]))}" if candidates else ""
     return RequestError(
-        f"'{place.path}': it is not clear which column holds the labels{may_be}. Call it label, or name it:"
+        f"'{place.path}': which column holds the labels is not clear{may_be}. Call it label, or say it:"
         f" {place.with_setting('label', candidates[0] if candidates else 'COLUMN')}"
     )
 
 
 def _say_the_same(one: Sequence[Any], other: Sequence[Any]) -> bool:
-    """Return whether two columns divide the images into the same groups, under any names."""
+    """Return whether two columns part the images alike, under whatever names."""
     pairs = {(text_of_cell(a), text_of_cell(b)) for a, b in zip(one, other, strict=True)}
     return len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
 
 
 def expect_one_class(place: Place, columns: Columns, names: Sequence[str]) -> list[int]:
-    """Return the one column that each row marks among columns of 0 and 1; raises RequestError otherwise."""
+    """Return which of some columns of 0 and 1 each row marks; raises RequestError unless it is one."""
     of_rows = _marked_in(columns, names)
     for row, marked in enumerate(of_rows, 1):
         if len(marked) != 1:
@@ -142,13 +142,13 @@ def expect_one_class(place: Place, columns: Columns, names: Sequence[str]) -> li
 
 
 def _marked_in(columns: Columns, names: Sequence[str]) -> list[list[int]]:
-    """Return, for each row, the positions of the boolean columns that are true."""
+    """Return the places of those columns of true and false that are true, for each row."""
     rows = zip(*(columns[name] for name in names), strict=True)
     return [[at for at, cell in enumerate(row) if TRUTH.get(text_of_cell(cell).lower())] for row in rows]
 
 
 def _recurs(cells: Sequence[Any]) -> bool:
-    """Return whether a column holds few values that recur often, as labels do."""
+    """Return whether a column holds few values, each of them again and again, as labels are."""
     texts = [text for text in map(text_of_cell, cells) if text not in MISSING]
     return 2 <= len({*texts}) <= len(texts) / 2
 
@@ -162,13 +162,13 @@ def _said(place: Place, columns: Columns, name: str) -> str:
 def parts_of(
     place: Place, columns: Columns, image: str, lines: Sequence[int], notes: list[str]
 ) -> tuple[Parts, list[str]]:
-    """Return the split of each row, and the columns that give it or might give it.
+    """Return the split of each row, and the columns that say it or may.
 
-    Raises RequestError if a cell of a split column names no split, or if columns disagree.
+    Raises RequestError for a cell that names no split where one must, and for columns that disagree.
     """
     if place.test and not place.split:
         raise RequestError(
-            f"'{place.path}': test={place.test!r} needs the column that holds these values: split='COLUMN'"
+            f"'{place.path}': test={place.test!r} goes with the column whose cells they are, split='COLUMN'"
         )
     none: Parts = [""] * len(lines)
     if place.split is None:
@@ -196,8 +196,8 @@ def parts_of(
     for name in further:
         if taken[name] != taken[first]:
             raise RequestError(
-                f"'{place.path}': the columns '{first}' and '{name}' name different splits; choose one:"
-                f" {place.with_setting('split', first)}"
+                f"'{place.path}': the columns '{first}' and '{name}' name different splits; say which one"
+                f" holds: {place.with_setting('split', first)}"
             )
     return taken[first], [*taken, *doubted]
 
@@ -208,7 +208,7 @@ def _how(place: Place, name: str, texts: Sequence[str]) -> str:
 
 
 def _doubt(name: str, values: Collection[str]) -> str:
-    """Return why an unused column may have been meant as the split, or an empty string."""
+    """Return why a column that is not used may have been meant to say the split, or ""."""
     if name in UNCLEAR or _flag(name):
         return ""
     if {*words_of(name)} & {"fold", "folds", "cv"} and len(values) > 1:
@@ -221,7 +221,7 @@ def _doubt(name: str, values: Collection[str]) -> str:
 
 
 def _as_said(place: Place, name: str, cells: Sequence[Any], notes: list[str]) -> Parts:
-    """Return the splits by the column that the user chose; rows that name no split are left out."""
+    """Return the splits by a column that is said; what names none is left out."""
     texts = [text_of_cell(cell).lower().removesuffix(".0") for cell in cells]
     if place.test:
         tested = {value.strip().lower() for value in place.test}
@@ -247,7 +247,7 @@ def _as_said(place: Place, name: str, cells: Sequence[Any], notes: list[str]) ->
 def _named(
     place: Place, name: str, texts: Sequence[str], lines: Sequence[int], notes: list[str]
 ) -> Parts | None:
-    """Return the splits that a column names or numbers, or None if it holds no splits."""
+    """Return the splits that a column names or numbers; None if it says nothing of splits."""
     is_one = name in PARTITIONS
     plain = {text: text.removesuffix(".0") for text in texts}
     words = {*words_of(name)}
@@ -270,7 +270,7 @@ def _named(
     for line, text in zip(lines, texts, strict=True):
         if not meant[text]:
             error = unknown(f"split in line {line} of '{place.path}'", text, SPLITS)
-            hint = f"To leave out rows that name no split: {place.with_setting('split', name)}"
+            hint = f"To leave out what names no split: {place.with_setting('split', name)}"
             raise RequestError(f"{error} {hint if any(meant.values()) else _how(place, name, texts)}")
     if not is_one:
         notes.append(f"the splits are those of the column '{name}'")
@@ -278,7 +278,7 @@ def _named(
 
 
 def _flag(name: str) -> str:
-    """Return the split that a boolean column marks ("is_valid": validation), or an empty string."""
+    """Return the split whose images a column marks with true, or "": "is_valid" marks validation images."""
     bare = re.sub(r"^(is[_ -]?|(in|for)[_ -])", "", name)
     return "" if name in UNCLEAR else part_of(bare)
 
@@ -286,7 +286,7 @@ def _flag(name: str) -> str:
 def _flags(
     place: Place, columns: Columns, image: str, lines: Sequence[int], notes: list[str]
 ) -> dict[str, tuple[str, list[bool]]]:
-    """Return the boolean columns that mark splits, each with its split and the rows that it marks."""
+    """Return the columns of true and false that mark splits, each with its split and what it marks."""
     flags = {}
     for name, cells in columns.items():
         texts = [text_of_cell(cell).lower() for cell in cells]
@@ -300,8 +300,8 @@ def _flags(
             flags[name] = part, [TRUTH[text] for text in texts]
         elif name.startswith("is"):
             raise RequestError(
-                f"'{place.path}', line {lines[odd]}: {name} is '{text_of_cell(cells[odd])}'; expected true"
-                " or false"
+                f"'{place.path}', line {lines[odd]}: {name} is '{text_of_cell(cells[odd])}'; true or false is"
+                " expected"
             )
     return flags
 
@@ -313,7 +313,7 @@ def _marked(
     lines: Sequence[int],
     notes: list[str],
 ) -> Parts:
-    """Return the splits that boolean columns mark; unmarked rows belong to the split without a column."""
+    """Return the splits that columns of true and false mark; what none of them marks is what they lack."""
     marked = {part for part, _ in flags.values()}
     rest = next((part for part in ("train", "test") if part not in marked), None)
     parts: Parts = []
@@ -321,7 +321,7 @@ def _marked(
         its = [(name, part) for name, (part, truth) in flags.items() if truth[row]]
         if len({part for _, part in its}) > 1:
             names = " and ".join(name for name, _ in its)
-            raise RequestError(f"'{place.path}', line {line}: '{images[row]}' is in two splits, by {names}")
+            raise RequestError(f"'{place.path}', line {line}: '{images[row]}' is of two splits, by {names}")
         parts.append(its[0][1] if its else rest)
     columns = " and ".join(f"'{name}'" for name in flags)
     notes.append(f"the splits are those of the column{'s' if len(flags) > 1 else ''} {columns}")

@@ -1,4 +1,4 @@
-"""Find byte-for-byte copies of images: across training and test, across classes, or within a class."""
+"""Images that are copies of each other, byte for byte: in training and test, in two classes, or twice."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from penultimate.errors import DamagedFileError, RequestError, counted
 from penultimate.files import digest_bytes
 
 ORDER = ("test", "validation", "holdout", "train")
-"""The splits that are searched for copies, in the order in which a copy is kept."""
+"""The splits that copies are looked for in, and the order in which one of them is kept."""
 TAIL = 4096
-"""The number of last bytes that distinguish most files of equal size."""
+"""Bytes at the end of a file by which most files of one size are told apart."""
 Place = tuple[str, int]
-"""A split and a row in it."""
+"""A split, and a row in it."""
 
 
 @dataclass(frozen=True)
 class Copies:
-    """Groups of equal images, with test images first in each group."""
+    """Groups of images that are equal, each with the images that are tested on first."""
 
     splits: Mapping[str, Listing]
     groups: tuple[tuple[Place, ...], ...]
@@ -32,7 +32,7 @@ class Copies:
     def left_out(self) -> dict[str, np.ndarray]:
         """Return the rows of each split to leave out so that one image of each group is kept.
 
-        No image of a group with different classes is kept, because it is unknown which label is right.
+        Of a group whose images are of different classes none is kept, for none of them is known to be right.
         """
         rows: dict[str, list[int]] = {split: [] for split in self.splits}
         for group in self.groups:
@@ -41,7 +41,7 @@ class Copies:
         return {split: np.array(sorted(these), np.int64) for split, these in rows.items()}
 
     def told(self) -> list[str]:
-        """Return sentences for the reader about the copies; an empty list if there are none."""
+        """Return what a reader must know, in sentences; none where there are no copies."""
         across: dict[tuple[str, str], list[tuple[Place, Place]]] = {}
         within: dict[str, list[tuple[Place, Place]]] = {}
         mixed = []
@@ -94,9 +94,9 @@ def _are(of: Sequence[object]) -> str:
 
 
 def exact_copies(splits: Mapping[str, Listing]) -> Copies:
-    """Find images that are equal byte for byte; unreadable images equal none.
+    """Find the images that are equal, byte for byte; what cannot be read is equal to none.
 
-    A file is read only if another one has the same size and last bytes, which is rare among photographs.
+    A file is read only where another one has its size and its last bytes: of 1,000 photographs hardly any.
     """
     looked = {split: splits[split] for split in ORDER if split in splits}
     sizes = {

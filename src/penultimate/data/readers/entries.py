@@ -1,7 +1,7 @@
-"""Entries for published image data sets: their cards, the layout of their files, and their readers.
+"""Published image data sets, as data: what each is, which files of it go where, and what reads them.
 
-Splits follow Kornblith et al. (2021), table A.2, corrected: "train" holds all images outside the test set,
-including the official validation images of Flowers; ImageNet is tested on its validation images.
+Splits are those of Kornblith et al. (2021), table A.2, corrected: "train" is all that is not tested on, and
+so the official validation images of Flowers are in it; ImageNet is tested on its validation images.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from penultimate.errors import unknown
 class Entry:
     """A published data set that a user has on disk.
 
-    card          its card, with the official number of images in each split and the official score
-    reader        "module:function" in this folder, called as (entry, root, split) for the split's `Listing`
-    folder        the name of its folder; --root is that folder or its parent
-    layout        the paths of its files in that folder
-    obtain        the place to get it from
-    archives      the archives in which it is published; `penultimate data get` unpacks them from --root
-    torchvision   the torchvision class that downloads it, if there is one
+    card          what it is, with the official number of images of each split and the official score
+    reader        "module:function" of this room, which gives the `Listing` of a split: (entry, root, split)
+    folder        what its folder is called; --root is that folder, or the one that holds it
+    layout        which files go where in it
+    obtain        where to get it
+    archives      what it is published as; where they lie in --root, `penultimate data get` unpacks them
+    torchvision   the class of torchvision's that downloads it, if one does
     """
 
     card: DatasetCard
@@ -67,13 +67,13 @@ _IMAGENET = Entry(
 )
 
 HELD_OUT = 50_046
-"""The number of ImageNet training images that the paper holds out for tuning."""
+"""Of ImageNet's training images that many are held out where the paper tunes."""
 
 
 def _part(
     name: str, title: str, classes: int, sizes: Mapping[str, int], citation: str, reader: str, note: str
 ) -> Entry:
-    """Return the entry of a part of ImageNet that is read from the same folder."""
+    """Return a part of ImageNet, read from the same folder."""
     card = replace(
         _IMAGENET.card, name=name, title=title, classes=classes, sizes=sizes, citation=citation, note=note
     )
@@ -386,7 +386,7 @@ ENTRIES: Mapping[str, Entry] = MappingProxyType(
 
 
 def entry(name: str) -> Entry:
-    """Return the entry of that name; raises RequestError with the nearest name for an unknown one."""
+    """Return the entry of that name; an unknown one raises with the nearest."""
     if name not in ENTRIES:
         raise unknown("published data set", name, ENTRIES)
     return ENTRIES[name]

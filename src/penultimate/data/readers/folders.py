@@ -1,4 +1,4 @@
-"""Read a user's class folders, with or without split folders around or inside them."""
+"""Folders of classes of a user's own: one for each class, in a folder for each split or in none."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from penultimate.data.readers.walking import JUNK, Seen, holds_images, some
 from penultimate.errors import RequestError, nearest, unknown
 
 _NUMBERED = re.compile(r"(fold|split|part|partition|cv|batch|chunk|shard|subset)[\W_]*\d+", re.IGNORECASE)
-"""The pattern of folder names for numbered parts of a data set, each with all classes."""
+"""What folders are called that hold parts of one data set, each with all classes."""
 
 
 def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
-    """Read class folders, which may lie in split folders or contain them.
-
-    Images deeper below a class folder belong to its class.
-    """
+    """Read a folder for each class, in a folder for each split or in none, or with a folder for each split in
+    it; other images below a class are its."""
     path = place.path
     seen = Seen(path)
     root = _root(path)
@@ -74,7 +72,7 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
             if new:
                 raise RequestError(
                     f"'{path}': {some(new, 'class folder', 'class folders')} of the {part} images: not"
-                    f" among those of the training images.{nearest(new[0], classes['train'])}"
+                    f" among the training images'.{nearest(new[0], classes['train'])}"
                 )
     names = sorted(set().union(*classes.values()), key=lambda name: spelt[name])  # as trainers list them
     label_of = {name: label for label, name in enumerate(names)}
@@ -102,7 +100,7 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
 
 
 def _root(path: Path) -> Path:
-    """Return the folder that holds the classes or splits; archives often wrap it in further folders."""
+    """Return the folder in which classes or splits lie: archives often wrap them in further folders."""
     while True:
         within = _holding(path)
         if len(within) != 1 or images_in(path) or images_in(within[0]) or part_of(within[0].name):
@@ -113,7 +111,7 @@ def _root(path: Path) -> Path:
 
 
 def _holding(folder: Path) -> list[Path]:
-    """Return the subfolders that hold images at any depth."""
+    """Return the folders in a folder that hold images, in themselves or below."""
     return sorted(
         each
         for each in folder.iterdir()
@@ -122,10 +120,11 @@ def _holding(folder: Path) -> list[Path]:
 
 
 def _splits(path: Path, place: Place) -> tuple[dict[Path, str], list[Path], list[Path]]:
-    """Return the folders of class folders with their splits, the others, and classes named like a split.
+    """Return the folders in which class folders lie, each with its split; those that are no split; and those
+    that are classes, though they are called like a split.
 
-    A folder named like a split is a split if it holds class folders; otherwise it is a class (named "train",
-    for example). Raises RequestError if it may be either, and for numbered parts.
+    A folder that is called like a split is one if it holds class folders; else it is a class, called "train".
+    Raises RequestError where it may be either, and for parts that are numbered.
     """
     entries = [each for each in visible(path) if each.is_dir() and each.name not in JUNK]
     if place.test:
@@ -139,8 +138,8 @@ def _splits(path: Path, place: Place) -> tuple[dict[Path, str], list[Path], list
     if len(nested_parts) > 1 and place.split is not None:
         raise RequestError(
             f"'{path}': {some([each.name for each in nested_parts], 'folder', 'folders')} are called like"
-            " parts of the data, and hold folders themselves; name the test folders:"
-            f" {place.with_setting('test', nested_parts[-1].name)}, or declare that they are classes:"
+            " parts of the data, and hold folders themselves; say which of them are tested on:"
+            f" {place.with_setting('test', nested_parts[-1].name)}, or that they are classes:"
             f" {place.with_setting('split', None)}"
         )
     common = words_in_all(each.name for each in entries)
@@ -161,16 +160,16 @@ def _splits(path: Path, place: Place) -> tuple[dict[Path, str], list[Path], list
             below.name for other in others for below in _holding(other)
         }
         if len(nested) == len(named) == 1 and all(holding[other] for other in others) and not shared:
-            return {path: ""}, [], nested  # these are classes that hold further folders
+            return {path: ""}, [], nested  # these are classes, and each holds further folders
         raise _either(place, path, nested[0], others, "has class folders")
     expect_one_each(path, ((each.name, part) for each, part in named.items()))
     return _unwrapped(named), others, []
 
 
 def _splits_within(root: Path, place: Place) -> tuple[dict[Path, dict[Path, str]], list[Path]]:
-    """Return the split folders inside each class folder, and the other folders beside them.
+    """Return the folders of splits that lie in each class folder, and those beside them that are none.
 
-    Raises RequestError if only some of the images lie in split folders.
+    Raises RequestError where only some of the images lie in such folders.
     """
     within = {entry: _holding(entry) for entry in _holding(root)}
     found = {
@@ -185,7 +184,7 @@ def _splits_within(root: Path, place: Place) -> tuple[dict[Path, dict[Path, str]
         raise RequestError(
             f"'{root}': '{one.name}' holds folders of splits ({', '.join(each.name for each in found[one])}),"
             f" and images of {some([each.name for each in without], 'class', 'classes')} lie in none; put all"
-            " images of each class into split folders, or declare that these are not splits:"
+            " images of each class into folders of splits, or say that these are none:"
             f" {place.with_setting('split', None)}"
         )
     left = [each for entry, inner in within.items() for each in inner if each not in found[entry]]
@@ -193,17 +192,17 @@ def _splits_within(root: Path, place: Place) -> tuple[dict[Path, dict[Path, str]
 
 
 def _either(place: Place, path: Path, one: Path, others: Sequence[Path], why: str) -> RequestError:
-    tested = f", or name the test folder: {place.with_setting('test', others[0].name)}"
+    tested = f", or say which folder is tested on: {place.with_setting('test', others[0].name)}"
     return RequestError(
         f"'{path}': is '{one.name}' a class, as {some([each.name for each in others], 'folder', 'folders')}"
-        f" may be, or does it hold the images of a split? It {why}. If it is a class, use"
-        f" {place.with_setting('split', None)}; otherwise put all classes into folders called train and test"
+        f" may be, or does it hold the images of a split? It {why}. If it is a class, say so:"
+        f" {place.with_setting('split', None)}; else put all classes into folders called train and test"
         f"{tested if _holding(others[0]) else ''}"
     )
 
 
 def _unwrapped(named: Mapping[Path, str]) -> dict[Path, str]:
-    """Return the split folders, unwrapped where nested as in training_set/training_set/cats."""
+    """Return the folders of splits, or those within them: training_set/training_set/cats is usual."""
     inner = {folder: _holding(folder) for folder in named}
     alike = len({tuple(each.name for each in within) for within in inner.values()}) == 1 and len(named) > 1
     unwrapped = {}

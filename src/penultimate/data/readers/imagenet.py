@@ -1,7 +1,7 @@
-"""Readers of ImageNet and of the test sets with its classes, in their published form.
+"""Readers of ImageNet and of the test sets that share its classes, as they are published.
 
-A label is the position of a class among the sorted WordNet ids of all thousand classes. This holds for
-ImageNet-A and -R too, where predictions are restricted to the classes that occur.
+Every label is the place of a class among the sorted WordNet ids of all thousand, in ImageNet-A and -R too:
+those that occur are the subset to which predictions are restricted there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PART = {"train": "train", "test": "val"}
 
 
 def imagenet(entry: Entry, root: Path, split: str) -> Listing:
-    """Read folders or archives as torchvision, the challenge or Kaggle arranges them."""
+    """Folders or archives; torchvision's, the challenge's and Kaggle's arrangement."""
     home = base_of(entry, root, "")
     kaggle = (place / below for place in (home, root) for below in ("ILSVRC/Data/CLS-LOC", "Data/CLS-LOC"))
     base = first_of(*kaggle) or home
@@ -68,7 +68,9 @@ def imagenet(entry: Entry, root: Path, split: str) -> Listing:
 
 
 def wnid_folders(entry: Entry, root: Path, split: str) -> Listing:
-    """Read a folder for each class, named by its WordNet id or (-V2) by its position among the sorted ids."""
+    """Return a folder for each class, named by its WordNet id, or (-V2)
+    by its number among the sorted ids.
+    """
     base = base_of(entry, root, "")
     place, names = _imagenet_classes(root)
     if entry.card.name == "imagenet_v2":
@@ -77,10 +79,10 @@ def wnid_folders(entry: Entry, root: Path, split: str) -> Listing:
 
 
 def corrupted(entry: Entry, root: Path, split: str) -> Listing:
-    """Read a corruption at a severity, such as "fog/3"; the archive's folder (weather) may be above it.
+    """Return a corruption at a severity, "fog/3"; a folder of the archive's (weather) may stand above it.
 
-    The images are already the central 224 x 224 pixels, corrupted after the crop. The data set's code
-    (ImageNet-C/test.py) crops them to 224 x 224 without resizing.
+    The images are the middle 224 x 224 pixels already, corrupted after the crop: the data set's own code
+    (ImageNet-C/test.py) crops them to 224 x 224 and does not resize them.
     """
     base = base_of(entry, root, "")
     corruption, _, severity = split.partition("/")
@@ -95,7 +97,9 @@ def corrupted(entry: Entry, root: Path, split: str) -> Listing:
 def _by_wnid(
     entry: Entry, base: Path, folder: Path, split: str, place: Mapping[str, int], names: Sequence[str]
 ) -> Listing:
-    """Read a folder for each class; -A and -R restrict predictions to the classes that are present."""
+    """Return a folder for each class; those present are the class subset to which -A
+    and -R restrict predictions.
+    """
     rows: list[tuple[str, int]] = []
     folders = [path for path in visible(folder) if path.is_dir()]
     if not folders:
@@ -107,15 +111,15 @@ def _by_wnid(
 
 
 def _imagenet_classes(root: Path) -> tuple[dict[str, int], list[str]]:
-    """Return the label of each WordNet id, which is its position among the sorted ids, and the class names.
+    """Return the label of each WordNet id, which is its place among the sorted ids, and the classes' names.
 
-    They come from the copy's devkit or Kaggle's list if there is one, otherwise from timm's list.
+    From the copy's own devkit or Kaggle's list; else from the list that timm carries.
     """
     words = _devkit_words(root) or _kaggle_words(root) or _timm_words()
     if not words:
         raise RequestError(
-            f"no file gives the names of ImageNet's classes: put {DEVKIT}.tar.gz into '{root}', or run"
-            " pip install 'penultimate[models]', which includes the list"
+            f"which of ImageNet's classes is which is written nowhere: put {DEVKIT}.tar.gz into '{root}', or"
+            " pip install 'penultimate[models]', which carries the list"
         )
     wnids = sorted(words)
     names = [f"{wnid} {words[wnid].partition(',')[0]}" for wnid in wnids]
@@ -127,7 +131,7 @@ def _devkit_words(root: Path) -> dict[str, str]:
 
 
 def _synsets(root: Path) -> dict[int, tuple[str, str]]:
-    """Return WordNet id and words of each class (a synset without children), by its number in the devkit."""
+    """Return the devkit's number of each class (a synset without children): its WordNet id and its words."""
     content = _devkit(root, "meta.mat")
     if content is None:
         return {}
@@ -146,7 +150,7 @@ def _synsets(root: Path) -> dict[int, tuple[str, str]]:
 
 
 def _devkit(root: Path, name: str) -> bytes | None:
-    """Return a file of the devkit, unpacked or in its archive; None if there is no devkit."""
+    """Return a file of the devkit, unpacked or as it comes; None where there is no devkit."""
     for base in (root, root.parent):
         if (base / DEVKIT / "data" / name).is_file():
             return (base / DEVKIT / "data" / name).read_bytes()
@@ -167,7 +171,7 @@ def _kaggle_words(root: Path) -> dict[str, str]:
 
 @lru_cache
 def _timm_words() -> dict[str, str]:
-    """Read timm's files without importing timm, which would import torch."""
+    """From timm's files, without importing it, and torch with it."""
     spec = find_spec("timm")
     if spec is None or not spec.submodule_search_locations:
         return {}
@@ -177,7 +181,7 @@ def _timm_words() -> dict[str, str]:
 
 
 def _validation_wnids(root: Path) -> Callable[[str], str]:
-    """Return a function from the file name of a validation image to its WordNet id."""
+    """Return what gives the WordNet id of a validation image by its file's name."""
     numbers = _devkit(root, TRUTH)
     kaggle = first_of(*(folder / "LOC_val_solution.csv" for folder in (root, root.parent)))
     truth: dict[str, str] = {}
@@ -194,6 +198,6 @@ def _validation_wnids(root: Path) -> Callable[[str], str]:
     if truth:
         return lambda name: truth.get(Path(name).stem, Path(name).stem)
     raise RequestError(
-        f"the validation images in '{root}' lie in no class folders, and no file gives their labels:"
+        f"the validation images in '{root}' lie in no class folders, and what they show is written nowhere:"
         f" put {DEVKIT}.tar.gz (or Kaggle's LOC_val_solution.csv) into '{root}'"
     )

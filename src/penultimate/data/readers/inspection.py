@@ -1,4 +1,4 @@
-"""The commands `penultimate data check` and `data get`, which inspect and obtain data sets."""
+"""`penultimate data check` and `get`: what of a data set is there, whole and readable; and getting it."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ SCORES = {
     "auc": "area under the ROC curve of each label",
 }
 STRETCH = 64
-"""The number of images that a process decodes between reports."""
+"""Images that a process decodes before it tells of them."""
 
 Say = Callable[[str], None]
 Shown: TypeAlias = tuple[list[str], list[tuple[str, str]]]
-"""For one stretch of images: why some cannot be read, and remarks on others, each after the image's name."""
+"""Why images of a stretch cannot be read, and the remarks on others, each behind the image's name."""
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """The findings from decoding every image.
+    """What decoding every image has shown.
 
     reasons   why some cannot be read
-    remarks   the number of images for each remark
-    first     the first image for each remark
+    remarks   how many images each remark is true of
+    first     the name of the first of them
     """
 
     reasons: tuple[str, ...]
@@ -53,7 +53,7 @@ class Unreadable:
 
 
 def decode_all(listing: Listing, progress: Callable[[int], None] | None = None) -> Unreadable:
-    """Decode every image on all cores; raises PenultimateError if a process is killed."""
+    """Decode every image, on all cores; raises PenultimateError if a process is killed over it."""
     stretches = [range(at, min(at + STRETCH, len(listing))) for at in range(0, len(listing), STRETCH)]
     reasons: list[str] = []
     remarks: Counter[str] = Counter()
@@ -82,7 +82,7 @@ def _mapped(listing: Listing, stretches: list[range]) -> Iterator[Shown]:
                 told = pool.map(_decode, stretches)
             yield from told
     except BrokenProcessPool:
-        raise PenultimateError("a process that decodes images was killed, probably out of memory") from None
+        raise PenultimateError("a process that decodes images was killed: mostly memory ran out") from None
 
 
 _taken: list[Listing] = []
@@ -114,10 +114,10 @@ def check(
     progress: Callable[[int], None] | None = None,
     near: bool = False,
 ) -> bool:
-    """Describe a data set and its missing or damaged images; return whether it is complete and whole.
+    """Say what a data set is, what of it is there and what is not; whether all of it is there and whole.
 
-    Every image is decoded, and a second time if `near` copies are searched for. Raises RequestError for an
-    unknown name, and for a user's data that cannot be used.
+    Every image is decoded; where `near` copies are looked for, a second time. Raises
+    RequestError for an unknown name, and for own data that cannot be used.
     """
     if root is not None:
         entry(name)
@@ -162,7 +162,7 @@ def check(
             for reason in list(dict.fromkeys(reasons.values()))[:3]:
                 say(f"  {reason.removesuffix(what_goes_where(name))}")
     if opened.entry is None and listings and not _has_classes(listings):
-        say("all images are of one class; images of two or more classes are needed")
+        say("there is nothing to tell apart: images of two classes or more are needed")
         sound = False
     if absent and opened.entry is not None:
         say(f"What goes where, in {Path(root or '.') / opened.entry.folder}:")
@@ -173,7 +173,7 @@ def check(
 
 
 def _has_classes(listings: Mapping[str, Listing]) -> bool:
-    """Return whether there are images of two classes, or images with several labels."""
+    """Return whether there are images of two classes, or with several labels each."""
     labels = [listing.labels for listing in listings.values()]
     return any(each.ndim > 1 for each in labels) or np.unique(np.concatenate(labels)).size > 1
 
@@ -227,9 +227,9 @@ def _and(names: Sequence[str]) -> str:
 
 
 def get(name: str, root: Path | str, say: Say) -> None:
-    """Unpack the archives of a data set in `root`, or else let torchvision download it.
+    """Unpack the archives of a data set that lie in `root`; else have torchvision download it.
 
-    Raises RequestError with the manual steps if neither is possible, DamagedFileError for a bad archive.
+    Raises RequestError, saying what to do by hand, where neither can be; DamagedFileError for a bad archive.
     """
     known, folder = entry(name), Path(root).expanduser()
     found = [path for path in (folder / archive for archive in known.archives) if path.is_file()]
@@ -248,7 +248,7 @@ def _download(known: Entry, folder: Path) -> None:
     by_hand = f"put {archives} into '{folder}', and call this again"
     if not known.torchvision:
         raise RequestError(
-            f"{known.card.title} must be obtained by hand: {known.obtain}."
+            f"{known.card.title} is to be got by hand: {known.obtain}."
             f" Then {by_hand if archives else f'see penultimate data check {name} --root {folder}'}"
         )
     try:

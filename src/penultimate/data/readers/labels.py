@@ -1,6 +1,6 @@
-"""Read the labels of a user's images in any common form, as classes or as missing, or refuse them.
+"""The labels that people give to their images, in whatever form: as classes, as no label, or refused.
 
-`read_labels` reads tables, arrays and Hugging Face columns, so that a value means the same in each of them.
+Tables, arrays and Hugging Face's columns are all read by `read_labels`, so a value means the same in each.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from penultimate.errors import RequestError
 MISSING = frozenset(
     ("", "nan", "NaN", "-nan", "-NaN", "None", "NULL", "null", "<NA>", "NA", "N/A", "n/a", "#N/A", "#NA")
 )
-"""Texts that stand for a missing value, as pandas reads them."""
+"""Texts that stand for a missing value: those that pandas reads as one."""
 IGNORED = frozenset((-1, -100))
-"""Class indices with which data sets and training loops mark unlabelled images."""
+"""Class indices by which data sets and training loops mark images without a label."""
 SEPARATORS = (",", ";", "|")
 _WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 _MEMBER = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,]+)")
 Plain: TypeAlias = str | int | None
-"""A label as read: a name, a whole number, or None for an unlabelled image."""
+"""A label that was read: a name, a whole number, or None where there is no label."""
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of each split, and the class names.
+    """The labels of each split, and the classes that they are of.
 
-    names      the names of the classes, in order
-    of         {split: int64 [n]}; -1 for an unlabelled image
-    notes      remarks for a reader of results, such as the number of unlabelled images
+    names      of the classes, in their order
+    of         {split: int64 [n]}; -1 where an image has no label
+    notes      what a reader of results must know, such as how many images have no label
     """
 
     names: tuple[str, ...]
@@ -55,9 +55,9 @@ def read_labels(
 ) -> Labels:
     """Read the labels of each split, {split: values}.
 
-    `names` are the class names if the data set has them; a label is then a name or a position among them.
-    Text may be a number if it is not `typed`, as in a table. A column whose name is `plural` may hold several
-    labels in a cell. Raises RequestError for labels that are not classes.
+    `names` are those of the classes, if the data set has them: a label is then a name or a place among them.
+    Text that is not `typed`, as in a table, may be numbers. A column that is called in the `plural` may hold
+    several labels in a cell. Raises RequestError for labels that are no classes.
 
     >>> read_labels("x", {"train": ["b", "a", None]}).of["train"].tolist()
     [1, 0, -1]
@@ -77,7 +77,7 @@ def read_labels(
     if names:
         place = _among(where, {*named.values()}, names, any(isinstance(value, str) for value in found))
     else:
-        if numbers and not typed:  # "7", "7.0" and "+7" are one class
+        if numbers and not typed:  # one class for "7", "7.0" and "+7", as for whoever reads numbers
             spelt = {numbers[value]: named[value] for value in sorted(named, key=_longest_first)}
             named = {value: _without_point(spelt[numbers[value]]) for value in named}
         as_numbers = bool(numbers) and not (typed and any(isinstance(value, str) for value in found))
@@ -100,7 +100,7 @@ def read_labels(
 
 
 def _distinct(values: Sequence[Any] | np.ndarray) -> tuple[list[Any], np.ndarray]:
-    """Return the distinct values, and the position of each value among them."""
+    """Return the different values, and which of them each is."""
     if isinstance(values, np.ndarray):
         different, which = np.unique(values, return_inverse=True)
         return different.tolist(), which.reshape(-1)
@@ -117,7 +117,7 @@ def _distinct(values: Sequence[Any] | np.ndarray) -> tuple[list[Any], np.ndarray
 
 
 def _plain(whose: str, value: Any) -> Plain:
-    """Return the label of one value; raises RequestError for several labels, and for an unusable value."""
+    """Return what one value says; raises RequestError for several labels, and for what names no class."""
     match value:
         case None:
             return None
@@ -146,7 +146,7 @@ def _plain(whose: str, value: Any) -> Plain:
             members = value.ravel().tolist() if isinstance(value, np.ndarray) else list(value)
             if len(members) > 1:
                 raise RequestError(
-                    f"{whose} has several labels, {value!r}; expected one class for each image. A data set"
+                    f"{whose} has several labels, {value!r}; one class for each image is expected. A data set"
                     " plug-in may give several labels to an image, as an array [n l]."
                 )
             return _plain(whose, members[0]) if members else None
@@ -156,12 +156,13 @@ def _plain(whose: str, value: Any) -> Plain:
 def _no_class(whose: str, value: Any) -> RequestError:
     kind = type(value).__name__
     return RequestError(
-        f"{whose} has the label {value!r}, a {kind}, which names no class; expected a name or a whole number"
+        f"{whose} has the label {value!r}, a {kind}, which names no class; a name or a whole number is"
+        " expected"
     )
 
 
 def _written(text: str) -> Any:
-    """Return the list or dictionary that a text spells out in Python's or NumPy's form, or None."""
+    """Return the list or dictionary that a text spells out, as str() or NumPy writes one; else None."""
     if text[:1] == "[" and text[-1:] == "]":
         return ["".join(groups) for groups in _MEMBER.findall(text[1:-1])]
     if text[:1] in ("{", "(") and text[-1:] in ("}", ")"):
@@ -174,21 +175,22 @@ def _written(text: str) -> Any:
 
 
 def _numbers(where: object, found: Collection[str | int]) -> dict[str | int, int]:
-    """Return the whole number of each label, or an empty dictionary if some labels are names.
+    """Return the whole number that each label is, and nothing where some are names.
 
-    Raises RequestError if all are numbers but some are fractions, because those are measurements, not
-    classes.
+    Raises RequestError where all are numbers, but not whole ones: those are measured, and no classes.
     """
     if all(isinstance(value, int) or _WHOLE.fullmatch(value) for value in found):
         return {value: int(str(value).partition(".")[0]) for value in found}
     if all(isinstance(value, int) or _NUMBER.fullmatch(value) for value in found):
         first = next(value for value in found if not _WHOLE.fullmatch(str(value)))
-        raise RequestError(f"'{where}': labels such as {first} are measurements, not classes")
+        raise RequestError(
+            f"'{where}': labels such as {first} are numbers that were measured, and no classes"
+        )
     return {}
 
 
 def _unlabelled(where: object, numbers: Mapping[str | int, int], notes: list[str]) -> Collection[int]:
-    """Return the numbers that mark unlabelled images: -1 and -100, unless -1 and 1 are the two classes."""
+    """Return the numbers that stand for no label: -1 and -100, unless -1 and 1 are the two classes."""
     values = set(numbers.values())
     below = {number for number in values if number < 0}
     if values == {-1, 1}:
@@ -210,9 +212,9 @@ def _without_point(text: str) -> str:
 
 
 def _among(where: object, values: Set[str], names: Sequence[str], text: bool) -> dict[str, int]:
-    """Return the label of each value: text is a name, and a whole number is a position among the names.
+    """Return the label of each value: text is a name, a whole number a place among the names.
 
-    If this reading fails for some value but the other reading holds for all, the other one is used.
+    Where not every value is one, but every value is the other, it is that.
     """
     by_name = {name: label for label, name in enumerate(names)}
     by_place = {str(label): label for label in range(len(names))}
@@ -226,10 +228,10 @@ def _among(where: object, values: Set[str], names: Sequence[str], text: bool) ->
 
 
 def _expect_one_each(where: object, texts: Collection[str], plural: bool, notes: list[str]) -> None:
-    """Refuse cells with several labels, such as "cat,odd" beside "dog,odd"; note the doubtful cases.
+    """Refuse labels that hold several, such as "cat,odd" beside "dog,odd"; say where that may be meant.
 
-    The parts of sets of labels recur in several cells. So do the parts of two-word classes ("red car", "red
-    bus"), but all of these have the same number of parts.
+    Parts recur in several labels where these are sets of labels. So they do in classes that are pairs ("red
+    car", "red bus"), but those have equally many parts each.
     """
     for separator in (*SEPARATORS, *((" ",) if plural else ())):
         parts = {text: [part.strip() for part in text.split(separator)] for text in texts}
@@ -243,8 +245,8 @@ def _expect_one_each(where: object, texts: Collection[str], plural: bool, notes:
         is_joined = separator == " " or any(re.search(rf"{re.escape(separator)}\S", text) for text in holding)
         if plural or (is_uneven and is_joined):
             raise RequestError(
-                f"'{where}': labels such as {holding[0]!r} hold several, with {separator!r} between them;"
-                " expected one class for each image. If each is the name of one class, write it without"
+                f"'{where}': labels such as {holding[0]!r} hold several, with {separator!r} between them; one"
+                " class for each image is expected. If each is the name of one class, write it without"
                 f" {separator!r}" + (", or call the column 'label'." if plural else ".")
             )
         notes.append(

@@ -1,4 +1,4 @@
-"""A study's data sets on disk, published or a user's own, opened by name and place."""
+"""The data sets of a study that lie on disk, published or a user's own: opened by name and place."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from penultimate.errors import RequestError
 from penultimate.files import canonical_json
 
 SPLITS = ("train", "test")
-"""The splits for which a study may ask."""
+"""What a study asks of a data set."""
 HOLDOUT = "holdout"
 HELD_OUT = 0.1
-"""The share of training images held out when a network is trained on a user's own images."""
+"""The share of the training images that is held out where a network is trained on images of your own."""
 
 
 @dataclass(frozen=True)
 class Located:
-    """A data set at a place, under the study's name for it; nothing is decoded.
+    """A data set at a place, under the name that the study gives it; nothing of it is decoded.
 
-    `asked` are the splits that the study uses, so that unused splits need not be listed. If "holdout" is
-    among them, it is drawn from the training images.
-    Classes are numbered in the `class_order` if one is given.
+    `asked` are the splits that the study looks at: of a source that is no task, the training images need not
+    even be listed. Where "holdout" is asked for, it is drawn from the training images.
+    Classes are numbered in the `class_order`, where one is said.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Located:
 
     @cached_property
     def splits(self) -> Mapping[str, Listing]:
-        """The listings of the splits that exist."""
+        """The listings of those splits that there are."""
         there = {split: self.opened.splits[split] for split in self.asked if split in self.opened.splits}
         if self.class_order:
             there = {
@@ -58,7 +58,7 @@ class Located:
 
     @cached_property
     def told(self) -> str:
-        """Notes for a reader of results: the origin of the splits, and missing images."""
+        """What a reader of results must know: how the splits came about, and what is not there."""
         lacking = (self.opened.shortfall(split) for split in self.splits if split in self.opened.splits)
         drawn = ""
         if HOLDOUT in self.splits and HOLDOUT not in self.opened.splits:
@@ -68,7 +68,7 @@ class Located:
 
     @cached_property
     def card(self) -> DatasetCard:
-        """The card that studies and pages show, with the number of images that are present."""
+        """What studies and pages know of it, with the numbers of images that are there."""
         sizes = {split: len(listing) for split, listing in self.splits.items()}
         names = next(iter(self.splits.values())).class_names
         if self.opened.entry is not None:
@@ -82,7 +82,7 @@ class Located:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The sha256 of the images' names and labels and of the sizes and times of their files."""
+        """sha256 of the images' names and labels and of their files' sizes and times: changes as they do."""
         state = hashlib.sha256()
         for number, (split, listing) in enumerate(self.splits.items()):
             columns: tuple[Iterable[Any], ...] = (
@@ -101,7 +101,9 @@ class Located:
 
 
 def _as_json(column: Iterable[Any]) -> Iterator[str]:
-    """Yield a comma and a list as `canonical_json` writes it, in pieces, as it may have a million members."""
+    """Yield what `canonical_json` makes of a list, behind a comma, in pieces:
+    it may have a million members.
+    """
     members, before = iter(column), ",["
     while block := list(itertools.islice(members, BLOCK)):
         yield before + canonical_json(block)[1:-1]
@@ -112,9 +114,9 @@ def _as_json(column: Iterable[Any]) -> Iterator[str]:
 def located(
     name: str, where: str, asked: tuple[str, ...] = SPLITS, reading: Mapping[str, Any] | None = None
 ) -> Located:
-    """Return the data set at a place, read according to a study's settings (`Study.reading`).
+    """Return the data set at a place, read as a study says (`Study.reading`).
 
-    Raises RequestError with the expected layout if there is no data set.
+    Raises RequestError, which says what is expected, if no data set is there.
     """
     said = (reading or {}).get("class_order", ())
     try:
@@ -132,9 +134,10 @@ def located(
 
 
 def held_out(listing: Listing, share: float) -> np.ndarray:
-    """Return the held-out training images: the share with the smallest sha256 of their names, at least one.
+    """Return which training images are held out: the share whose names have the smallest sha256,
+    one at least.
 
-    Raises RequestError if no image would be left for training.
+    Raises RequestError where none would be left to train on.
     """
     count = max(1, round(share * len(listing)))
     if count >= len(listing):
@@ -152,5 +155,5 @@ def _state(path: Path) -> tuple[int, int]:
     try:
         found = path.stat()
     except OSError:
-        return 0, 0  # reading the file will raise
+        return 0, 0  # whoever reads it says so
     return found.st_size, found.st_mtime_ns

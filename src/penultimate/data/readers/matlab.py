@@ -1,6 +1,6 @@
-"""Read MATLAB files in a separate process, because some damaged files crash the process of scipy's reader.
+"""MATLAB files, read in a process of their own: some damaged ones end the process in which scipy reads them.
 
-That process runs `python -m penultimate.data.readers.matlab VARIABLE`, which reads a file and writes JSON.
+It is this module, run as `python -m penultimate.data.readers.matlab VARIABLE`: a file in, JSON out.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from penultimate.errors import DamagedFileError
 from penultimate.processes import command, environment
 
 MOST_SECONDS = 20
-"""The processor time allowed for a file; a damaged one can claim more elements than fit into memory."""
+"""Of processor time for a file: a damaged one can claim more elements than any memory holds."""
 T = TypeVar("T")
 
 
 def elements(content: bytes, where: str, variable: str, element: Callable[[Any], T]) -> list[T]:
-    """Return `element(x)` for each element x of a variable: a number, a text, a list or {field: value}.
+    """Return what `element` makes of each element of a variable: of a number, a text, a list or {field:
+    value}.
 
-    Raises DamagedFileError, naming the file by `where`, if it is not a whole file with such elements.
+    Raises DamagedFileError, which names the file by `where`, for what is no whole one with such elements.
     """
     try:
         return [element(value) for value in json.loads(_as_json(content, variable))]
@@ -40,8 +41,8 @@ def elements(content: bytes, where: str, variable: str, element: Callable[[Any],
 
 @lru_cache(maxsize=8)
 def _as_json(content: bytes, variable: str) -> bytes:
-    """Return the elements as JSON, read once for all splits; raises ValueError if that fails."""
-    here = environment(path=sys.path)  # a notebook may have added to it
+    """Return the elements, read once for all splits; raises ValueError."""
+    here = environment(path=sys.path)  # to which a notebook may have added
     reader = command("penultimate.data.readers.matlab", variable)
     answer = subprocess.run(reader, input=content, env=here, capture_output=True, check=False)
     if answer.returncode < 0:

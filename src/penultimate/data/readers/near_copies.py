@@ -1,4 +1,4 @@
-"""Find images that look alike although their bytes differ, such as resized or brightened copies."""
+"""Images that look alike, though their bytes differ: resized, saved again, brightened a little."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from penultimate.data.readers.copies import ORDER
 from penultimate.errors import DamagedFileError, RequestError, counted
 
 SIDE, LOW = 32, 8
-"""The side of the transformed image in pixels, and the number of frequencies kept per direction."""
+"""Pixels of a side that are transformed, and the frequencies of each direction that are kept."""
 MOST = 4
-"""The number of the 64 frequency signs in which near copies may differ."""
+"""Of the 64 signs of the frequencies, those by which two images may differ."""
 LEAST_CONTRAST = 2.0
-"""The standard deviation (of levels 0 to 255) below which an image is uniform and its signs are noise."""
+"""The deviation, in levels of 255, below which an image is one colour, and its signs are rounding."""
 Hashes: TypeAlias = tuple[np.ndarray, np.ndarray]
-"""The rows of a split whose images have signs, and the signs of each image as one number."""
+"""The rows of a split whose images have signs, and these signs as a number each."""
 ROWS = 256
-"""The number of images compared with all others at once."""
+"""Images that are compared with all others at once."""
 
 
 def perceptual_hash(image: Image.Image) -> np.ndarray | None:
-    """Return 64 signs, bytes [8], that similar images share; None for an image of one colour.
+    """Return 64 signs, bytes [8], that images which look alike share; None for an image of one colour.
 
-    This is pHash as described by Zauner ("Implementation and benchmarking of perceptual image hash
-    functions", 2010): the image is reduced to 32 x 32 grey pixels, and each of the lowest 8 x 8 frequencies
-    of its discrete cosine transform is compared with their median.
+    Of a grey image of 32 x 32 the lowest 8 x 8 frequencies of the discrete cosine transform, each above their
+    median or below: pHash, as Zauner describes it ("Implementation and benchmarking of perceptual image hash
+    functions", 2010).
     """
     from scipy.fft import dctn
 
@@ -43,9 +43,10 @@ def perceptual_hash(image: Image.Image) -> np.ndarray | None:
 
 
 def near_copies(splits: Mapping[str, Listing], progress: Callable[[int], None] | None = None) -> list[str]:
-    """Return sentences on the images that look like one of another split or another class, including copies.
+    """Return which images look like one of another split, or of another class of theirs, in sentences; those
+    that are equal do too.
 
-    It decodes every image and compares every pair.
+    Every image is decoded, and every two are compared.
     """
     hashes = {split: _hashes(splits[split], progress) for split in ORDER if split in splits}
     notes = []
@@ -68,9 +69,9 @@ def near_copies(splits: Mapping[str, Listing], progress: Callable[[int], None] |
 def _pairs(
     one: Listing, other: Listing, codes: Hashes, known: Hashes, of_other_classes: bool
 ) -> list[tuple[int, int]]:
-    """Return the rows of a split that look like a row of another split, each with the most similar row.
+    """Return the rows of a split that look like one of another, each with the row that it looks like most.
 
-    Within one split only rows of other classes count, and each pair appears once.
+    Within one split these are rows of other classes, and each pair is there once.
     """
     pairs: dict[tuple[int, int], tuple[int, int]] = {}
     for start in range(0, len(codes[0]) if len(known[0]) else 0, ROWS):
@@ -89,7 +90,7 @@ def _pairs(
 
 
 def _hashes(listing: Listing, progress: Callable[[int], None] | None) -> Hashes:
-    """Return the signs of the images of a split, without unreadable images."""
+    """Return the signs of the images of a split, which has none of an image that cannot be read."""
     rows, codes = [], []
     for row in range(len(listing)):
         try:
@@ -102,7 +103,7 @@ def _hashes(listing: Listing, progress: Callable[[int], None] | None) -> Hashes:
                 case _:
                     image = Image.fromarray(encoded)
         except (DamagedFileError, RequestError):
-            continue  # it was reported as unreadable before
+            continue  # it has been named as one that cannot be read
         signs = perceptual_hash(image)
         if signs is not None:
             rows.append(row)

@@ -1,4 +1,4 @@
-"""Open a data set, published or a user's own, by name or by path."""
+"""Opening a data set, published or a user's own, by name or by path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penultimate.errors import RequestError, nearest
 
 
 class _Lazily(Mapping[str, Listing]):
-    """Splits that are listed on first access, because ImageNet-C has 95 of them."""
+    """Splits that are listed when they are first asked for: ImageNet-C has 95."""
 
     def __init__(self, names: tuple[str, ...], read: Callable[[str], Listing]) -> None:
         self.names, self.read = names, read
@@ -39,13 +39,13 @@ class _Lazily(Mapping[str, Listing]):
 
 @dataclass(frozen=True)
 class OpenedDataset:
-    """A data set on disk, before decoding.
+    """A data set on disk: nothing is decoded.
 
-    splits     the listings of "train" and "test"; only "test" for test sets with ImageNet's classes, and
-               "fog/3" and the like for ImageNet-C. Each is read on first access.
+    splits     the `Listing` of "train" and "test"; of test sets with ImageNet's classes of "test" only, of
+               ImageNet-C of "fog/3" and the like. Each is read when it is asked for.
     accuracy   the official score
-    notes      remarks for a reader of results, such as how test images were drawn and what was left out
-    entry      the entry of a published data set; None for a user's own
+    notes      what a reader of results must know of it: how test images were drawn, what was left out
+    entry      what is known of a published one; None for a user's own
     """
 
     name: str
@@ -56,7 +56,7 @@ class OpenedDataset:
     entry: Entry | None = None
 
     def shortfall(self, split: str) -> str:
-        """Return a sentence on the images that a split lacks, or an empty string."""
+        """Return what a split lacks of what it should hold, in a sentence; empty if nothing."""
         listing = self.splits[split]
         official = None if self.entry is None else self.entry.card.sizes[split]
         there, expected = len(listing), official or len(listing) + len(listing.missing)
@@ -77,14 +77,14 @@ def open_dataset(
     test_share: float = TEST_SHARE,
     cache: Path | None = None,
 ) -> OpenedDataset:
-    """Return a published data set in the folder `root`, or, under any other name, the user's data at `root`.
+    """Return a published data set in the folder `root`, or, under any other name, what a user has at `root`.
 
-    Without `root`, `name` is a path to a folder of images, a table (.csv, .jsonl) of paths and labels, arrays
-    (.npz, or a folder of .npy), or a data set that Hugging Face's `save_to_disk` wrote. Settings may follow
-    the path, such as "t.csv(label='species')" (see `readers.places`). If the data define no test split, a
-    `test_share` of each class is drawn with `seed`. Digests of images are kept in `cache`.
+    Without `root`, `name` is a path: a folder of images, a table (.csv, .jsonl) of paths and labels, arrays
+    (.npz, or a folder of .npy), a data set that Hugging Face's `save_to_disk` wrote; which column means what
+    may stand behind it, "t.csv(label='species')" (see `readers.places`). Where nothing in it says what is
+    tested on, a `test_share` of each class is drawn with `seed`. Digests of images are kept in `cache`.
 
-    Raises RequestError for missing data or an unexpected layout, DamagedFileError for damaged files.
+    Raises RequestError for what is not there or is not laid out as expected, DamagedFileError.
     """
     entry = ENTRIES.get(name)
     copy = read_copy(Path(name if root is None else root).expanduser())
@@ -93,7 +93,7 @@ def open_dataset(
     if entry is not None:
         if root is None:
             raise RequestError(
-                f"the folder of {entry.card.title} is not given: give a folder to '{name}', or --root"
+                f"where {entry.card.title} lies is not said: give a folder to '{name}', or --root"
             )
         folder, card = Path(root).expanduser(), entry.card
 
@@ -119,14 +119,16 @@ def open_dataset(
 
 
 def _open_copy(copy: Copy, name: str, root: Path | str | None, entry: Entry | None) -> OpenedDataset:
-    """Return a prepared copy in place of its data set, compared with that data set if it can be found."""
+    """Return a prepared copy in place of its data set, with which it is compared where
+    that is to be found.
+    """
     if not copy.whole:
         raise RequestError(f"'{copy.folder}' holds a copy that is not finished; go on: {copy.command}")
     if entry is not None and copy.name != name:
         raise RequestError(f"'{copy.folder}' is a prepared copy of '{copy.name}', not of '{name}'")
     entry = ENTRIES.get(copy.name)
     where, notes = read_place(copy.where).path, copy.told
-    is_empty = where.is_dir() and not any(where.iterdir())  # as when a disk is not mounted
+    is_empty = where.is_dir() and not any(where.iterdir())  # as where a disk is not mounted
     if where.exists() and not is_empty:
         source = open_dataset(copy.name, where) if entry is not None else open_dataset(copy.where)
     else:

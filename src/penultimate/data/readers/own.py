@@ -1,7 +1,7 @@
-"""Read a user's own images: class folders, tables of paths and labels, arrays, Hugging Face data sets.
+"""A user's own images: folders of classes, a table of paths and labels, arrays, Hugging Face data sets.
 
-A test split in the data is used if there is one; otherwise a fifth of each class is drawn for testing.
-Validation images are trained on, because every tuning step holds out its own images.
+What says which images are tested on is used; where nothing does, a fifth of each class is drawn. Validation
+images are trained on: whatever is tuned holds out images of its own.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Notes = list[str]
 
 
 def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tuple[Splits, Notes]:
-    """Return the splits "train" and "test" of the data at a place, and notes for a reader of results.
+    """Return the splits "train" and "test" of what lies at a place, and what a reader of results must know.
 
-    Raises RequestError if there are no images, DamagedFileError if the data cannot be read.
+    Raises RequestError for what holds no images, DamagedFileError for what cannot be read.
     """
     if not 0 < test_share < 1:
-        raise RequestError(f"the share of test images must lie between 0 and 1; got {test_share}")
+        raise RequestError(f"the share of test images lies between 0 and 1; got {test_share}")
     path = place.path
     if path.is_dir():
         if (path / "dataset_dict.json").is_file() or (path / "state.json").is_file():
@@ -54,8 +54,8 @@ def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tup
     elif path.exists():
         raise RequestError(
             f"'{path}' is none of: a folder of images, a table (.csv, .tsv, .jsonl) of paths and labels,"
-            " arrays (.npz, or a folder of .npy), a data set of Hugging Face's save_to_disk; unpack an"
-            " archive first"
+            " arrays (.npz, or a folder of .npy), what Hugging Face's save_to_disk wrote; unpack an archive"
+            " first"
         )
     else:
         raise RequestError(f"'{path}' does not exist")
@@ -63,10 +63,10 @@ def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tup
 
 
 def stratified(names: Sequence[str], labels: np.ndarray, seed: int, share: float) -> np.ndarray:
-    """Return the test images: the share of each class with the smallest sha256 of (seed, name).
+    """Return which images are tested on: of each class the share whose sha256 of (seed, name) is smallest.
 
-    Every class keeps at least one training image, and gives at least one test image if it has two. Adding or
-    removing an image moves at most one other image of its class.
+    A class keeps an image to be trained on, and gives one to the test if it has two. An image that is added
+    or removed moves at most one other of its class.
 
     >>> stratified(["a", "b", "c", "d", "e", "f"], np.array([0, 0, 0, 0, 0, 1]), 0, 0.4).sum()
     np.int64(2)
@@ -85,7 +85,7 @@ def stratified(names: Sequence[str], labels: np.ndarray, seed: int, share: float
 def _trained_and_tested(
     path: Path, parts: Splits, notes: Notes, seed: int, share: float
 ) -> tuple[Splits, Notes]:
-    """Return "train" and "test"; validation images join one of them, which the notes report."""
+    """ "train" and "test", whatever there is: validation images join one of them, and are said to."""
     if set(parts) == {"train"}:
         parts = {"": parts["train"]}
     names = next(iter(parts.values())).class_names
@@ -95,11 +95,11 @@ def _trained_and_tested(
             lost = len(whole.missing)
             listed = f"; {lost:,} that it lists are not there, such as '{whole.missing[0]}'" if lost else ""
             raise RequestError(
-                f"'{path}' holds {counted(len(whole), 'image')}; none is left for testing{listed}"
+                f"'{path}' holds {counted(len(whole), 'image')}; there is none to be tested on{listed}"
             )
         tested = stratified([whole.name(i) for i in range(len(whole))], whole.labels, seed, share)
         if not tested.any():
-            raise RequestError(f"'{path}': no class has two images, one for training and one for testing")
+            raise RequestError(f"'{path}': no class has two images, one to train on and one to test on")
         notes.append(
             f"nothing says which images are tested on: {share:.0%} of each class, {tested.sum():,} of"
             f" {len(whole):,} images, were drawn with seed {seed}"
@@ -114,8 +114,8 @@ def _trained_and_tested(
         notes.append(f"the {len(validation):,} validation images are trained on, as in the paper")
     if set(parts) != {"train", "test"}:
         raise RequestError(
-            f"'{path}' holds {' and '.join(sorted(parts))} images only; expected training and test"
-            " images (train, test), or classes without a split"
+            f"'{path}' holds {' and '.join(sorted(parts))} images only; images to train on and to test on are"
+            " expected (train, test), or classes without a split"
         )
     for split, listing in parts.items():
         if not len(listing):

@@ -1,4 +1,4 @@
-"""Read parts of ImageNet from its folder: with a holdout of training images, or a hundred classes."""
+"""Parts of ImageNet, read from its folder: with training images held out, and of a hundred classes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ HUNDRED = frozenset(WNIDS.split())
 
 
 def held_out(entry: Entry, root: Path, split: str) -> Listing:
-    """Read ImageNet's training images without the holdout, the holdout, or the validation images.
+    """ImageNet's training images but for the holdout, the holdout, or its validation images.
 
-    The holdout consists of the images with the smallest sha256 of their names: 50,046 images, or the same
-    share of a part of ImageNet, at least one.
+    Held out are the images whose names have the smallest sha256: 50,046, or as many of a part of ImageNet as
+    that is of the whole, one at least.
     """
     whole = imagenet(ENTRIES["imagenet"], root, "test" if split == "test" else "train")
     if split == "test":
@@ -47,7 +47,9 @@ def held_out(entry: Entry, root: Path, split: str) -> Listing:
 
 
 def hundred(entry: Entry, root: Path, split: str) -> Listing:
-    """Read the images of the hundred classes, which are renumbered, and leave out all others."""
+    """Return the images of a hundred classes, which are numbered again;
+    those of other classes are left out.
+    """
     whole = imagenet(ENTRIES["imagenet"], root, split)
     places = [number for number, name in enumerate(whole.class_names) if name[:9] in HUNDRED]
     kept = whole.subset(np.isin(whole.labels, places))

@@ -1,4 +1,4 @@
-"""A path with settings for reading the data there, such as "birds.csv(label='species')"."""
+"""A place on disk with what is said of the data there: "birds.csv(label='species')"."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SETTINGS = ("image", "label", "split", "test")
 
 @dataclass(frozen=True)
 class Place:
-    """The path of data, and optional settings that give the meaning of columns or folders.
+    """Where data lie, and which columns or folders mean what, as far as that is said.
 
     image   the column that names the images
     label   the column of labels, or several columns of 0 and 1, one for each class
-    split   the column that gives the split; None if no column or folder gives it
-    test    the values of that column, or the folders, that hold test images; all others are for training
+    split   the column that says which images are tested on; None where no column is to say it
+    test    the cells of that column, or the folders, that are tested on; the others are trained on
     """
 
     path: Path
@@ -32,13 +32,13 @@ class Place:
     test: tuple[str, ...] = ()
 
     def expect_only(self, what: str, *settings: str) -> None:
-        """Raise RequestError if any setting other than these is given."""
+        """Raise RequestError if anything but these settings is said."""
         for name in SETTINGS:
             if name not in settings and getattr(self, name) not in ("", ()):
-                raise RequestError(f"'{self.path}': {name}=... does not apply to {what}")
+                raise RequestError(f"'{self.path}': {name}=... is not said of {what}")
 
     def with_setting(self, name: str, value: object) -> str:
-        """Return this place with a setting, as text for an error message.
+        """Return how a setting is said of this place, for an error message.
 
         >>> Place(Path("a/birds.csv")).with_setting("label", "kind")
         '"a/birds.csv(label=\\'kind\\')"'
@@ -47,7 +47,7 @@ class Place:
 
 
 def read_place(text: str | Path) -> Place:
-    """Read a path that may end in settings in parentheses; raises RequestError for unknown settings.
+    """Read a path, behind which settings may stand in parentheses; raises RequestError for unknown ones.
 
     >>> read_place("birds.csv(label='species')").label
     ('species',)
@@ -64,7 +64,7 @@ def read_place(text: str | Path) -> Place:
         of_several = name in ("label", "test") and isinstance(value, (tuple, list))
         no_split = name == "split" and value is None
         if not (isinstance(value, str) or of_test or of_several or no_split):
-            raise RequestError(f"'{text}': {name} must be a name, not {value!r}")
+            raise RequestError(f"'{text}': {name} is a name, not {value!r}")
     for name in ("label", "test"):
         if name in settings:
             value = settings[name]

@@ -1,13 +1,13 @@
-"""Prepared copies of data sets: resized images in a few large files, beside their names and labels.
+"""A prepared copy of a data set: its images resized once, in a few large files beside their names and labels.
 
-FOLDER/prepared.json       the source, the settings of the copy and the sha256 of its files; sealed
-FOLDER/SPLIT-(index).npz   the position, label, id and name of each image that could be read
-FOLDER/SPLIT-00000.bin     512 consecutive images, as JPEGs or as the bytes of their pixels
-FOLDER/SPLIT-00000.json    a record of these images and their sources, with which a copy is mended; sealed
-FOLDER/checked.json        the size and times of each file when its digest was last verified; sealed
+FOLDER/prepared.json       what it is a copy of, how it was resized, the sha256 of its files; sealed
+FOLDER/SPLIT-(index).npz   of each image that could be read where it lies, its label, id and name
+FOLDER/SPLIT-00000.bin     512 images one after another: JPEGs, or the bytes of their pixels
+FOLDER/SPLIT-00000.json    what those are, and what they are copies of, by which a copy is mended; sealed
+FOLDER/checked.json        the size and times at which each file was last found to have its digest; sealed
 
-The files of a split are compared with their digests before any image is read. A file with unchanged size and
-times since its last comparison is assumed to be whole; `data check`, `doctor` and `--verify` read all bytes.
+A split is compared with the digests of its files before any of its images is read. A file that has its size
+and its times since it was last compared is taken to be whole; `data check`, `doctor` and `--verify` read all.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ SCHEMA = 2
 SHARD = 512
 """Images of a file."""
 SETTLED = 2.0
-"""The seconds after which a change of a file shows in its times, even with a coarse file system clock."""
+"""Seconds after which a change of a file shows in its times, however coarse the clock of its disk is."""
 LONG = 4e9
-"""The number of bytes above which a message announces the reading, because it takes seconds."""
+"""The number of bytes above which a line says that they are being read, since that takes seconds."""
 
 
 @dataclass(frozen=True)
 class Packed:
-    """A `Source` of images that are stored consecutively in files of SHARD images each.
+    """A `Source`: images one after another in files of SHARD each.
 
-    stops     int64 [n], the end of each image in its file
-    sizes     int64 [n 2], the height and width of each image
-    starts    int64 [n], the start of each image in its file
-    raw       whether the images are stored as the bytes of pixels instead of JPEGs
+    stops     int64 [n], in its file where each ends
+    sizes     int64 [n 2], its height and width
+    starts    int64 [n], where each begins
+    raw       whether they are the bytes of pixels; else they are JPEGs
     """
 
     files: tuple[Path, ...]
@@ -88,14 +88,14 @@ class Packed:
 
 @dataclass(frozen=True)
 class Copy:
-    """The record of a prepared copy.
+    """What a prepared copy says of itself.
 
-    name, where   the name and place of the source data set
-    side          the largest shorter side in pixels; larger images were reduced to it
-    quality       the quality of the JPEGs; 0 for the bytes of pixels
-    sources       the `source_digest` of each split's listing
-    files         the sha256 and size of each split's files by name, first the index, then the images
-    left_out      the unreadable images of each split, with the reasons
+    name, where   the data set that it is a copy of, and where that lay
+    side          pixels of the shorter side, of images that had more
+    quality       of the JPEGs; 0: the bytes of pixels
+    sources       of each split the `source_digest` of its listing
+    files         of each split the sha256 and bytes of its files, by name: the index, then the images
+    left_out      of each split the images that could not be read, and why
     """
 
     folder: Path
@@ -120,7 +120,7 @@ class Copy:
 
     @property
     def told(self) -> list[str]:
-        """Return notes for a reader of results."""
+        """What a reader of results must know of it."""
         form = f"JPEG of quality {self.quality}" if self.quality else "uncompressed"
         lacking = [
             f"{len(images):,} {split} images could not be read, '{images[0][0]}' among them"
@@ -130,7 +130,7 @@ class Copy:
         return [*self.notes, f"a prepared copy, the shorter side at {self.side} pixels, {form}", *lacking]
 
     def listing(self, split: str) -> Listing:
-        """Return the listing of a split; raises DamagedFileError if a file differs from what was written."""
+        """Return a split; raises DamagedFileError where a file is not what was written."""
         self.expect_whole(split)
         first, *shards = sorted(self.files[split])
         with np.load(self.folder / first) as arrays:
@@ -149,10 +149,10 @@ class Copy:
         )
 
     def expect_whole(self, split: str, thorough: bool = False) -> None:
-        """Compare the files of a split with their digests; raises DamagedFileError with the mending command.
+        """Compare the files of a split with their digests; raises DamagedFileError, naming what mends them.
 
-        A `thorough` comparison reads every byte and records nothing. Any other comparison skips files whose
-        size and times have not changed since the last one.
+        A `thorough` look reads every byte and notes nothing; another one leaves out files that were compared
+        before and are of the size and times that they had then.
         """
         known = {} if thorough else _checked(self.folder)
         began = time.time() - SETTLED
@@ -188,12 +188,12 @@ class Copy:
             if (state := states[name]) is not None and max(state[1:]) < began * 1e9
         }
         if settled and not thorough:
-            with suppress(OSError):  # every process compares a read-only copy again
+            with suppress(OSError):  # a copy that may not be written to is compared by every process
                 write_sealed(self.folder / CHECKED, {"files": {**_checked(self.folder), **settled}}, SCHEMA)
 
 
 def file_of(split: str, shard: int | None) -> str:
-    """Return the name of a shard of a split, or of its index (None), which sorts before the shards.
+    """Return the file of that many images of a split, or its index, which is sorted before them.
 
     >>> file_of("train", 3), file_of("fog/3", None)
     ('train-00003.bin', 'fog_3-(index).npz')
@@ -203,7 +203,7 @@ def file_of(split: str, shard: int | None) -> str:
 
 
 def source_digest(listing: Listing) -> str:
-    """Return the sha256 of a listing's image names, labels, class names and file sizes."""
+    """sha256 of the names, labels and classes of the images of a listing, and of the sizes of its files."""
     names = [listing.name(row) for row in range(len(listing))]
     sizes = [path.stat().st_size if path.is_file() else -1 for path in listing.source.files]
     parts = [names, listing.labels.tolist(), list(listing.class_names), sizes]
@@ -211,10 +211,10 @@ def source_digest(listing: Listing) -> str:
 
 
 def read_copy(folder: Path) -> Copy | None:
-    """Return the prepared copy in a folder, whole or not, or None if the folder holds no copy.
+    """Return the prepared copy in a folder, whether whole or not, or None if the folder holds no copy.
 
-    Raises DamagedFileError with the mending command if its record cannot be read, or is gone although its
-    images are present.
+    Raises DamagedFileError, naming the command that mends it, where what it says of itself cannot be read or
+    is gone though its images are there.
     """
     if not (folder / MADE).is_file():
         if folder.is_dir() and any(any(folder.glob(of)) for of in ("*-(index).npz", "*-?????.bin")):
@@ -230,8 +230,7 @@ def read_copy(folder: Path) -> Copy | None:
 
 
 def expect_sound(places: Iterable[str | Path]) -> None:
-    """Read every byte of the prepared copies among these places; raises DamagedFileError for a damaged
-    one."""
+    """Read every byte of those of these places that are prepared copies; raises DamagedFileError."""
     for place in places:
         copy = read_copy(Path(place).expanduser())
         if copy is not None and copy.whole:
@@ -240,7 +239,7 @@ def expect_sound(places: Iterable[str | Path]) -> None:
 
 
 def _command_for(folder: Path) -> str:
-    """Return the command that made a copy, from a record beside its images."""
+    """Return the command that made a copy, as a file beside its images tells it."""
     for path in sorted(folder.glob("*.json")):
         with suppress(DamagedFileError, OtherVersionError, OSError, KeyError):
             facts = read_sealed(path, SCHEMA)
@@ -249,7 +248,7 @@ def _command_for(folder: Path) -> str:
 
 
 def _checked(folder: Path) -> dict[str, list[object]]:
-    """Return the digest, size and times of each file at its last comparison."""
+    """Return of each file that was compared with its digest: the digest, its size and its times then."""
     try:
         found: dict[str, list[object]] = read_sealed(folder / CHECKED, SCHEMA)["files"]
     except (OSError, DamagedFileError, OtherVersionError, KeyError):
@@ -258,7 +257,7 @@ def _checked(folder: Path) -> dict[str, list[object]]:
 
 
 def _state(path: Path) -> tuple[int, int, int] | None:
-    """Return a file's size and its times of modification and status change; nobody can reset the latter."""
+    """Return a file's size and the times of its content and of its entry: these nobody sets back."""
     try:
         found = path.stat()
     except OSError:
@@ -274,9 +273,9 @@ def _digest(path: Path) -> str:
 
 
 def expect_matching(copy: Copy, split: str, source: Listing | None) -> None:
-    """Raise RequestError if a split of a copy was not made from these images."""
+    """Raise RequestError where a split of a copy is not of these images."""
     if source is None or copy.sources.get(split) != source_digest(source):
         raise RequestError(
             f"'{copy.folder}' is a prepared copy that does not match its source: the {split} images in"
-            f" '{copy.where}' have changed since; make another: {copy.command}"
+            f" '{copy.where}' were changed since; make another: {copy.command}"
         )

@@ -1,8 +1,8 @@
-"""Readers of data sets in their published form; each returns the `Listing` of one split.
+"""Readers of published data sets as they are published: each gives the `Listing` of one split.
 
-The data set's own list (a split list, a .mat file, a devkit) decides the members and labels of a split, not
-the folders that happen to exist. An image that is listed but absent is named in `Listing.missing`; its id
-stays reserved, and no label shifts.
+A list of a data set's own (a split list, a .mat file, a devkit) decides what belongs to a split and what its
+label is, never the folders that happen to be there: an image that is listed but absent is named in
+`Listing.missing`, keeps its id to itself, and shifts no label.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def pets(entry: Entry, root: Path, split: str) -> Listing:
     base = base_of(entry, root, "annotations")
     rows: list[tuple[str, int]] = []
     names: dict[int, str] = {}
-    for part in ("trainval", "test"):  # the names of both parts, so that an absent class shifts no other
+    for part in ("trainval", "test"):  # the names are those of both: a class absent from one shifts no other
         path = base / f"annotations/{part}.txt"
         for line in lines_of(path):
             image, number = _fields(line, 2, path)
@@ -137,7 +137,7 @@ def _cifar(
 
 @lru_cache
 def _flower_names(count: int) -> list[str]:
-    """Return torchvision's class names, because the data set itself only numbers its classes."""
+    """As torchvision has them; the data set itself only numbers its classes."""
     if count <= 102 and find_spec("torchvision") is not None:
         from torchvision.datasets import Flowers102
 

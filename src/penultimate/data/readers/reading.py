@@ -1,4 +1,4 @@
-"""Helpers of all readers: read lists and tables, find the present images, and make listings."""
+"""Shared by the readers of image data sets: lists and tables, which images are there, listings of them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from penultimate.data.readers.matlab import elements
 from penultimate.errors import DamagedFileError, RequestError, nearest
 
 ENDINGS = (".jpeg", ".jpg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
-"""The endings of images; hidden files are not images ("._x.JPEG" is macOS's metadata of x.JPEG)."""
+"""Files with other endings, and hidden ones ("._x.JPEG" is macOS's metadata of x.JPEG), are no images."""
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32"}
 MARKS |= {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
-"""The encoding that each byte order mark indicates."""
+"""The encodings that byte order marks name."""
 Rows = Sequence[tuple[str, int]]
-"""Paths of images below a folder, with their labels."""
+"""Images by their path below a folder, with their labels."""
 SPAN = 1 << 32
-"""The distance between the first ids of successive splits: split k starts at k times this."""
+"""The ids of the k-th split count from k times this."""
 T = TypeVar("T")
 
 
 def listing_of(entry: Entry, base: Path, split: str, rows: Rows, names: Sequence[str]) -> Listing:
-    """Return the present images of a split; `missing` names the listed images that are absent."""
+    """Return the images of a split that are there; those listed that are not are named in `missing`."""
     first = list(entry.card.sizes).index(split) * SPAN
     return listed(base, rows, names, first, f"{entry.card.title}, {split}")
 
@@ -37,7 +37,9 @@ def listing_of(entry: Entry, base: Path, split: str, rows: Rows, names: Sequence
 def listed(
     base: Path, rows: Rows, names: Sequence[str], first: int, what: str, anywhere: bool = False
 ) -> Listing:
-    """Return a listing of files below a folder; paths that leave it are refused unless `anywhere` is set."""
+    """Return a listing of files below a folder; unless they may lie `anywhere`,
+    a path that leaves it is refused.
+    """
     for path, label in rows:
         if not anywhere and (path.startswith("/") or ".." in path.split("/")):
             raise DamagedFileError(f"{what}: its list names '{path}', which lies outside '{base}'")
@@ -52,7 +54,7 @@ def listed(
 
 
 def _present(base: Path, paths: Sequence[str]) -> np.ndarray:
-    """Return a mask of the paths that exist; each folder is read once."""
+    """Return which of the paths are there, each folder read once."""
     names: dict[str, set[str]] = {}
     there = np.zeros(len(paths), bool)
     for place, path in enumerate(paths):
@@ -80,12 +82,12 @@ def whole_listing(
 
 
 def base_of(entry: Entry, root: Path, holds: str) -> Path:
-    """Return the data set's folder, which is --root or lies in it."""
+    """Return the data set's folder: in --root, or --root itself."""
     if (root / entry.folder).is_dir():
         return root / entry.folder
     if not root.is_dir():
         raise RequestError(
-            f"'{root}' {'is a file' if root.exists() else 'does not exist'}; expected {entry.card.title}"
+            f"'{root}' {'is a file' if root.exists() else 'does not exist'}; it is to hold {entry.card.title}"
         )
     if holds and not (root / holds).exists():
         raise not_there(entry, root, f"it holds neither a folder {entry.folder} nor what is in one ({holds})")
@@ -93,7 +95,7 @@ def base_of(entry: Entry, root: Path, holds: str) -> Path:
 
 
 def what_goes_where(name: str) -> str:
-    """Return the end of an error message about a data set's layout."""
+    """Return how an error ends that is of the layout of a data set."""
     return (
         f" What goes where: penultimate data check {name} --root DIR. Images of your own go by another"
         f" name than '{name}'."
@@ -112,7 +114,7 @@ def first_of(*paths: Path) -> Path | None:
 
 
 def visible(folder: Path) -> list[Path]:
-    """Return the visible entries of a folder; raises RequestError for a broken link."""
+    """Return what is in a folder, without hidden files; raises RequestError for a link that leads nowhere."""
     entries = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     broken = next((path for path in entries if path.is_symlink() and not path.exists()), None)
     if broken is not None:
@@ -126,7 +128,7 @@ def names_in(folder: Path) -> list[str]:
 
 
 def class_of(folder: Path) -> str:
-    r"""Return the class name for a folder, with undecodable bytes of its name written as \xff.
+    r"""Return what the class of a folder is called: bytes in its name that are no text are spelt, \xff.
 
     >>> class_of(Path(os.fsdecode(b"caf\xc3\xa9"))), class_of(Path(os.fsdecode(b"caf\xe9")))
     ('café', 'caf\\xe9')
@@ -139,7 +141,7 @@ def images_in(folder: Path) -> list[str]:
 
 
 def is_image(name: str) -> bool:
-    """Return whether a file's name is that of an image."""
+    """Return whether a file is an image by its name."""
     return not name.startswith(".") and name.lower().endswith(ENDINGS)
 
 
@@ -148,16 +150,16 @@ def lines_of(path: Path) -> list[str]:
 
 
 def text_of(path: Path) -> str:
-    """Return a text file's content, read as UTF-8 or by its byte order mark (Excel's is UTF-16).
+    """Return a text file in UTF-8, or in the encoding that its byte order mark names (Excel's is UTF-16).
 
-    Raises RequestError if it is missing or in another encoding, DamagedFileError if it is not text.
+    Raises RequestError where it is missing, or in another encoding; DamagedFileError where it is no text.
     """
     try:
         content = path.read_bytes()
         encoding = next((name for mark, name in MARKS.items() if content.startswith(mark)), "utf-8")
         text = content.decode(encoding)
     except FileNotFoundError:
-        raise RequestError(f"'{path}' is missing; it is needed to read the data set") from None
+        raise RequestError(f"'{path}' is missing; the data set is read by it") from None
     except UnicodeDecodeError as error:
         if encoding == "utf-8" and b"\0" not in content:
             raise RequestError(
@@ -176,7 +178,7 @@ def text_of(path: Path) -> str:
 
 
 def rows_of(path: Path, delimiter: str, *needed: str) -> list[dict[str, str]]:
-    """Return the rows of a table; raises DamagedFileError if it lacks a needed column."""
+    """Return the rows of a table; raises DamagedFileError for one without the columns needed."""
     lines = text_of(path).splitlines()
     rows = list(csv.DictReader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE, restval=""))
     if rows and not set(needed) <= set(rows[0]):
@@ -197,11 +199,11 @@ def label_of(name: str, places: Mapping[str, int], where: Path) -> int:
 
 
 def mat(path: Path, variable: str, element: Callable[[Any], T]) -> list[T]:
-    """Return `element(x)` for each element x of a variable in a MATLAB file."""
+    """Return what `element` makes of each element of a variable of a MATLAB file."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise RequestError(
-            f"'{path}' cannot be read ({error.strerror}); it is needed to read the data set"
+            f"'{path}' cannot be read ({error.strerror}); the data set is read by it"
         ) from None
     return elements(content, f"'{path}'", variable, element)

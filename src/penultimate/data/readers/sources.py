@@ -1,4 +1,4 @@
-"""Sources of images within larger files: tar archives, CIFAR's batches, arrays and Arrow tables."""
+"""Images that are not files of their own: members of tar archives, CIFAR's batches, arrays, Arrow tables."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ UNREADABLE = (
     *(OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, RuntimeError),
     *(SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
-"""The exceptions that numpy raises for a file without a whole array; zipfile raises RuntimeError for an
-encrypted member and for an unknown compression."""
+"""What numpy raises for a file that is no array, or not all of one; RuntimeError is zipfile's word for a
+password, and for a compression that it does not know."""
 
 
 @dataclass(frozen=True)
 class Members:
-    """A `Source` of files in an uncompressed tar archive, read in place without unpacking."""
+    """A `Source`: files in a tar archive that is not compressed, read where they lie; nothing is unpacked."""
 
     archive: Path
     names: tuple[str, ...]
@@ -60,10 +60,10 @@ class Members:
 
 
 def members(archive: Path) -> Members:
-    """Return the files of a tar archive and of the tar archives in it, by name, without unpacking.
+    """Return the files of a tar archive, and of the tar archives in it, by name; nothing is written.
 
-    Raises DamagedFileError if the file is not a tar archive, is cut short, or holds a link or a sparse file,
-    because an archive of images holds neither.
+    Raises DamagedFileError for what is no tar archive, is cut short, or holds a link or a file with holes: an
+    archive of images does not.
     """
     try:
         with archive.open("rb") as file:
@@ -92,7 +92,7 @@ def _regular(archive: Path, file: IO[bytes], start: int, below: str) -> Iterator
 
 
 class _Pixels:
-    """Pixels that each process reads when it first needs them."""
+    """Pixels that are read when the first is asked for, in each process again."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: self.__dict__[field.name] for field in fields(self)}  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ class _Pixels:
 
 @dataclass(frozen=True)
 class Batches(_Pixels):
-    """A `Source` that joins the pickled batches of CIFAR-10 or CIFAR-100."""
+    """A `Source`: the pickled batches of CIFAR-10 and CIFAR-100, one after another."""
 
     files: tuple[Path, ...]
 
@@ -114,14 +114,13 @@ class Batches(_Pixels):
         return np.concatenate(rows).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
 
     def labels(self, key: str) -> np.ndarray:
-        """Return the labels of all batches; raises DamagedFileError if a batch has more or fewer than
-        images."""
+        """Return the labels of all batches; raises DamagedFileError for a batch without as many as images."""
         found = []
         for path, content in zip(self.files, self.contents, strict=True):
             try:
                 labels = np.asarray(content.get(key, ()), np.int64)
             except (ValueError, TypeError, OverflowError) as error:
-                raise DamagedFileError(f"'{path}' has {key} that are not numbers: {error}") from None
+                raise DamagedFileError(f"'{path}' has {key} that are no numbers: {error}") from None
             if labels.shape != (len(self._rows(path, content)),):
                 raise DamagedFileError(f"'{path}' has {labels.size} {key} for its images, not one for each")
             found.append(labels)
@@ -152,7 +151,7 @@ ALLOWED |= {("numpy._core.multiarray", "_reconstruct"), ("_codecs", "encode")}
 
 
 class _Unpickler(pickle.Unpickler):
-    """An unpickler for arrays, lists and text, which refuses any other content before loading it."""
+    """Arrays, lists and text; a pickle that asks for anything else is refused before it gets it."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in ALLOWED:
@@ -161,7 +160,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def unpickled(path: Path) -> dict[str, Any]:
-    """Return a pickled dictionary of arrays, lists and text, without running any code in the file.
+    """Return a pickled dictionary of arrays, lists and text: nothing in the file can run.
 
     Raises DamagedFileError for anything else.
     """
@@ -179,7 +178,7 @@ def unpickled(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Array(_Pixels):
-    """A `Source` over an array of images in an npy file (read in place) or, by its name, in an npz file."""
+    """A `Source`: an array of images in an npy file (read where it lies) or, by its name, in an npz file."""
 
     file: Path
     member: str = ""
@@ -214,7 +213,7 @@ class Array(_Pixels):
 
 
 def read_array(path: Path, member: str = "") -> np.ndarray:
-    """Return an array from an npy file (memory-mapped) or from an npz file; pickles are never opened.
+    """Return an array from an npy file, memory-mapped, or from an npz file; no pickle in it is opened.
 
     Raises DamagedFileError, or RequestError for a compressed array that does not fit into free memory.
     """
@@ -228,7 +227,7 @@ def read_array(path: Path, member: str = "") -> np.ndarray:
         if size > memory().free:
             raise RequestError(
                 f"'{path}': '{member}' has {size / 1e9:.3g} GB unpacked, and would be held in memory; save"
-                f" it as {member}.npy, which is read in place"
+                f" it as {member}.npy, which is read where it lies"
             )
         with np.load(path, allow_pickle=False) as arrays:
             array = arrays[member]
@@ -241,7 +240,7 @@ def read_array(path: Path, member: str = "") -> np.ndarray:
 
 @dataclass(frozen=True)
 class Arrow:
-    """A `Source` over the image column of a Hugging Face data set that `save_to_disk` wrote."""
+    """A `Source`: the image column of a Hugging Face data set that `save_to_disk` wrote."""
 
     folder: Path
     column: str
@@ -271,10 +270,7 @@ class Arrow:
 
 
 def arrow(folder: Path) -> Any:
-    """Return a split that `save_to_disk` wrote.
-
-    Raises RequestError without the extra, DamagedFileError for a damaged data set.
-    """
+    """Return a split that `save_to_disk` wrote; raises RequestError without the extra, DamagedFileError."""
     try:
         import datasets
         import pyarrow
@@ -289,7 +285,7 @@ def arrow(folder: Path) -> Any:
 
 
 def image_column(table: Any, place: Place) -> str:
-    """Return the column of images; raises RequestError if there is none, or several without a setting."""
+    """Return the column of images; raises RequestError where there is none, or several and none is said."""
     from datasets import Image
 
     columns = [str(name) for name, feature in table.features.items() if isinstance(feature, Image)]
@@ -297,7 +293,7 @@ def image_column(table: Any, place: Place) -> str:
         raise unknown(f"column of images in '{place.path}'", place.image, columns)
     if len(columns) > 1 and not place.image:
         raise RequestError(
-            f"'{place.path}' has the columns of images {', '.join(columns)}; choose one:"
+            f"'{place.path}' has the columns of images {', '.join(columns)}; say which one is to be read:"
             f" {place.with_setting('image', columns[0])}"
         )
     if not columns:
@@ -309,7 +305,7 @@ def image_column(table: Any, place: Place) -> str:
 
 
 def label_column(table: Any, place: Place) -> str:
-    """Return the chosen column of labels, the one called "label", or the only column of class labels."""
+    """Return the column that is said, "label", or the only one of class labels."""
     from datasets import ClassLabel
 
     said = "".join(place.label)
@@ -321,7 +317,7 @@ def label_column(table: Any, place: Place) -> str:
     if len(columns) != 1:
         known = columns or [*table.features]
         raise RequestError(
-            f"'{place.path}': it is not clear which column holds the labels; it may be"
-            f" {' or '.join(map(repr, known))}. Name it: {place.with_setting('label', known[0])}"
+            f"'{place.path}': which column holds the labels is not clear; it may be"
+            f" {' or '.join(map(repr, known))}. Say it: {place.with_setting('label', known[0])}"
         )
     return columns[0]

@@ -1,4 +1,4 @@
-"""The words with which folders, columns and arrays name the training, validation and test split."""
+"""The words by which folders, columns and arrays name their splits: training, validation and test images."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penultimate.errors import RequestError
 TRAIN = ("train", "training", "trn")
 VALIDATION = ("val", "valid", "validation", "dev", "eval", "evaluation", "publictest")
 TEST = ("test", "testing", "tst", "privatetest")
-"""The words for each split, including Kaggle's two test sets; its public one serves to choose networks."""
+"""With the usual names of Kaggle's two test sets, of which networks are chosen by the public one."""
 SPLITS = {
     name: part
     for part, names in (("train", TRAIN), ("validation", VALIDATION), ("test", TEST))
@@ -19,14 +19,14 @@ SPLITS = {
 FILLERS = frozenset(
     ("set", "data", "dataset", "image", "images", "img", "imgs", "split", "folder", "samples")
 )
-"""Words that add nothing to the name of a split, such as "set" in "training_set"."""
+"""Words that say nothing beside the name of a split: "training_set" names the training images."""
 _GLUED = re.compile(rf"({'|'.join(SPLITS)})(?:set|data|images|imgs|(?:19|20)\d\d)?")
 
 
 def part_of(name: str, common: Collection[str] = ()) -> str:
-    """Return the split for which a name stands, or an empty string.
+    """Return the split that a name stands for, or "" if it stands for none.
 
-    `common` are words that all sibling names share and that therefore carry no information.
+    `common` are words that the names beside it have too, and which therefore tell nothing.
 
     >>> [part_of(name) for name in ("Train", "test_set", "val2017", "bullet train", "Private Test")]
     ['train', 'test', 'validation', '', 'test']
@@ -39,18 +39,18 @@ def part_of(name: str, common: Collection[str] = ()) -> str:
 
 
 def words_of(name: str) -> list[str]:
-    """Return the words of a name in lower case."""
+    """Return the words of a name, in small letters."""
     return [word for word in re.split(r"[\W_]+", name.lower()) if word]
 
 
 def words_in_all(names: Iterable[str]) -> frozenset[str]:
-    """Return the words that all names share, or none if there are fewer than two names."""
+    """Return the words that every name has, of two names or more."""
     words = [frozenset(words_of(name)) for name in names]
     return frozenset.intersection(*words) - SPLITS.keys() if len(words) > 1 else frozenset()
 
 
 def expect_one_each(where: object, named: Iterable[tuple[str, str]]) -> None:
-    """Raise RequestError if two names stand for the same split."""
+    """Raise RequestError where two names stand for the same split."""
     of_part: dict[str, list[str]] = {}
     for name, part in named:
         of_part.setdefault(part, []).append(repr(name))

@@ -1,4 +1,4 @@
-"""Read a user's tables, with one line per image: its path, its label and perhaps its split."""
+"""Tables of a user's own: a line for each image, with its path, its label and perhaps its split."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from penultimate.data.readers.walking import JUNK, some
 from penultimate.errors import DamagedFileError, RequestError
 
 METADATA = ("metadata.csv", "metadata.jsonl", "_classes.csv")
-"""The names of tables beside their images, as Hugging Face's ImageFolder and Roboflow write them."""
+"""Tables that lie beside their images: Hugging Face's ImageFolder, and Roboflow's."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """An image's row in a table: its path from the table's folder, its label and its split."""
+    """What a table says of an image: its path from the table's folder, its label, its split."""
 
     where: str
     label: Any
@@ -45,12 +45,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """The cells of a table, by column.
+    """The cells of a table, by columns.
 
-    columns    {name in lower case: cells}
-    header     {name in lower case: name as written}
-    lines      the line number of each row
-    typed      whether text cells were meant as text and not as numbers
+    columns    {name in small letters: cells}
+    header     {name in small letters: name as it is written}
+    lines      the number of each row's line
+    typed      whether a cell that is text was meant as text, and not as a number
     """
 
     path: Path
@@ -61,12 +61,13 @@ class Table:
 
 
 def table(place: Place) -> tuple[dict[str, Listing], list[str]]:
-    """Read a table with absolute paths or paths from its folder."""
+    """Read a table whose paths are below its folder, or absolute."""
     return _read(place, place.path.parent, {place.path: ""})
 
 
 def metadata_in(folder: Path) -> dict[Path, str]:
-    """Return the label tables in a folder and in its split folders, each with its split."""
+    """Return the tables that lie beside the images of a folder, or of its folders of splits, and say their
+    labels, each with its split."""
     named = {folder: ""} | {each: part for each in visible(folder) if (part := part_of(each.name))}
     found = {}
     for beside, part in named.items():
@@ -79,7 +80,7 @@ def metadata_in(folder: Path) -> dict[Path, str]:
 
 
 def metadata(place: Place, files: Mapping[Path, str]) -> tuple[dict[str, Listing], list[str]]:
-    """Read the tables of a folder, each with the labels of one split or of all images."""
+    """Read the tables of a folder, each of which says the labels of one split, or of all images."""
     found, notes = _read(place, place.path, files)
     told = some([file.relative_to(place.path).as_posix() for file in files], "table", "tables")
     return found, [f"the labels are those of {told}", *notes]
@@ -116,7 +117,7 @@ def _read(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str
 
 
 def _rows(place: Place, read: Table, notes: list[str]) -> tuple[list[Row], list[str]]:
-    """Return the rows of a table and its label columns."""
+    """Return the rows of a table, and its columns of labels."""
     there = _There(read.path.parent)
     image = image_column(place, read.columns, there.leads_to_files)
     _expect_header(read, image)
@@ -145,13 +146,13 @@ def _expect_header(read: Table, image: str) -> None:
     first = [name for name in read.header.values() if is_image(name)]
     if first:
         raise RequestError(
-            f"'{read.path}': its first line describes an image, '{first[0]}'; expected a line with the names"
-            " of the columns above it, such as path,label"
+            f"'{read.path}': its first line is that of an image, '{first[0]}'; a line with the names of the"
+            " columns is expected above it, such as path,label"
         )
 
 
 class _There:
-    """The images below a table's folder."""
+    """The images that there are below a table's folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -164,14 +165,12 @@ class _There:
         try:
             paths = self.found([cell.replace("\\", "/") for cell in cells], [])
         except RequestError:
-            return True  # to more than one, which raises when it is read
+            return True  # to more than one: whoever reads it says so
         return 2 * sum(map(self._is_there, paths)) > len(paths)
 
     def found(self, cells: Sequence[str], notes: list[str]) -> list[str]:
-        """Return the path for each cell, with a missing ending added.
-
-        If no cell is a path that exists, each cell stands for the only image of its name below the folder.
-        """
+        """Return the path that each cell stands for: with an ending where it has none, and, where none of the
+        cells leads anywhere by its path, that of the only image of this name below the folder."""
         paths = [cell if self._is_there(cell) else self._with_ending(cell) for cell in cells]
         if any(map(self._is_there, paths)) or any("/" in cell for cell in cells):
             return paths
@@ -227,7 +226,7 @@ class _There:
 
 
 def read_table(path: Path) -> Table:
-    """Read the cells of a table; raises RequestError or DamagedFileError, with the line, if that fails."""
+    """Read the cells of a table; raises RequestError or DamagedFileError, with the line, for what is none."""
     text = text_of(path)
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         return _of_objects(path, text)
@@ -245,8 +244,8 @@ def read_table(path: Path) -> Table:
                 continue
             if len(cells) > len(names) and any(cells[len(names) :]):
                 raise RequestError(
-                    f"'{path}', line {reader.line_num}: more values than columns; quote values that"
-                    " hold a delimiter"
+                    f"'{path}', line {reader.line_num}: more values than columns; put what holds a delimiter"
+                    " in quotes"
                 )
             rows.append([*cells[: len(names)], *[""] * (len(names) - len(cells))])
             lines.append(reader.line_num)
@@ -257,7 +256,7 @@ def read_table(path: Path) -> Table:
 
 
 def _of_objects(path: Path, text: str) -> Table:
-    """Return the cells of a file with one JSON object per line."""
+    """Return the cells of a file that holds an object of JSON in each line."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
     header: dict[str, str] = {}
@@ -269,7 +268,7 @@ def _of_objects(path: Path, text: str) -> Table:
         except (json.JSONDecodeError, RecursionError) as error:
             raise DamagedFileError(f"'{path}', line {number}: {error}") from None
         if not isinstance(row, dict):
-            raise RequestError(f"'{path}', line {number}: expected an object, {{name: value}}")
+            raise RequestError(f"'{path}', line {number}: an object, {{name: value}}, is expected")
         _expect_different(path, [name.strip().lower() for name in row])
         rows.append({name.strip().lower(): value for name, value in row.items()})
         header |= {name.strip().lower(): name.strip() for name in row}
@@ -284,8 +283,7 @@ def _expect_different(path: Path, names: Sequence[str]) -> None:
 
 
 def _expect_once(path: Path, base: Path, paths: Sequence[str]) -> None:
-    """Refuse an image that is listed twice, by one path or two, because it could leak from training to
-    test."""
+    """Refuse an image that is listed twice, under one path or two: it could be trained and tested on."""
     times = Counter(map(os.path.normpath, paths))
     twice = [where for where, count in times.items() if count > 1]
     if twice:
@@ -295,7 +293,7 @@ def _expect_once(path: Path, base: Path, paths: Sequence[str]) -> None:
         try:
             found = (base / where).stat()
         except (OSError, ValueError):
-            continue  # absent images are reported as missing
+            continue  # what is not there is said to be missing
         first = known.setdefault((found.st_dev, found.st_ino), where)
         if first != where:
-            raise RequestError(f"'{path}': '{first}' and '{where}' are the same file, listed twice")
+            raise RequestError(f"'{path}': '{first}' and '{where}' are one file, which is listed twice")

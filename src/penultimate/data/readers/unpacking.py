@@ -1,4 +1,4 @@
-"""Unpack other people's archives of images completely or not at all, and never outside the folder."""
+"""Unpacking archives of images that others made: whole or not at all, and nothing outside of the folder."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from penultimate.errors import DamagedFileError
 from penultimate.files import BLOCK
 
 GROWTH = 20
-"""The largest growth of an honest archive; images hardly compress, so that more growth means a zip bomb."""
+"""Images hardly shrink when they are packed: an archive that grows more than that many times is a bomb."""
 HEADERS = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, b"X")
-"""The types of extra headers before a member (a long name, for example), which tarfile holds in memory."""
+"""What stands before a member and says more of it, a long name say: tarfile holds it in memory."""
 MOST_HEADER = 1 << 20
 """Bytes of it."""
 COMPRESSED = {b"\x1f\x8b": "r:gz", b"BZh": "r:bz2", b"\xfd7zXZ": "r:xz"}
 HARMLESS = 1 << 28
-"""The number of bytes to which any archive may grow."""
+"""Bytes to which any archive may grow."""
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
 
 
 def unpack(archive: Path, root: Path, folder: str) -> list[Path]:
-    """Unpack a tar or zip archive into `root/folder`, or into `root` if the archive itself holds `folder`.
+    """Unpack a tar or zip archive into `root/folder`, or into `root` where the archive holds `folder` itself.
 
-    The content appears only when all of it is written. Returns the new folders and files. Raises
-    DamagedFileError for a broken archive, for a link, a device, a name outside the folder or a repeated name,
-    for excessive growth, and if the content already exists.
+    What it holds appears when all of it is written. Returns the folders and files that are new. Raises
+    DamagedFileError for a broken archive, one that holds a link, a device, a name outside of its folder or a
+    name twice, or that grows beyond all reason; and for one whose content is there already.
     """
     root.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(dir=root, prefix=".unpacking-"))
@@ -47,7 +47,7 @@ def unpack(archive: Path, root: Path, folder: str) -> list[Path]:
             raise DamagedFileError(f"'{archive}' holds '{error.filename}' twice") from None
         except BROKEN as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise  # the disk failed, not the archive
+                raise  # of the disk, not of the archive
             raise DamagedFileError(f"'{archive}' is not a whole archive: {error}; get it again") from None
         tops = sorted(partial.iterdir())
         target = root if [top.name for top in tops] == [folder] else root / folder
@@ -55,7 +55,7 @@ def unpack(archive: Path, root: Path, folder: str) -> list[Path]:
         there = next((top.name for top in tops if (target / top.name).exists()), None)
         if there is not None:
             raise DamagedFileError(
-                f"'{target / there}' already exists; remove it to unpack '{archive}' again"
+                f"'{target / there}' is there already; remove it to unpack '{archive}' again"
             )
         return [top.rename(target / top.name) for top in tops]
     finally:
@@ -85,9 +85,9 @@ def _files(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def tar_members(file: IO[bytes]) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
-    """Yield the members of a tar archive in order; raises TarError if it does not end properly.
+    """Yield the members of a tar archive in its order; raises TarError where it does not end as it should.
 
-    The check is needed because tarfile stops silently where an archive is cut short or damaged.
+    An archive that is cut short, or damaged in the middle, is a whole one to tarfile, which stops there.
     """
     last, start = b"", file.read(6)
     file.seek(0)
@@ -113,7 +113,7 @@ def tar_members(file: IO[bytes]) -> Iterator[tuple[tarfile.TarFile, tarfile.TarI
 def _safe(archive: Path, name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts or "\\" in name or "\0" in name:
-        raise _refused(archive, name, "would lie outside its folder")
+        raise _refused(archive, name, "would lie outside of its folder")
     return path
 
 
@@ -124,7 +124,7 @@ def _write(path: Path, file: IO[bytes], archive: Path, most: int) -> int:
         while block := file.read(BLOCK):
             written += len(block)
             if written > most:
-                raise _refused(archive, path.name, "makes it grow more than images can")
+                raise _refused(archive, path.name, "makes it grow beyond all reason, as no images do")
             out.write(block)
     return written
 

@@ -1,4 +1,4 @@
-"""Walk through folders of images: find the images below a class folder, and note everything else."""
+"""Folders of images, walked through: the images below a class folder, and what else lies there."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ JUNK = frozenset(
         *(".Spotlight-V100", ".fseventsd", ".@__thumb", ".dvc", ".svn", ".hg", ".idea", ".vscode"),
     )
 )
-"""Folders that tools and operating systems create beside a user's own."""
+"""Folders that tools and systems leave beside people's own."""
 
 
 def holds_images(folder: Path) -> bool:
-    """Return whether a folder holds images at any depth; links may form circles."""
+    """Return whether images lie in a folder or below it; links may lead in circles."""
     waiting, been = [folder], set[str]()
     while waiting:
         at = waiting.pop()
@@ -45,7 +45,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 class Seen:
-    """The entries of folders that are not images of a class, counted for the notes."""
+    """What is in folders besides the images of their classes: counted, to be told."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.real = root, root.resolve()
@@ -58,12 +58,12 @@ class Seen:
         self.hidden: list[str] = []
 
     def see_outside(self, file: Path) -> None:
-        """Note a file outside all class folders, if it is an image."""
+        """Note a file that lies in no class folder, if it is an image."""
         if is_image(file.name):
             self.outside.append(file.relative_to(self.root).as_posix())
 
     def look_for_hidden(self, folder: Path) -> None:
-        """Note the hidden images and the hidden folders with images in a folder."""
+        """Note the hidden images of a folder, and its hidden folders that hold images."""
         with os.scandir(folder) as entries:
             self._note_hidden(folder.relative_to(self.root).as_posix(), list(entries))
 
@@ -75,12 +75,14 @@ class Seen:
                     self.hidden.append(entry.name if folder == "." else f"{folder}/{entry.name}")
 
     def images(self, folder: Path) -> list[str] | None:
-        """Return the images at any depth of a folder, as paths below the root; None if it leads back."""
+        """Return the images in a folder and below it, by their paths below the root;
+        None where it leads back.
+        """
         name, above = folder.relative_to(self.root).as_posix(), (folder.parent.resolve(),)
         return sorted(self._below(name, above)) if self._is_new(name, above) else None
 
     def _is_new(self, name: str, above: tuple[Path, ...]) -> bool:
-        """Return whether a folder neither is nor contains one of its parents, as a link might."""
+        """Return whether a folder is none of those in which it lies, nor holds one of them: a link may."""
         real = (self.root / name).resolve()
         if any(each.is_relative_to(real) for each in above):
             self.circles.append(name)
@@ -126,6 +128,6 @@ class Seen:
 
 
 def some(names: Sequence[str], one: str, many: str) -> str:
-    """Return the number of names, and the first three of them."""
+    """Return how many, and the first three by name."""
     more = ", ..." if len(names) > 3 else ""
     return f"{len(names):,} {one if len(names) == 1 else many} ({', '.join(map(repr, names[:3]))}{more})"

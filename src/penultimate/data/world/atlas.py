@@ -1,6 +1,7 @@
 """Glyph masks: each character drawn large in each face, centred, its longer side scaled to 42 of 48 pixels.
 
-The fonts ship with matplotlib and are not copied. Size is not a cue, because every mask fills its square.
+The fonts are those that matplotlib ships; none is copied. Size is not a cue, since every mask fills its
+square.
 """
 
 from __future__ import annotations
@@ -45,13 +46,15 @@ class Typefaces:
         path = self._folder / f"{face}.ttf"
         if not path.is_file():
             raise PenultimateError(
-                f"the image world is drawn with matplotlib's fonts, but '{face}.ttf' is not in"
+                f"the image world is drawn with matplotlib's fonts, and '{face}.ttf' is not in"
                 f" {self._folder}; is matplotlib's data folder complete?"
             )
         return str(path)
 
     def covers(self, face: str, character: str) -> bool:
-        """Return whether the face has a glyph for the character (the box for missing ones does not count)."""
+        """Return whether the face has its own glyph for the character (the box
+        for missing ones does not count).
+        """
         if face not in self._covered:
             self._covered[face] = frozenset(FT2Font(self.path(face)).get_charmap())
         return ord(character) in self._covered[face]

@@ -1,7 +1,8 @@
 """The world's characters and faces as data, read from `classes.json` and `tasks.json`.
 
-`classes.json` lists the 128 pretraining classes and the characters first proposed for each transfer task.
-`tasks.json` holds the characters that remain after `selection` has removed the look-alikes.
+`classes.json` is the world's own list: the 128 pretraining classes and the characters first proposed for each
+transfer task. `tasks.json` holds the characters that remain for the tasks after `selection` has removed the
+look-alikes.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ TASKS_FILE = Path(__file__).with_name("tasks.json")
 class Script:
     """Characters of one Unicode block and the faces that draw them.
 
-    `classes` is the number of classes (None: all candidates that pass); `categories` are the Unicode
-    categories from which gaps may be filled.
+    `classes` is how many are taken (None: all that pass); `categories` are the Unicode categories from which
+    gaps may be filled.
     """
 
     classes: int | None
@@ -65,11 +66,11 @@ ALPHABETS = {
     "greek": Script(32, range(0x0370, 0x0400), STIX),
     "cyrillic": Script(32, range(0x0400, 0x0500), STIX),
 }
-"""The scripts of those classes in the tasks `shared_N` that are not pretraining classes."""
+"""What the classes of the tasks `shared_N` are drawn from that are not pretraining classes."""
 
 
 def to_codes(characters: Iterable[str]) -> str:
-    """Return the code points in hexadecimal, as in the files.
+    """Code points in hexadecimal, as in the files.
 
     >>> to_codes("A\u2202"), from_codes("0041 2202") == "A\u2202"
     ('0041 2202', True)
@@ -78,7 +79,7 @@ def to_codes(characters: Iterable[str]) -> str:
 
 
 def from_codes(codes: str) -> str:
-    """Return the characters for hexadecimal code points."""
+    """Return the characters of code points in hexadecimal."""
     return "".join(chr(int(code, 16)) for code in codes.split())
 
 
@@ -99,9 +100,10 @@ def first_thoughts(task: str) -> str:
 
 
 def selected(task: str) -> tuple[str, ...]:
-    """Return the classes of a transfer task, each as a string of its one or more characters.
+    """Return the characters of a transfer task: a string per class where it gathers several,
+    else a character.
 
-    "shared" and "unshared" are the classes from which the tasks `shared_N` are composed.
+    "shared" and "unshared" are the classes between which the tasks `shared_N` are composed.
 
     >>> len(selected("syllabics")), selected("newfaces")[0]
     (40, 'AaBb')

@@ -23,7 +23,8 @@ CLASSES = tuple(str(digit) for digit in range(10))
 
 
 def read_digits() -> tuple[UInt8[np.ndarray, "1797 8 8"], Int64[np.ndarray, " 1797"]]:
-    """Return the images (ink 0 to 16) and labels from scikit-learn's file, without its slow import.
+    """Return the images (ink 0 to 16) and labels, read from scikit-learn's file;
+    importing it would take seconds.
 
     >>> images, labels = read_digits()
     >>> images.shape, labels[:3].tolist()
@@ -33,15 +34,15 @@ def read_digits() -> tuple[UInt8[np.ndarray, "1797 8 8"], Int64[np.ndarray, " 17
     path = Path(spec.origin or "").parent / "datasets" / "data" / "digits.csv.gz" if spec else None
     if path is None or not path.is_file():
         raise PenultimateError(
-            "the handwritten digits are read from scikit-learn, but"
-            f" {path or 'scikit-learn'} is missing; is it installed completely?"
+            "the handwritten digits are read from scikit-learn, and"
+            f" {path or 'scikit-learn'} is not there; is it installed completely?"
         )
     table = np.loadtxt(path, delimiter=",", dtype=np.int64)
     return table[:, :-1].reshape(-1, 8, 8).astype(np.uint8), table[:, -1]
 
 
 def enlarge(images: UInt8[np.ndarray, "n 8 8"]) -> UInt8[np.ndarray, "n 24 24 3"]:
-    """Enlarge 8 x 8 ink to 24 x 24 RGB images: bicubic, white on black."""
+    """8 x 8 ink to 24 x 24 RGB: bicubic, white on black."""
     ink = torch.from_numpy(images).to(torch.float32)[:, None] / INK
     large = F.interpolate(ink, (SIZE, SIZE), mode="bicubic", align_corners=False)
     pixels = (large * 255).round().clamp(0, 255).to(torch.uint8)
@@ -51,11 +52,8 @@ def enlarge(images: UInt8[np.ndarray, "n 8 8"]) -> UInt8[np.ndarray, "n 24 24 3"
 
 @dataclass(frozen=True)
 class HandwrittenDigits:
-    """The data set of digits; a call with a draw yields (split, images).
-
-    The draw chooses the card's number of training images per class, and the rest are test images. An image's
-    id is its row in scikit-learn's table.
-    """
+    """Called with a draw, it yields (split, images): the card's number of training images of each class,
+    chosen by the draw, and test images from the rest. An image's id is its row in scikit-learn's table."""
 
     name: str
 
@@ -72,7 +70,7 @@ class HandwrittenDigits:
             for rows in [np.flatnonzero(labels == digit)]
         ]
         train = sizes["train"] // 10
-        # All remaining images, or the number per class on a small variant's card.
+        # All the rest, or the number per class that a small variant's card says.
         test = None if sum(sizes.values()) == len(labels) else train + sizes["test"] // 10
         chosen = {"train": [rows[:train] for rows in order], "test": [rows[train:test] for rows in order]}
         for split, rows in chosen.items():

@@ -1,12 +1,12 @@
 """Images of several letters, some of them faint: five labels, each present, absent or uncertain.
 
-This task relates to the other tasks as CheXpert does to the paper's photographs. The two by two places of an
-image are assigned to four of the five labels, and each assigned label has a finding in its place with its own
-probability. A clear finding is the label's letter. A faint finding is the label's letter or, equally often, a
-letter that belongs to no label. A place without a finding holds such a letter or nothing. Hence:
+The task stands to the others as CheXpert to the paper's photographs. The places of an image, two by
+two, are dealt to four of the five labels; a label whose turn it is has a finding there with its own
+probability. A finding is clear, and the label's letter then; or it is faint, and as often the label's letter
+as one that no label stands for. Places without a finding hold such a letter too, or nothing. So:
 
-    train, test     a label with a faint finding is uncertain (-1)
-    validation      the true labels are given, and none is uncertain
+    train, test     faint findings are uncertain (-1), whatever they are
+    validation      it is known what they are: none is uncertain
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from penultimate.data.world.nuisance import Nuisances, compose
 from penultimate.data.world.world import one_thread
 
 CHANCES = (0.3, 0.4, 0.5, 0.6, 0.7)
-"""The probability that each label has a finding in its place."""
+"""Of each label, of a finding where it has a place."""
 FAINT, FAINTNESS = 0.3, (0.2, 0.4)
-"""The share of faint findings, and the share of ink that they keep."""
+"""The share of findings that are faint, and how much of the ink they keep."""
 FILLED = 0.3
 """The share of places without a finding that hold another letter."""
 PLACES = 4
@@ -40,11 +40,11 @@ PLACES = 4
 
 @dataclass(frozen=True)
 class Scene:
-    """The contents of n images, and the labels that follow from them.
+    """What n images hold in their places, and what that makes of their labels.
 
-    letter  [n places] the number of the character, with the labels' characters first; -1 for nothing
-    ink     [n places] 1, or less if faint
-    truth   [n l] whether the label's letter is present
+    letter  [n places] a character's number, the labels' first; -1 for nothing
+    ink     [n places] 1, or less where faint
+    truth   [n l] whether the label's letter is there
     faint   [n l] whether the label has a faint finding
     """
 
@@ -55,7 +55,7 @@ class Scene:
 
 
 def scenes(count: int, letters: int, generator: torch.Generator) -> Scene:
-    """Draw the contents of `count` images from `letters` characters; the labels' characters come first."""
+    """Return what `count` images hold, of `letters` characters of which the first are the labels'."""
 
     def uniform(columns: int) -> Tensor:
         return torch.rand(count, columns, generator=generator)
@@ -63,7 +63,7 @@ def scenes(count: int, letters: int, generator: torch.Generator) -> Scene:
     def others() -> Tensor:
         return torch.randint(len(CHANCES), letters, (count, PLACES), generator=generator)
 
-    # The label of each place: a random order of the five labels, the last of which has no place.
+    # The label of each place: a random order of the five, of which the last has none.
     label = uniform(len(CHANCES)).argsort(1)[:, :PLACES]
     found = uniform(PLACES) < torch.tensor(CHANCES)[label]
     faint = found & (uniform(PLACES) < FAINT)
@@ -77,7 +77,9 @@ def scenes(count: int, letters: int, generator: torch.Generator) -> Scene:
 
 
 def drawn(scene: Scene, masks: Tensor, generator: torch.Generator) -> Tensor:
-    """Return a mask [n 48 48] per image, of its letters at half size; `masks` is [letters faces 48 48]."""
+    """Return one mask [n 48 48] an image: its letters at half their size,
+    from `masks` [letters faces 48 48].
+    """
     face = torch.randint(masks.shape[1], scene.letter.shape, generator=generator)
     small = F.avg_pool2d(masks.float(), 2)[scene.letter.clamp(min=0), face]
     small *= (scene.ink * (scene.letter >= 0))[..., None, None]
@@ -87,7 +89,7 @@ def drawn(scene: Scene, masks: Tensor, generator: torch.Generator) -> Tensor:
 
 @dataclass(frozen=True)
 class Findings:
-    """A data set of findings; a call with a draw yields (split, images), one split after another.
+    """A data set of findings: called with a draw, it yields (split, images), one split after another.
 
     >>> splits = dict(Findings("findings_smoke")(0))
     >>> splits["train"].labels.shape, splits["train"].class_names

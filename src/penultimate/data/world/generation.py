@@ -1,4 +1,4 @@
-"""Render all splits of a data set into a folder, under one manifest."""
+"""Rendering all splits of a data set into a folder, under one manifest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAKERS = ("torch", "pillow", "matplotlib", "numpy")
 
 
 def _clear(folder: Path, name: str, draw: int) -> None:
-    """Remove an older or damaged copy of a data set from its folder; refuse to remove a different one."""
+    """Make room for a data set: an older or damaged copy of it is removed, a different one is refused."""
     prepare_folder(folder)
     if not (folder / MANIFEST).exists():
         return
@@ -36,10 +36,11 @@ def _clear(folder: Path, name: str, draw: int) -> None:
 
 
 def splits_of(name: str, draw: int) -> Iterator[tuple[str, ImageSet]]:
-    """Yield the splits that a data set makes, each checked against its card and the splits before it.
+    """Yield the splits that a data set makes, each held against its card and against the splits before it.
 
-    Raises RequestError if no splits are made, if a split differs from the card, if it names other classes or
-    lacks one, and if two splits share an image, because this would leak test images into training.
+    Raises RequestError for what makes no splits, for a split that is not as the card says, names other
+    classes or lacks one, and for an image of one split that stands in another too: what is tested on is not
+    trained on.
     """
     described, made = card(name), registry.entry("dataset", name).resolve()(draw)
     if not isinstance(made, Iterable):
@@ -63,12 +64,11 @@ def splits_of(name: str, draw: int) -> Iterator[tuple[str, ImageSet]]:
                 )
     missing = [split for split in described.splits if split not in before]
     if missing:
-        raise RequestError(f"data set '{name}' makes no {', '.join(missing)}, although its card lists it")
+        raise RequestError(f"data set '{name}' makes no {', '.join(missing)}, which its card promises")
 
 
 def digests_of(name: str, draw: int) -> dict[str, str]:
-    """Return a digest of each split that a data set makes now; {} if it fails, because its step reports
-    why."""
+    """Return a digest of each split that a data set makes now; {} where it fails: its own step tells why."""
     try:
         with contained():
             return {split: images.digest for split, images in splits_of(name, draw)}
@@ -90,7 +90,7 @@ def _check(
         raise RequestError(f"{where} is made twice; make each split once")
     if (len(images), images.num_classes) != (promised, described.classes):
         raise RequestError(
-            f"{where}: its card lists {promised} images of {described.classes} classes; {len(images)} of"
+            f"{where}: its card says {promised} images of {described.classes} classes; {len(images)} of"
             f" {images.num_classes} were made"
         )
     several = images.labels.ndim == 2
@@ -113,7 +113,7 @@ def _check(
         if shared.size:
             raise RequestError(
                 f"{where}: the id {shared[0]} is in '{other}' too ({len(shared)} of {len(images)} do); ids"
-                " must be unique across the splits, to prove that no test image is used for training"
+                " are unique across the splits, and show that no test image is trained on"
             )
 
 
@@ -121,19 +121,19 @@ def _unplanned(name: str, split: str, planned: Mapping[str, str]) -> str:
     if not planned:
         return f"data set '{name}' could not be made when the study began, and now it can; start it again"
     return (
-        f"data set '{name}' makes other images of its split '{split}' than when the study began. If its input"
-        " files have changed since, start the study again. Otherwise it makes other images on each call, and"
-        " no result could be reproduced: derive all random numbers from its argument `draw`"
+        f"data set '{name}' makes other images of its split '{split}' than when the study began. If what it"
+        " reads was changed meanwhile, start the study again; else it makes other images each time, and no"
+        " result could be found again: have all that it draws follow from its argument `draw`"
     )
 
 
 def _unfit_labels(names: Sequence[str]) -> str:
-    """Return why these names cannot serve in the rows of their labels, or an empty string."""
+    """Return why labels cannot bear these names, which stand in the rows of their labels; "" if they can."""
     for name in names:
         if "=" in name or "," in name:
             return f"a label's name may hold neither '=' nor ','; rename '{name}'"
         if names.count(name) > 1:
-            return f"two labels are called '{name}'; give each a different name"
+            return f"two labels are called '{name}'; give each a name of its own"
     return ""
 
 
@@ -147,13 +147,13 @@ def generate(
     """Render every split of a data set and return the manifest written beside the images.
 
     The images are a function of (name, draw). `progress` is called after each split with {"dataset", "draw",
-    "split", "images", "of"}, where "images" is the number so far and "of" the total. A data set is any
-    callable under `@register.dataset` that takes a draw and returns (split, ImageSet) pairs or a mapping of
-    them. `planned` holds the expected digests (`digests_of`) of its splits.
+    "split", "images", "of"}: images so far, of how many. A data set is any callable under
+    `@register.dataset` that takes a draw and returns (split, ImageSet) pairs or a mapping of them. `planned`
+    are the digests (`digests_of`) that its splits are to have.
 
-    Raises RequestError for an unknown name (with the nearest), a draw that is not a whole number of at least
-    0, a folder that cannot be used or holds something else, and a data set that differs from its card or
-    plan, or shares images between its splits.
+    Raises RequestError for an unknown name (with the nearest), a draw that is not a whole number from 0 up, a
+    folder that cannot be used or holds something else, and a data set that does not match its card or shares
+    images between its splits, or is not as planned.
 
     >>> import tempfile
     >>> generate("digits_smoke", 0, tempfile.mkdtemp())["splits"]["train"]
@@ -161,7 +161,7 @@ def generate(
     """
     described, folder = card(name), Path(folder)
     if not is_whole(draw, 0):
-        raise RequestError(f"a draw must be a whole number of at least 0, not {draw!r}")
+        raise RequestError(f"a draw is a whole number from 0 up, not {draw!r}")
     _clear(folder, name, draw)
     about = {"name": name, "draw": draw, "made_with": {package: version(package) for package in MAKERS}}
     manifest: Manifest = {"splits": {}}

@@ -1,4 +1,4 @@
-"""Nuisances: the variation between images of one glyph, drawn and applied to whole batches of masks."""
+"""Nuisances: what varies between images of one glyph, drawn and applied to whole batches of masks."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ BAR_HALF_WIDTH = (0.08, 0.24)
 
 @dataclass(frozen=True)
 class Nuisances:
-    """The ranges and probabilities of nuisances; lengths in half image widths, colours in 0..1.
+    """Ranges and probabilities; lengths in units of half an image's width, colours in 0..1.
 
     stroke, bar, blur: probabilities of a changed stroke, an occluding bar, a 3 x 3 blur.
     rotation (rad), scale (of the inverse), aspect (log; on x, its inverse on y), shear, translation, elastic:
     uniform on +- the value.
-    second_colour: the largest difference per channel between the background's two colours.
+    second_colour: how far the background's second colour may lie from its first, +- per channel.
     noise: the largest standard deviation of the pixel noise.
     """
 
@@ -44,7 +44,7 @@ class Nuisances:
 
 
 def luminance(colours: Float[Tensor, "n 3"]) -> Float[Tensor, " n"]:
-    """Return L = 0.299 R + 0.587 G + 0.114 B (Rec. 601), in the units of the colours."""
+    """L = 0.299 R + 0.587 G + 0.114 B (Rec. 601), in the units of the colours."""
     return colours @ torch.tensor(LUMINANCE, dtype=colours.dtype)
 
 
@@ -60,7 +60,7 @@ def _with_luminance(colours: Float[Tensor, "n 3"], target: Float[Tensor, " n"]) 
 def push_apart(
     foreground: Float[Tensor, "n 3"], background: Float[Tensor, "n 3"]
 ) -> tuple[Float[Tensor, "n 3"], Float[Tensor, "n 3"]]:
-    """Set colours whose luminances differ by less than .45 to .55 apart, around their mean if possible.
+    """Colours whose luminances differ by less than .45 are set .55 apart, about their mean where possible.
 
     The brighter one is mixed with white, the darker one with black. All others are left unchanged.
 
@@ -90,7 +90,9 @@ def bolder(masks: UInt8[Tensor, "n 48 48"]) -> UInt8[Tensor, "n 48 48"]:
 
 
 def thinner(masks: UInt8[Tensor, "n 48 48"]) -> UInt8[Tensor, "n 48 48"]:
-    """Return the smallest value of each 3 x 3 neighbourhood, but at least half the ink to keep hairlines."""
+    """Return the smallest value of each 3 x 3 neighbourhood, but at least half the ink,
+    so no hairline is lost.
+    """
     return torch.maximum(255 - _grown(255 - masks), masks // 2)
 
 
@@ -112,8 +114,7 @@ def _axes(size: int) -> tuple[Tensor, Tensor]:
 
 @cache
 def _bicubic(coarse: int, size: int) -> Float[Tensor, "size coarse"]:
-    """Return U such that U F U' is the bicubic enlargement of a coarse x coarse field F with fixed
-    corners."""
+    """U such that U F U' is the bicubic enlargement of a coarse x coarse field F, its corners kept."""
     basis = torch.eye(coarse).view(1, coarse, coarse, 1)
     columns = F.interpolate(basis, size=(size, 1), mode="bicubic", align_corners=True)
     return columns.view(coarse, size).T.contiguous()
@@ -151,7 +152,7 @@ def _restroked(masks: Tensor, nuisances: Nuisances, draws: _Draws) -> Tensor:
 
 
 def _warped(masks: Tensor, nuisances: Nuisances, draws: _Draws, size: int) -> Tensor:
-    """Return the coverage [n 1 size^2] of the masks under a random affine map and an elastic field."""
+    """Coverage [n 1 size^2] of the masks seen through a random affine map and an elastic field."""
     angle = draws.within(nuisances.rotation)
     inverse_scale = 1 + draws.within(nuisances.scale)
     aspect = draws.within(nuisances.aspect).exp()
@@ -188,8 +189,7 @@ def coverage(
 
 
 def _pattern(draws: _Draws, size: int) -> Tensor:
-    """Return weights [n 1 size^2] in 0..1: a gradient, sine, square wave or value noise, each in a
-    quarter."""
+    """Weights [n 1 size^2] in 0..1: a gradient, a sine, a square wave or value noise, a quarter each."""
     x, y = _axes(size)
     angle = draws.uniform(0, 2 * math.pi, 1)
     along = angle.cos() * x + angle.sin() * y

@@ -1,7 +1,7 @@
-"""Draw glyphs differently from pretraining: as outlines on paper, and in four other styles.
+"""Glyphs drawn differently from pretraining: as outlines on paper, and in four other styles.
 
-They stand in for ImageNet-Sketch and ImageNet-R: the classes, faces and placement of glyphs are those of
-pretraining, and only the style is new.
+They stand in for ImageNet-Sketch and ImageNet-R: classes, faces and the placement of a glyph in its image are
+those of pretraining; how it is drawn is new.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PAPER, INK = (0.88, 1.0), (0.0, 0.25)
 GRAIN = 0.02
 """Standard deviation of the pixel noise of sketches, embossed glyphs and neon signs."""
 PITCH = (6.0, 9.0)
-"""The distance between stripes or dots in mask pixels, two of which make an image pixel."""
+"""Distance of stripes and dots, in mask pixels (two to an image pixel)."""
 
 Rendering = Callable[[UInt8[Tensor, "n 48 48"], Nuisances, torch.Generator], UInt8[Tensor, "n h w 3"]]
 
@@ -27,7 +27,7 @@ Rendering = Callable[[UInt8[Tensor, "n 48 48"], Nuisances, torch.Generator], UIn
 def sketch(
     masks: UInt8[Tensor, "n 48 48"], nuisances: Nuisances, generator: torch.Generator
 ) -> UInt8[Tensor, "n h w 3"]:
-    """Draw only the outlines, dark grey on near-white paper.
+    """Outlines only, dark grey on near-white paper.
 
     >>> images = sketch(torch.zeros(2, 48, 48, dtype=torch.uint8), Nuisances(), torch.Generator())
     >>> images.shape, bool(images.min() > 200)

@@ -1,13 +1,13 @@
-"""Select the characters of each task: remove look-alikes of pretraining and of each other, and fill gaps.
+"""Which characters a task uses: look-alikes of pretraining and of one another removed, gaps filled.
 
 `python -m penultimate.data.world.selection` rewrites `tasks.json`; a test compares the file with `select()`.
 Rendering only reads the file.
 
-Two characters are twins if their blurred masks correlate by more than .90: this is the mean Pearson
-correlation of the masks, after a Gaussian blur of one mask pixel, over those of five faces that cover both.
-A task's candidates are the characters first proposed for it (`classes.json`, "transfer") and then its Unicode
-block in code order. Each is taken unless it is a twin of a pretraining glyph or of an earlier one, until the
-task has its number of classes.
+The rule. Two characters are twins when their blurred masks correlate by more than .90: the mean, over those
+of five faces that cover both, of the Pearson correlation of the masks after a Gaussian blur of one mask
+pixel. A task's candidates are the characters first thought of for it (`classes.json`, "transfer") and then
+its Unicode block in code order; each is taken unless it is a twin of a pretraining glyph or of one taken
+before it, until the task has its number of classes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ GATHERED = 4
 def similarity(
     typefaces: Typefaces, characters: Sequence[str], faces: Sequence[str] = TWIN_FACES
 ) -> Float[np.ndarray, "n n"]:
-    """Return each pair's mean correlation of blurred masks over the faces that cover both; -1 if none does.
+    """Mean correlation of the blurred masks of each pair, over the faces that cover both; -1 where none does.
 
     >>> float(similarity(Typefaces(), "AAO")[0, 1].round(6))
     1.0
@@ -66,7 +66,9 @@ def similarity(
 
 
 def _fillers(script: Script, typefaces: Typefaces, taken: str) -> str:
-    """Return the block's non-decomposable characters of the right category that all faces cover."""
+    """Return the block's characters of the right category, not decomposable,
+    that every face of the task covers.
+    """
     return "".join(
         character
         for character in map(chr, script.block)
@@ -144,17 +146,19 @@ def _select_new_faces(typefaces: Typefaces) -> dict[str, Any]:
 
 
 def _shared_classes(new_faces: dict[str, Any]) -> dict[str, Any]:
-    """Return the first classes of `newfaces` with four characters, which are whole pretraining classes."""
+    """Return the first classes of `newfaces` that hold four characters,
+    which are whole pretraining classes.
+    """
     whole = [codes for codes in new_faces["classes"] if len(from_codes(codes)) == GATHERED]
     return {"classes": whole[:SHARED], "twins": {}}
 
 
 def _select_unshared(typefaces: Typefaces) -> dict[str, Any]:
-    """Return equally many classes of unseen Greek and Cyrillic letters, in alternation.
+    """As many classes of Greek and of Cyrillic letters that pretraining never shows, in alternation.
 
-    A capital comes before its small letter, as in pretraining. Each letter is taken unless it is a twin of a
-    pretraining glyph or of an earlier letter in those five faces or in the STIX faces. Four successive
-    letters form a class.
+    A letter's capital comes before its small one, as in pretraining. Each is taken unless it is a twin, as
+    those five faces or as the STIX faces draw it, of a pretraining glyph or of one taken before it; four that
+    follow one another are a class.
     """
     pretraining = "".join(pretraining_classes())
     candidates = {
@@ -180,7 +184,9 @@ def _select_unshared(typefaces: Typefaces) -> dict[str, Any]:
 
 
 def select() -> dict[str, Any]:
-    """Return the content of `tasks.json`: the characters of each transfer task by this module's rule."""
+    """Return the characters of every transfer task, by the rule of this module:
+    the content of `tasks.json`.
+    """
     typefaces = Typefaces()
     new_faces = _select_new_faces(typefaces)
     return {
@@ -196,7 +202,7 @@ def select() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Write `tasks.json` and print the dropped and added characters."""
+    """Write `tasks.json` and print what was dropped and added."""
     selection = select()
     TASKS_FILE.write_text(json.dumps(selection, indent=1, ensure_ascii=False) + "\n", "utf-8")
     for name, task in selection["tasks"].items():

@@ -1,4 +1,4 @@
-"""Contact sheets, which show the images themselves with one column per class or label."""
+"""Contact sheets: a look at the images themselves, a column per class or label, before they are trusted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _cut(line: str, width: int, font: ImageFont.FreeTypeFont) -> str:
 
 
 def _fitted(names: Sequence[str], width: int) -> tuple[list[list[str]], ImageFont.FreeTypeFont]:
-    """Return all names at one size, in the fewest lines and then the largest font that fit, or else cut."""
+    """Return all names at one size: in as few lines as fit, then as large as fits; cut if nothing fits."""
     for most, smallest in ((1, CAPTION - 3), (2, CAPTION - 3), (3, SMALLEST)):
         for size in range(CAPTION, smallest - 1, -1):
             font = _font(size)
@@ -56,7 +56,7 @@ def _fitted(names: Sequence[str], width: int) -> tuple[list[list[str]], ImageFon
 
 
 def _captions(names: Sequence[str], width: int, ink: str) -> Image.Image:
-    """Return the class names side by side, each centred over its column and aligned at the bottom."""
+    """Return the class names side by side, each centred over its column, standing on the line below."""
     wrapped, font = _fitted(names, width)
     step = round(font.size) + 2
     height = max(map(len, wrapped)) * step + 4
@@ -103,8 +103,8 @@ def contact_sheet(
     ink: str = "#1f2328",
     paper: str | None = "#ffffff",
 ) -> bytes:
-    """Return a PNG with `rows` examples of up to `columns` classes for each (title, images), enlarged by
-    `zoom`.
+    """Return a PNG that shows, for each (title, images), `rows` examples of up to `columns` classes,
+    `zoom` times.
 
     `paper=None` leaves the background transparent. Raises RequestError for no sets or sizes below 1.
 

@@ -1,4 +1,4 @@
-"""The classes of (character, face) pairs, counts and nuisances of each data set of the world."""
+"""What each data set of the world draws: its classes of (character, face) pairs, counts and nuisances."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from penultimate.data.world.nuisance import Nuisances, compose
 from penultimate.data.world.renderings import Rendering, rendition, sketch
 
 UPRIGHT = Nuisances(stroke=0.0, rotation=0.125, shear=0.0, elastic=0.0)
-"""The nuisances of the task of faces, which leave the features of a face unchanged."""
+"""For telling faces apart: what distinguishes a face is left unchanged."""
 
 RENDERINGS: Mapping[str, Rendering] = {"r": rendition, "sketch": sketch}
-"""The rendering functions of the shifted sets that are drawn differently from pretraining."""
+"""How those shifted sets are drawn that differ from pretraining."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """The classes with their glyphs, drawn uniformly, and the number of images per class of each split.
+    """Classes with the glyphs from which an example is drawn uniformly, and each split's images per class.
 
-    Tasks of one `family` show the same images for their common classes; a task without a family shares none.
+    Tasks of one `family` show the same images of a class that they have in common; one without is alone.
     """
 
     name: str
@@ -57,7 +57,7 @@ def _by_character(
 
 
 def glyph_task(name: str, typefaces: Typefaces) -> Task:
-    """Return the task of a data set in the catalogue; raises for an unknown name, with the nearest one.
+    """Return the task of a data set in the catalogue; an unknown name raises with the nearest known one.
 
     >>> task = glyph_task("glyphs", Typefaces())
     >>> len(task.classes), task.counts["train"], next(iter(task.classes))

@@ -1,7 +1,7 @@
-"""The data sets of the embedded world, as callables from a draw to the images of their splits.
+"""The data sets of the embedded world: callables from a draw to the images of their splits.
 
-An image depends only on (data set or family, draw, split, class, number), not on the other classes, the order
-of rendering or the number of threads.
+An image depends only on (data set or its family, draw, split, class, its number), not on the other classes,
+the order of rendering or the number of threads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from penultimate.data.world.tasks import Task, glyph_task
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Render on one thread, because the thread count changes the order of sums; restore it afterwards."""
+    """Render on one thread, since the thread count changes how sums are split; restore it afterwards."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -33,7 +33,7 @@ def one_thread() -> Iterator[None]:
 
 
 def render_split(task: Task, atlas: Atlas, draw: int, split: str, first_id: int = 0) -> ImageSet:
-    """Return all images of a split; image j of class k is at position j K + k, so that prefixes are balanced.
+    """Return all images of one split: image j of class k is at position j K + k, so every prefix is balanced.
 
     >>> typefaces = Typefaces()
     >>> task = glyph_task("syllabics_smoke", typefaces)
@@ -57,7 +57,7 @@ def render_split(task: Task, atlas: Atlas, draw: int, split: str, first_id: int 
 
 @dataclass(frozen=True)
 class GlyphWorld:
-    """A data set of the world; a call with a draw yields (split, images), one split after another."""
+    """A data set of the world: called with a draw, it yields (split, images), one split after another."""
 
     name: str
 
