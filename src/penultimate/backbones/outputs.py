@@ -40,7 +40,7 @@ def tensors_of(output: Any) -> list[Tensor]:
 
 
 def entry(output: Any, name: str) -> Tensor:
-    """Return the tensor with a name; raise RequestError, which lists the existing names, if there is none."""
+    """Return the tensor with this name, or raise a RequestError that lists the names there are."""
     found = entries(output)
     if name not in found:
         raise RequestError(f"there is no '{name}': the output is {described(output)}{_choice(found, '')}")

@@ -285,7 +285,7 @@ def arrow(folder: Path) -> Any:
 
 
 def image_column(table: Any, place: Place) -> str:
-    """Return the column of images; raises RequestError where there is none, or several and none is said."""
+    """Return the column of images; raise RequestError if there is none, or if several compete."""
     from datasets import Image
 
     columns = [str(name) for name, feature in table.features.items() if isinstance(feature, Image)]

@@ -10,7 +10,7 @@ from penultimate.errors import RequestError
 TRAIN = ("train", "training", "trn")
 VALIDATION = ("val", "valid", "validation", "dev", "eval", "evaluation", "publictest")
 TEST = ("test", "testing", "tst", "privatetest")
-"""With the usual names of Kaggle's two test sets, of which networks are chosen by the public one."""
+"""Kaggle's public test set counts as validation, because people choose their networks by it."""
 SPLITS = {
     name: part
     for part, names in (("train", TRAIN), ("validation", VALIDATION), ("test", TEST))

@@ -80,7 +80,7 @@ def metadata_in(folder: Path) -> dict[Path, str]:
 
 
 def metadata(place: Place, files: Mapping[Path, str]) -> tuple[dict[str, Listing], list[str]]:
-    """Read the tables of a folder, each of which says the labels of one split, or of all images."""
+    """Read the tables of a folder. Each table gives the labels of one split, or of all images."""
     found, notes = _read(place, place.path, files)
     told = some([file.relative_to(place.path).as_posix() for file in files], "table", "tables")
     return found, [f"the labels are those of {told}", *notes]
