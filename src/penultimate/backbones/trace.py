@@ -379,7 +379,7 @@ def _called(function: Any) -> str:
 def _storage(tensor: Tensor) -> int:
     try:
         return int(tensor.untyped_storage()._cdata)
-    except (NotImplementedError, RuntimeError):  # a sparse tensor has none
+    except RuntimeError:  # a sparse tensor has none
         return 0
 
 

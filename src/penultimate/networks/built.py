@@ -82,7 +82,7 @@ def _digest(value: Any) -> str:
         whole = value.detach().cpu().contiguous()
         content = whole.reshape(-1).view(torch.uint8).numpy().tobytes()
         return digest_bytes(f"{whole.dtype}{list(whole.shape)}".encode() + content)
-    except (AttributeError, RuntimeError, TypeError, ValueError, NotImplementedError):  # not a plain tensor
+    except (AttributeError, RuntimeError, TypeError, ValueError):  # not a plain tensor
         return digest_bytes(ADDRESS.sub("", repr(value)).encode())
 
 

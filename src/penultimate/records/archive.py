@@ -46,7 +46,7 @@ OF_A_RUN = ("steps", "arms", "left_out", "failed", "reads")
 LEFT_OUT_UNIT, POINTING_UNIT = "loss", "points"
 UNREADABLE = (
     *(ValueError, KeyError, TypeError, AttributeError, IndexError, StopIteration, ArithmeticError),
-    *(EOFError, MemoryError, RecursionError, NotImplementedError, RuntimeError),
+    *(EOFError, MemoryError, RuntimeError),
     *(csv.Error, zipfile.BadZipFile, lzma.LZMAError, zlib.error),
 )
 """What the readers of JSON, CSV, zip and NumPy's files raise for what none of them has written."""
