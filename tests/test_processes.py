@@ -87,6 +87,27 @@ def test_the_command_itself_and_the_processes_of_a_run(littered: Path) -> None:
     assert (answer.returncode, executed(littered)) == (0, ""), answer.stderr
 
 
+@pytest.mark.parametrize("how", [["-m", "penultimate"], ["-mpenultimate.cli"], ["-Bm", "penultimate"]])
+def test_the_command_as_a_module(littered: Path, how: list[str]) -> None:
+    (littered / "types.py").unlink()
+    command = [sys.executable, *how, "list", "objectives"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (answer.returncode, executed(littered)) == (0, ""), answer.stderr
+    assert "cosine_softmax" in answer.stdout
+
+
+@pytest.mark.parametrize("how", [["{}/mine.py"], ["-m", "mine"]])
+def test_a_script_of_a_user_keeps_its_folder_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: list[str]
+) -> None:
+    (tmp_path / "beside.py").touch()
+    (tmp_path / "mine.py").write_text("import penultimate, beside\nprint('found')")
+    monkeypatch.chdir(tmp_path)
+    options = [part.format(tmp_path) for part in how]
+    command = [sys.executable, *options, "-m", "penultimate.x"]
+    assert subprocess.run(command, capture_output=True, text=True, check=False).stdout == "found\n"
+
+
 def _path_of(piece: int) -> str:
     return os.environ.get("PYTHONSAFEPATH", "")
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import sys
 
-if (
-    "-m" in sys.orig_argv[:-1]
-    and sys.orig_argv[sys.orig_argv.index("-m") + 1].startswith("penultimate.")
-    and not sys.flags.safe_path
-):
-    del sys.path[0]  # `python -m` puts the current folder here before anything is imported from it
+if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:  # `python -m` looks for a module: -m NAME, or -mNAME
+    _named = sys.orig_argv[-len(sys.argv)]
+    _named = _named.partition("m")[2] if _named.startswith("-") else _named
+    if _named.partition(".")[0] == __name__:
+        del sys.path[0]  # the current folder, from which nothing has been imported yet
 
 from typing import TYPE_CHECKING
 
