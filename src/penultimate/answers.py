@@ -18,7 +18,8 @@ class WrongError(PenultimateError):
 
 
 def kind_of(value: Any) -> str:
-    """
+    """Return what a value is, as part of a sentence.
+
     >>> kind_of(None), kind_of(1.5)
     ('None', 'a value of type float')
     """
@@ -26,10 +27,10 @@ def kind_of(value: Any) -> str:
 
 
 def numbers(name: str, answer: Any, where: str) -> dict[str, float]:
-    """Return a metric's result (a float or {name: float}) as {name: float}; a lone float gets the metric's
-    name.
+    """Return a metric's result as {name: float}; a single float is filed under the metric's name.
 
-    `where` completes the message about a number that is not finite. Raises WrongError for anything else.
+    `where` ends the message about a number that is not finite. Raises WrongError for a result that is neither
+    a finite number nor a mapping of names to such numbers.
 
     >>> numbers("scale", {"mean": 1.0, "largest": 2.5}, "here"), numbers("scale", 3.0, "here")
     ({'mean': 1.0, 'largest': 2.5}, {'scale': 3.0})

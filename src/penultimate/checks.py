@@ -1,4 +1,4 @@
-"""Checks of single values: what was expected, what came, and the nearest name that is known."""
+"""Checks of single values; their errors say what was expected, what came and the nearest known name."""
 
 from __future__ import annotations
 

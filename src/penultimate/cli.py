@@ -108,8 +108,7 @@ def _replace_what_streams_lack() -> None:
 
 @contextlib.contextmanager
 def _stopped_as_by_ctrl_c() -> Iterator[list[int]]:
-    """Turn the first of STOPS into KeyboardInterrupt and ignore the next; yield a list of the signals
-    received.
+    """Turn the first signal of STOPS into KeyboardInterrupt and ignore later ones; yield those received.
 
     A signal that is ignored (nohup) or already handled is left as it is.
     """

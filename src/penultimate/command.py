@@ -135,7 +135,7 @@ def takes_settings(parser: argparse.ArgumentParser) -> None:
 
 
 def takes_data(parser: argparse.ArgumentParser) -> None:
-    """Add the options --data and --root, which say where data lies, to a command."""
+    """Add the options --data and --root, which say where data lie, to a command."""
     parser.add_argument(
         "--data",
         action="append",

@@ -58,7 +58,7 @@ class EndingError(RequestError):
 
 
 class Left(list[str]):
-    """What a user's code had changed when it ended; `replaced` names functions of libraries."""
+    """Names of the state that a user's code changed; `replaced` names the library functions among it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ def contained(who: str = "", *, patches: bool = True) -> Iterator[Left]:
     `who` names the code in messages. If it is given, a RequestError refuses code that replaced functions of
     libraries; otherwise they are only listed in the object that is yielded. Without `patches`, such functions
     are looked for only if an inner block does so. An exception that would end the program is raised as
-    EndingError. A fork that the code lets return ends here, and one that forks in its turn does so in vain.
+    EndingError. A forked process ends when it leaves the block, and a fork of a fork ends at once.
     """
     global _entered
     _entered |= patches
@@ -122,9 +122,9 @@ def contained(who: str = "", *, patches: bool = True) -> Iterator[Left]:
 
 
 def _end_fork_of_fork() -> None:
-    """End a fork of a fork that a user's code lets return, because it could fork without end.
+    """End a process that a user's code forked from a fork, because such code could fork without end.
 
-    A process of the multiprocessing library does not return, and is left alone.
+    Processes of the multiprocessing library are left alone, since they never return to the user's code.
     """
     library: Any = sys.modules.get("multiprocessing.process")
     if _processes and os.getppid() != _processes[0] and not (library and library.parent_process()):

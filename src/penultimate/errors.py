@@ -18,18 +18,18 @@ class PenultimateError(Exception):
 
 
 class RequestError(PenultimateError, ValueError):
-    """The request itself was wrong (a name, a value, a file): exit code 2, and nothing is lost."""
+    """Error for a wrong request (a name, a value or a file); the exit code is 2, and nothing is lost."""
 
 
 class DamagedFileError(PenultimateError):
-    """A stored file is not what was written: its digest, its size or its form has changed."""
+    """Error for a stored file whose digest, size or form is no longer that of the file that was written."""
 
 
 def legible(text: object) -> str:
-    r"""Return text that is safe for a terminal and XML: control, direction and unpaired characters become
-    spaces.
+    r"""Return text that is safe for a terminal and for XML.
 
-    Line breaks are kept.
+    Control characters, characters that set the direction of text and unpaired surrogates become spaces; line
+    breaks are kept.
 
     >>> legible("a\x1b[31m\nb\u202ec")
     'a [31m\nb c'

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 LONGEST_FILE_NAME = 200
-"""The longest name, in bytes, that a file receives from outside; 255 are possible, and endings are added."""
+"""The largest length in bytes of a file name that comes from outside, so that endings fit into 255 bytes."""
 PLAIN = " ()=,:+@"
 """The characters besides letters, digits and "_.-~" that are kept in file names."""
 BLOCK = 64 * 1024
@@ -148,8 +148,9 @@ def atomic_write(path: Path, content: bytes | Iterable[bytes], *, durable: bool 
 
 
 def _temporary(path: Path) -> tuple[int, Path]:
-    """Open a new file beside a path, under a lock that ends with this process; remove those of ended
-    processes.
+    """Open a new temporary file beside a path and lock it; remove those that ended processes have left.
+
+    The lock ends with this process.
     """
     name = path.name if len(os.fsencode(path.name)) <= LONGEST_FILE_NAME else digest_bytes(os.fsencode(path))
     while True:
@@ -174,7 +175,7 @@ def _temporary(path: Path) -> tuple[int, Path]:
 
 
 def _sweep(folder: Path, beginning: str, but: str) -> None:
-    """Remove the temporary files of a file that no process is writing."""
+    """Remove the temporary files of one file, except those that a process is writing."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         stale = [
             entry.path
@@ -207,7 +208,7 @@ def write_sealed(path: Path, content: Mapping[str, Any], schema: int) -> None:
 
 
 def sealed(content: Mapping[str, Any], schema: int) -> bytes:
-    """Return JSON that carries the number of its format and a sha256 of itself."""
+    """Return JSON that includes the number of its format and its own sha256."""
     text = json.dumps({**content, "schema": schema, "sha256": ""}, indent=1, sort_keys=True, allow_nan=False)
     whole = (text + "\n").encode()
     before, seal, after = whole.partition(SEAL)
@@ -215,11 +216,11 @@ def sealed(content: Mapping[str, Any], schema: int) -> bytes:
 
 
 def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -> dict[str, Any]:
-    """Return what `write_sealed` wrote; `what` names the file in errors, and `mend` says how to handle
-    another format.
+    """Return the content of a file that `write_sealed` wrote.
 
-    Raises FileNotFoundError, PermissionError, DamagedFileError if the file is not as it was written, and
-    OtherVersionError.
+    `what` names the file in errors, and `mend` says what to do about another format. Raises
+    FileNotFoundError, PermissionError, OtherVersionError, and DamagedFileError if the file is not as it was
+    written.
     """
     what = what or f"'{path}'"
     try:
@@ -259,7 +260,8 @@ def without_digest(path: Path) -> bytes:
 
 
 def size_text(count: float) -> str:
-    """
+    """Return a number of bytes as text, in the largest unit that fits.
+
     >>> size_text(512), size_text(45_300_000), size_text(2e12)
     ('512 bytes', '45.3 MB', '2.0 TB')
     """
@@ -270,6 +272,6 @@ def size_text(count: float) -> str:
 
 
 def standing(path: Path) -> Path:
-    """Return a path, or its nearest parent folder that exists."""
+    """Return a path if it exists, or else its nearest parent folder that does."""
     path = path.absolute()
     return next(place for place in (path, *path.parents) if place.exists())

@@ -12,16 +12,16 @@ from penultimate.files import LONGEST_FILE_NAME, canonical_json
 from penultimate.networks.key import NetworkKey
 
 NOW, NEXT, LATER = 1, 2, 3
-"""Priorities: the first measures of a new network come first, then further networks, then everything else."""
+"""Priorities: the first measurements of a new network, then further networks, then everything else."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """The part of a machine that a step uses; it is recorded with the result and is not part of the identity.
+    """Part of a machine that a step uses; it is recorded with the result but is not part of the identity.
 
-    threads   of each of its processes
-    gpus      a share of one, or how many, a process on each
-    on        the GPUs that an engine has given it
+    threads   the number of threads of each of its processes
+    gpus      a share of one GPU, or the number of GPUs, each with a process of its own
+    on        the GPUs that an engine has assigned to it
     """
 
     threads: int = 1
@@ -41,12 +41,14 @@ class Resources:
 
 @dataclass(frozen=True)
 class Supply:
-    """Something that one of the parents gives to a step.
+    """Result of a parent that a step reads.
 
-    kind      "features" and "images" (`name`: the split), "network", "made" (`name`: the stage)
+    kind      "features", "images", "network", or "made" for the result of a stage
+    parent    the parent's id
+    name      the split of features or images, or the name of a stage
     of        the data set
-    network   whose features or which network; of a stage, the network that it was done for, if one
-    settings  of a stage that is repeated for several values
+    network   the network that it is, or that the features or the stage belong to, if there is one
+    settings  the values for which a stage that is repeated was run
     """
 
     kind: str
@@ -61,12 +63,12 @@ class Supply:
 class Step:
     """Unit of work; its id is made from its name, version, `identity` and parents.
 
-    config    every setting, as the step's function is given it
-    identity  those of them that differ from their defaults
-    columns   what the step's rows have in common: the network's, the data's
-    supplies  what the parents are to it, in the order in which it asked
+    config    every setting, as the step's function receives it
+    identity  the settings that differ from their defaults
+    columns   the values that all rows of the step share, such as those of the network and the data
+    supplies  the results of its parents that it reads, in the order in which it asked for them
 
-    A step that `gathers` runs without the parents that a diverged run left out; the engine lists these as
+    A step that `gathers` runs without those parents that a diverged run left out; the engine lists these as
     `absent`.
     """
 
@@ -85,7 +87,7 @@ class Step:
 
     @cached_property
     def id(self) -> str:
-        """A readable name and the first 16 digits of the identity's sha256: the step's folder."""
+        """Readable name with the first 16 digits of the identity's sha256; it also names the folder."""
         identity = {
             "step": self.name,
             "version": self.version,

@@ -20,13 +20,13 @@ def opened(path: Path, flags: int) -> int:
 
 
 def close(file: int) -> None:
-    """Close such a file."""
+    """Close a file that `opened` has opened."""
     _held.discard(file)
     os.close(file)
 
 
 def _let_go() -> None:
-    """Redirect a file that a fork inherited, so that the fork may write and close it without any effect."""
+    """Redirect the files that a fork inherited, so that it may write and close them without any effect."""
     if _held:
         nowhere = os.open(os.devnull, os.O_RDWR)
         for file in _held:

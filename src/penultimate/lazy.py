@@ -10,10 +10,10 @@ from typing import Any
 def attributes(
     package: str, modules: Mapping[str, str], own: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return the `__getattr__` and `__dir__` of a package, from {module: "the names that the package
-    exports"}.
+    """Return the `__getattr__` and `__dir__` of a package that imports its names on first use.
 
-    `own` lists exported names that the package defines itself.
+    `modules` is {module: "the names that the package exports from it"}. `own` lists the exported names that
+    the package defines itself.
     """
     places = {name: module for module, listed in modules.items() for name in listed.split()}
 

@@ -42,7 +42,7 @@ BEATS = 6
 """The number of times that a holder changes its file during these looks."""
 FREE = b"free".ljust(12)
 MOST_SAID = 4096
-"""The largest number of bytes that are read of a holder's description."""
+"""The number of bytes up to which a holder's description is read."""
 SHARED = (
     *("nfs", "cifs", "smb", "fuse.", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "9p", "virtiofs"),
     *("afs", "ocfs2", "gfs2", "orangefs", "pvfs2", "wekafs", "panfs", "vboxsf", "vmhgfs"),
@@ -195,7 +195,7 @@ def _holder(content: bytes) -> dict[str, Any]:
 
 
 class Lease:
-    """Lease of one holder; `took_over` says that the previous holder may still be at work, only slowly."""
+    """Lease of one holder; `took_over` says that the previous holder may still be working, only slowly."""
 
     def __init__(self, folder: Path, number: int, file: int, took_over: bool) -> None:
         self.folder, self.number, self.took_over = folder, number, took_over

@@ -13,8 +13,9 @@ GROUPS = {
     "sys/fs/cgroup": ("memory.max", "memory.current", "inactive_file"),
     "sys/fs/cgroup/memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 }
-"""Paths of Linux control groups, versions 2 and 1: the limit, the usage, and the part of it that is file
-cache, which can be read again.
+"""Paths of Linux control groups (versions 2 and 1): the limit, the usage, and the file cache within it.
+
+The file cache counts as free, because it can be read again.
 """
 
 
@@ -51,7 +52,7 @@ def expect_room(size: int, what: str) -> None:
 
 
 def _limits(root: Path) -> Iterator[tuple[int, int]]:
-    """Return, for each control group of this process, the limit and what is left below it."""
+    """Yield the limit of each control group of this process, and the memory that is left below it."""
     lines = _text(root / "proc/self/cgroup").splitlines()
     below = {
         path.lstrip("/")

@@ -1,4 +1,4 @@
-"""Notice of files that a user's code opens while it runs, by a Python audit hook."""
+"""A Python audit hook that notices the files that a user's code opens while it runs."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ LEFT_OUT = tuple(
 COMPILED = re.compile(r"[/\\](torchinductor_[^/\\]*|\.triton|__pycache__)[/\\]")
 """Folders in which compilers keep their output."""
 GIVEN = ("penultimate.data", "penultimate.measures", "penultimate.features", "penultimate.layers")
-"""Packages here that read the inputs of a step, which are in its identity already."""
+"""Packages of penultimate that read a step's inputs, which the step's identity already covers."""
 CALLER = "penultimate.origin"
-"""The module whose blocks these are; a user's code runs in frames above them."""
+"""The module that opens the blocks; the frames of a user's code lie above its own."""
 READ, WRITTEN, EITHER = "read", "written", "either"
 
 
 class Stack(NamedTuple):
-    """The user files whose code is running when a file is opened: all of them, and those being imported.
+    """User files whose code is running when a file is opened: all of them, and those being imported.
 
     `given` is true if this package opens the file to read an input that the step's identity already covers.
     """
@@ -52,12 +52,14 @@ class Stack(NamedTuple):
 
 
 Notice = Callable[[str, str, Stack], None]
-"""Function that is called with a path, how it is opened, and by whom."""
+"""Function that is called with the path of a file, how it is opened, and by whom."""
 
 
 def is_of_user(file: str) -> bool:
-    """Return whether a Python file is a plug-in, or at least neither installed nor part of Python or this
-    package.
+    """Return whether a Python file belongs to a user.
+
+    It does if it is a plug-in, or if it is part neither of Python, nor of an installed package, nor of this
+    one.
     """
     return file in plugged or _lies_apart(file)
 
@@ -81,7 +83,7 @@ def _installed() -> None:
 
 
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:
-    """Report an opened file to the block; an exception would prevent the file from being opened."""
+    """Report an opened file to the blocks; no exception is let out, because it would prevent the opening."""
     if not _blocks or event not in EVENTS or getattr(_within, "hook", False):
         return
     _within.hook = True
@@ -100,7 +102,7 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _opening(event: str, arguments: tuple[Any, ...]) -> tuple[str, str]:
-    """Return which file is opened and how, or "" for a file that does not count."""
+    """Return the path of the file that is opened ("" if it does not count), and how it is opened."""
     given = arguments[1] if event == "os.rename" else arguments[0]
     if isinstance(given, int) or given is None:
         return "", READ
@@ -123,10 +125,9 @@ def _opening(event: str, arguments: tuple[Any, ...]) -> tuple[str, str]:
 
 
 def _stack(frame: FrameType | None, last: FrameType | None, is_code: bool) -> Stack | None:
-    """Return the user files whose code opens a file, above the frame `last` of the block, or None if no such
-    code does.
+    """Return the user files whose code opens a file, from the frames above the block's own frame, `last`.
 
-    None is also returned if a library that is being imported reads its own files.
+    Returns None if no user's code does, or if a library that is being imported reads its own files.
     """
     running: list[str] = []
     importing: list[str] = []

@@ -5,12 +5,12 @@ Python audit hook reports every file that is opened. While a user's code runs, t
 reading are noted here with the sha256 of their content, in two ways:
 
 - A file that is read while the plug-in's file is executed is known at every start, before any step has an
-identity. Its content joins the plug-in's text in the identity of the steps that use it, in every store.
+  identity. Its content joins the plug-in's text in the identity of the steps that use it, in every store.
 - A file that is read later, when a plug-in is called, is known only after a step has read it. A store keeps
-the
-content of each such file at its first reading (`Seen`), and a later start compares it with the present
-content. If it has changed, the new content joins the plug-in's text, so that its steps, and all steps that
-depend on them, are computed again. A step is refused if a file changes between the study's start and its end.
+  the content of each such file at its first reading (`Seen`), and a later start compares it with the present
+  content. If it has changed, the new content joins the plug-in's text, so that its steps, and all steps that
+  depend on them, are computed again. A step is refused if a file changes between the study's start and its
+  end.
 
 Files that the code itself writes do not count, nor do files in the folders of the interpreter, of installed
 packages, of the system, of this package or of the store. Files that are opened without Python go unnoticed:
@@ -44,8 +44,7 @@ RECENT = 2_000_000_000
 
 @dataclass(frozen=True)
 class Origin:
-    """Origin of a plug-in: its file, the sha256 of its text, and the files that it read while it was
-    executed.
+    """Origin of a plug-in: its file, the sha256 of its text, and the files read while it was executed.
 
     `reads` holds digests by paths relative to the file's folder, so that a project can be moved.
     """
@@ -57,8 +56,8 @@ class Origin:
     def identity(self, seen: Seen | None = None) -> str:
         """Return the sha256 that identifies the plug-in in a store whose earlier observations are `seen`.
 
-        It is the sha256 of the text, unless the text reads a file when it is executed, or the plug-in now
-        reads other content when called than the store has seen first.
+        It is the sha256 of the text, unless a file is read when the text is executed, or a file that is read
+        when the plug-in is called no longer has the content that the store saw first.
         """
         known = {} if seen is None else seen.known(self.text)
         files = {
@@ -69,24 +68,26 @@ class Origin:
         return digest_bytes(canonical_json([self.text, files]).encode()) if files else self.text
 
     def files(self, seen: Seen | None = None) -> dict[str, str]:
-        """Return the present digests of the files that it read while executed and of those that it reads when
-        called.
+        """Return the digests of the files that the plug-in reads, without those that it writes itself.
+
+        Files that it read while it was executed have the digest of that time, files that it reads when it is
+        called their present digest.
         """
         known = {} if seen is None else seen.known(self.text)
         files = {name: digest for name, digest in self.reads.items() if known.get(name, "") is not None}
         return files | {name: self.now(name) for name in self.called(seen)}
 
     def called(self, seen: Seen | None) -> list[str]:
-        """Return the files that a store has seen it read when it was called."""
+        """Return the files that the plug-in read when it was called, as far as the store has seen."""
         known = {} if seen is None else seen.known(self.text)
         return [name for name, first in known.items() if first is not None]
 
     def now(self, name: str) -> str:
-        """Return the present digest of a file that it reads."""
+        """Return the present digest of a file, whose name is relative to the plug-in's folder."""
         return digest_now(os.path.normpath(self.path.parent / name))
 
     def named(self, path: str) -> str:
-        """Return a path relative to the folder."""
+        """Return a path relative to the plug-in's folder."""
         try:
             return os.path.relpath(path, self.path.parent)
         except ValueError:  # on another drive
@@ -94,10 +95,10 @@ class Origin:
 
 
 class Seen:
-    """The files that plug-ins opened when they were called, kept by a store in one file for each plug-in's
-    text.
+    """A store's record of the files that plug-ins opened when they were called.
 
-    Each line holds a path and the digest of its first content, or null if the plug-in writes the file itself.
+    There is one file for each plug-in's text. Each line holds a path and the digest of its first content, or
+    null if the plug-in writes the file itself.
     """
 
     def __init__(self, root: Path) -> None:
@@ -105,7 +106,7 @@ class Seen:
         self._known: dict[str, tuple[int, dict[str, str | None]]] = {}
 
     def known(self, text: str) -> dict[str, str | None]:
-        """Return digests of first contents by path, with None for a file that the plug-in writes itself."""
+        """Return {path: digest of its first content}, with None for a file that the plug-in writes itself."""
         path = self.folder / f"{text}.jsonl"
         size, found = self._known.get(text, (0, {}))
         try:
@@ -146,7 +147,7 @@ def _digest(path: str, *state: int) -> str:
 
 
 def digest_now(path: str) -> str:
-    """Return the sha256 of a file's content (reread if it was touched), or MISSING."""
+    """Return the sha256 of a file's content, or MISSING; an untouched file is not read a second time."""
     try:
         found = Path(path).stat()
         if not stat.S_ISREG(found.st_mode):
@@ -166,9 +167,7 @@ _wrote: defaultdict[str, set[str]] = defaultdict(set)
 
 @contextlib.contextmanager
 def executed(file: Path) -> Iterator[None]:
-    """Note the files that a Python file, and the modules that it imports, read while it is executed in the
-    block.
-    """
+    """Note the files that are read in the block while a Python file and its imports are executed."""
     either: dict[str, str] = {}
 
     def notice(path: str, how: str, stack: Stack) -> None:
@@ -189,7 +188,7 @@ def executed(file: Path) -> Iterator[None]:
 
 
 def origin(path: Path, text: str, module: ModuleType) -> tuple[Origin, frozenset[str]]:
-    """Return the origin of a plug-in whose file was executed, and the paths that it wrote itself.
+    """Return the origin of a plug-in whose file was executed, and the paths that the plug-in wrote itself.
 
     Files read by the user's modules that it imports count as its own, and so do the texts of these modules.
     """
@@ -205,7 +204,7 @@ def origin(path: Path, text: str, module: ModuleType) -> tuple[Origin, frozenset
 
 
 def helpers(module: ModuleType) -> dict[str, str]:
-    """Return the modules that a module uses, directly or not, and their files, without installed modules."""
+    """Return {name: file} of the user's modules that a module uses, directly or through others."""
     found: dict[str, str] = {}
     waiting = [module]
     while waiting:
@@ -223,7 +222,7 @@ def helpers(module: ModuleType) -> dict[str, str]:
 
 
 def forget(module: ModuleType, found: Origin, changed: list[str]) -> None:
-    """Make Python reimport the modules of a plug-in whose files or whose inputs have changed."""
+    """Make Python import the modules of a plug-in again whose files or inputs have changed."""
     for name, file in helpers(module).items():
         if any(found.named(path) in changed for path in (file, *_read.get(file, ()))):
             del sys.modules[name]
@@ -235,11 +234,11 @@ def forget(module: ModuleType, found: Origin, changed: list[str]) -> None:
 
 @contextlib.contextmanager
 def called(origins: Mapping[str, Origin], usual: list[Origin], seen: Seen) -> Iterator[None]:
-    """Note the files that plug-ins read when called in the block; `origins` maps all plug-in files to
-    origins.
+    """Note the files that plug-ins read when they are called in the block.
 
-    A user's code outside these files is attributed to the `usual` ones. Files that a package read when it was
-    imported, possibly before everything else, count as read when called.
+    `origins` holds the origin of each plug-in file. A user's code outside these files is attributed to the
+    `usual` origins. Files that a package read when it was imported, possibly long before, count as read when
+    called.
     """
     ours, process = f"{os.path.realpath(seen.folder.parent)}{os.sep}", os.getpid()
     done: set[tuple[str, str]] = set()

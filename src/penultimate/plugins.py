@@ -1,5 +1,4 @@
-"""Plug-ins, loaded from a file by its path or from installed packages by their entry points (no tensor
-library).
+"""Loading of plug-ins from files and from installed packages, without importing a tensor library.
 
 A file registers what it defines, by the decorators of `penultimate.register`, when it is executed. It is
 loaded whole or not at all: if it fails, the names that it took are released. When a file is loaded again, an
@@ -40,14 +39,12 @@ SPOKEN = ("objective", "loss", "head", "penalty")
 
 @dataclass(frozen=True)
 class FileEntry(Entry):
-    """Entry whose source is a whole file as it was when it was read, together with the files that it read."""
+    """Entry of a plug-in file; its source is the whole file as it was read, with the files that it read."""
 
     origin: Origin | None = field(default=None, compare=False)
 
     def source_digest(self) -> str:
-        """Return the sha256 of the file that registered the plug-in and of what it read (part of a step's
-        identity).
-        """
+        """Return the sha256 of the plug-in's file and of what it read, which is part of a step's identity."""
         assert self.origin is not None
         return self.origin.identity()
 
@@ -57,8 +54,8 @@ class Plugin:
     """Loaded file: its path, the sha256 of its text and of what it read, its entries, and the text that ran.
 
     `left` names the changes that the file made to the process when it was executed, all of which were undone.
-    `reads` are digests of the files that it read then, by paths relative to its folder, and `wrote` lists
-    those that it wrote.
+    `reads` holds the digests of the files that it read at that time, by paths relative to its folder, and
+    `wrote` lists the files that it wrote.
     """
 
     path: Path
@@ -246,7 +243,7 @@ def _imported(name: str, who: str) -> Plugin:
 
 
 def _snapshot() -> dict[tuple[str, str], Entry]:
-    """Return the plug-ins that are registered now, without importing any room to find them."""
+    """Return the plug-ins that are registered now, without importing the rooms of built-in names."""
     return {key: entry for key, entry in registry.registered().items() if entry.is_plugin}
 
 
@@ -335,8 +332,9 @@ def _told(error: BaseException, path: Path | None = None) -> str:
 
 
 def _refuse_ambiguous(name: str, entry: Entry) -> None:
-    """Raise RequestError if two objectives, losses, heads or penalties share a name, as they share spec
-    strings.
+    """Raise RequestError if the name of a plug-in could mean two things in a spec string.
+
+    Objectives, losses, heads and penalties are all named in these strings.
     """
     if entry.kind not in SPOKEN:
         return

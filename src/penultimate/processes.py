@@ -27,9 +27,9 @@ def command(module: str, *arguments: str) -> list[str]:
 
 
 def environment(more: Mapping[str, str] | None = None, path: list[str] | None = None) -> dict[str, str]:
-    """Return the environment of such a process, with this package on its path and without the current folder.
+    """Return the environment of a process that finds this package but not the modules of the current folder.
 
-    `more` adds variables. `path` lists the folders that modules are imported from, by default those that the
+    `more` adds variables. `path` lists the folders from which modules are imported, by default those that the
     environment names.
     """
     folders = os.environ.get(PATH, "").split(os.pathsep) if path is None else path
@@ -60,7 +60,5 @@ def with_variables(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def safely() -> contextlib.AbstractContextManager[None]:
-    """Start the processes of others (a pool's, Ray's) without the current folder on their path, within the
-    block.
-    """
+    """Keep the current folder off the path of processes that Ray or a pool starts in the block."""
     return with_variables({SAFE: "1"})

@@ -1,4 +1,4 @@
-"""How far long work is, and how long it will take: told to whoever listens, else on a terminal."""
+"""Progress of long work and the time that is left, reported to a listener or, without one, on a terminal."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from typing import Any, TypeAlias
 from penultimate.checks import is_number
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
-"""What is told how far a piece of work is."""
+"""Function that receives reports on the progress of a piece of work."""
 
 TOLD_EVERY = 1.0
-"""Seconds between two pieces of news to a listener."""
+"""Seconds between two reports to a listener."""
 SAID_EVERY = 10.0
-"""Seconds between two lines on a terminal; shorter work says nothing."""
+"""Seconds between two lines on a terminal; shorter work prints nothing."""
 
 _LISTENER: ContextVar[Progress | None] = ContextVar("listener", default=None)
 
 
 def seconds_text(seconds: float) -> str:
-    """
+    """Return a duration as text.
+
     >>> seconds_text(8.2), seconds_text(134), seconds_text(7320), seconds_text(float("inf"))
     ('8 s', '2:14', '2:02:00', 'unknown time')
     """
@@ -40,7 +41,7 @@ def seconds_text(seconds: float) -> str:
 
 @contextlib.contextmanager
 def listening(progress: Progress) -> Iterator[None]:
-    """Within this, tell `progress` how far every long probe is, at most once a second.
+    """Report the progress of long probes in the block to `progress`, each at most once a second.
 
     It is called with {"doing", "done", "of", "unit", "seconds_left"}, for example {"doing": "kNN probe",
     "done": 40000, "of": 160000, "unit": "examples", "seconds_left": 90.0}.
@@ -53,9 +54,9 @@ def listening(progress: Progress) -> Iterator[None]:
 
 
 class Advance:
-    """A long piece of work with a known number of units, such as the lambdas of a path.
+    """Progress of a long piece of work with a known number of units, such as the lambdas of a path.
 
-    Without a listener, a terminal that shows stderr is told instead: a line every ten seconds.
+    Without a listener, a line is printed every ten seconds if standard error is a terminal.
     """
 
     def __init__(self, doing: str, unit: str, total: int) -> None:
@@ -65,7 +66,7 @@ class Advance:
         self.began = self.last = time.monotonic()
 
     def to(self, done: float) -> None:
-        """Note that `done` units are done, and say so if nothing was said for a while."""
+        """Note that `done` units are done, and report it if the last report was long enough ago."""
         self.done = done
         now = time.monotonic()
         if now - self.last < (TOLD_EVERY if self.listener else SAID_EVERY):
@@ -85,12 +86,12 @@ class Advance:
             print(line_of(news), file=sys.stderr, flush=True)
 
     def again(self) -> None:
-        """Show that the work goes on where no further unit is done yet."""
+        """Report that the work goes on, although no further unit is done yet."""
         self.to(self.done)
 
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:
-        """Do one unit: the progress of the work within it is a share of that unit."""
+        """Count the block as one unit; progress that is reported within it counts as a share of that unit."""
         before = self.done
         with listening(lambda news: self.to(before + news["done"] / news["of"])):
             yield
@@ -98,7 +99,7 @@ class Advance:
 
 
 def line_of(news: dict[str, Any]) -> str | None:
-    """Return news of an `Advance` as a line; None for what a plug-in says in other words.
+    """Return a report of an `Advance` as a line, or None for a plug-in's report in another form.
 
     >>> line_of({"doing": "kNN probe", "done": 4.5, "of": 1600, "unit": "examples", "seconds_left": 90.0})
     'kNN probe: 4 of 1,600 examples, about 1:30 left'

@@ -1,4 +1,4 @@
-"""Names -> things: built-ins that are resolved on first use, plug-ins that register themselves, spec strings.
+"""The registry of names: built-ins resolved on first use, plug-ins that register themselves, spec strings.
 
 A built-in is *declared* (name, location, one line) in the `__init__` of its room, which imports nothing
 heavy, so listing names loads no tensor library. A plug-in is an ordinary function under a decorator:
@@ -49,7 +49,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "reference": ("penultimate.paper",),
     "printed": ("penultimate.paper.published",),
 }
-"""The rooms that declare the built-in names of each kind; they are imported when it is first asked for."""
+"""The rooms that declare the built-in names of each kind; each is imported when its kind is first needed."""
 KINDS = tuple(ROOMS)
 OWN = "penultimate."
 """The prefix of this package's own modules; what they register is built in."""
@@ -58,10 +58,10 @@ SESSION = "__main__"
 """The module of everything defined in a notebook or at a prompt."""
 
 LONGEST_NAME = 100
-"""The bytes of a name."""
+"""The largest number of bytes in a name."""
 
 NOT_LITERAL = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
-"""What Python's parser raises for a text that is none, or is nested too deeply."""
+"""Exceptions that Python's parser raises for text that is not a literal, or that is nested too deeply."""
 
 Literal = None | bool | int | float | str | tuple[Any, ...] | list[Any]
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
@@ -70,9 +70,9 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Entry:
-    """One name of one kind. `location` is "module:attribute"; a plug-in carries its object as well.
+    """Registered name of one kind. `location` is "module:attribute"; a plug-in carries its object as well.
 
-    `facts` are what it states about itself, which are known without importing it: the size of a backbone.
+    `facts` are known without importing the object, such as the size of a backbone.
     """
 
     name: str
@@ -96,13 +96,13 @@ class Entry:
 
     @property
     def of_session(self) -> bool:
-        """Whether it was defined in a notebook or at a prompt; a file that registers it too replaces it."""
+        """Whether it was defined in a notebook or at a prompt; a file that registers the name replaces it."""
         return self.location.startswith(f"{SESSION}:")
 
     def source_digest(self) -> str:
-        """sha256 of a plug-in's source text (part of a step's identity); '' for a built-in.
+        """Return the sha256 of a plug-in's source text (part of a step's identity), or '' for a built-in.
 
-        Raises RequestError for a plug-in without a file, one defined in this session.
+        Raises RequestError for a plug-in without a file, because it was defined in this session.
         """
         if self.target is None:
             return ""
@@ -158,7 +158,7 @@ def forget(kind: str, name: str) -> None:
 
 
 def registered() -> dict[tuple[str, str], Entry]:
-    """Return every entry so far, by kind and name, without the built-in names of rooms not yet imported."""
+    """Return all present entries by kind and name, without the built-ins of rooms not yet imported."""
     return dict(_table)
 
 
@@ -169,7 +169,7 @@ def names(kind: str) -> list[str]:
 
 
 def when_unknown(opener: Callable[[], tuple[str, ...]]) -> None:
-    """Have a function called when a name is unknown; it may register more names, and returns what failed."""
+    """Add a function to call when a name is unknown; it may register more names, and returns failures."""
     _openers.append(opener)
 
 
@@ -180,7 +180,8 @@ def open_packages() -> tuple[str, ...]:
 
 def entry(kind: str, name: str) -> Entry:
     """Return the entry of a name; installed packages are searched last.
-    Raises with the nearest known name.
+
+    Raises RequestError for an unknown name, with the nearest known one.
     """
     _open_room(kind)
     known = _table.get((kind, name))
@@ -193,7 +194,7 @@ def entry(kind: str, name: str) -> Entry:
 
 
 class _Decorator:
-    """`@register.loss` or `@register.loss(name=..., paper=...)`; the function stays an ordinary function."""
+    """Decorator such as `@register.loss` or `@register.loss(name=...)`, which returns the function itself."""
 
     def __init__(self, kind: str, *facts: str) -> None:
         self.kind, self.facts = kind, facts
@@ -225,7 +226,7 @@ class _Decorator:
 
 
 class _Declaring(_Decorator):
-    """`@register.measurement(version=1, per=..., needs=..., ...)`; the function keeps it as `declared`."""
+    """Decorator `@register.measurement(version=1, per=..., ...)`; the function keeps these as `declared`."""
 
     @overload
     def __call__(self, function: Plugin) -> Plugin: ...
@@ -235,7 +236,7 @@ class _Declaring(_Decorator):
     def __call__(
         self, function: Plugin | None = None, *, name: str = "", paper: str = "", **declared: Any
     ) -> Plugin | Callable[[Plugin], Plugin]:
-        if function is not None:  # without a declaration, as is said when the measurement is asked for
+        if function is not None:  # it has no declaration, which is reported once the measurement is asked for
             return super().__call__(function)
         add = super().__call__(name=name, paper=paper)
 
@@ -247,7 +248,7 @@ class _Declaring(_Decorator):
 
 
 class _Value:
-    """`register.study(STUDY)`: a value is registered under its own name, and returned."""
+    """Function such as `register.study(STUDY)`, which registers a value under its own name and returns it."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -261,9 +262,9 @@ class _Value:
 
 
 class Register:
-    """The decorators of all kinds that a plug-in may define, and what registers its values.
+    """Decorators for all kinds of plug-ins, and functions that register the values of a paper.
 
-    A paper of your own is a file that registers its studies, their exhibits and the page that draws them:
+    A file that adds another paper registers its studies, their exhibits and the page that draws them:
     `register.study(Study(...))`, `register.exhibit(Exhibit(...))`, `register.page(StudyPage(...))`, and the
     tables that it prints, `register.printed(rows, name="table1")`: a mapping {column: text} for each row.
     """
@@ -307,7 +308,7 @@ class Spec:
 
 
 def literal(text: str) -> Any:
-    """Return the value of a literal; raises one of NOT_LITERAL for what is none, and for a huge integer."""
+    """Return the value of a literal; raises one of NOT_LITERAL for other text and for a huge integer."""
     node = ast.parse(text.strip(), mode="eval")
     if _holds_huge(node):
         raise ValueError("an integer beyond the largest float")
@@ -315,7 +316,7 @@ def literal(text: str) -> Any:
 
 
 def _holds_huge(node: ast.AST) -> bool:
-    """Return whether an integer in it is beyond the largest float, which Python may refuse to print."""
+    """Return whether a syntax tree holds an integer that exceeds every float; Python may not print it."""
     numbers = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
     return any(isinstance(value, int) and value.bit_length() > sys.float_info.max_exp for value in numbers)
 
@@ -337,7 +338,7 @@ def _literal(node: ast.expr, text: str) -> Literal:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """Yield the leaves of nested tuples and lists; any other value itself."""
+    """Yield the leaves of nested tuples and lists, or the value itself if it is neither."""
     if not isinstance(value, tuple | list):
         yield value
         return
@@ -365,7 +366,7 @@ def _term(node: ast.expr, text: str) -> Spec:
 
 
 def parse_sum(text: str) -> tuple[Spec, ...]:
-    """Return the terms of "a(x=1) + b", in the order written; literals only, nothing is evaluated.
+    """Return the terms of "a(x=1) + b" in the order written; arguments are literals, nothing is evaluated.
 
     >>> [str(term) for term in parse_sum("sigmoid + dropout(keep=0.8)")]
     ['sigmoid', 'dropout(keep=0.8)']
@@ -392,7 +393,7 @@ def parse_sum(text: str) -> tuple[Spec, ...]:
 
 
 def parse(text: str) -> Spec:
-    """Return one name with its literal arguments; a sum is an error here."""
+    """Return the only term of a spec, a name with literal arguments; raises RequestError for a sum."""
     terms = parse_sum(text)
     if len(terms) != 1:
         raise RequestError(f"'{text}' has {len(terms)} terms; one name(argument=value) is expected here")

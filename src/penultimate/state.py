@@ -1,5 +1,4 @@
-"""The state of a process that any code in it can change, piece by piece, with functions that read and restore
-it.
+"""Pieces of process state that any code can change, with functions that read and restore them.
 
 This module imports no library: a library that nobody has imported has no state.
 """
@@ -81,7 +80,7 @@ def state() -> list[Kept]:
 
 
 def generators() -> list[Callable[[], Any]]:
-    """Return a function that restores the random number generators."""
+    """Return functions that set the random number generators back to their present states."""
     back: list[Callable[[], Any]] = [functools.partial(random.setstate, random.getstate())]
     numpy: Any = sys.modules.get("numpy")
     torch: Any = sys.modules.get("torch")
@@ -146,8 +145,9 @@ def _handle(handlers: Mapping[int, Any]) -> None:
 
 
 def _timer(name: str) -> Kept:
-    """Return whether a system timer is set, whose signal would end the process; a timer that is set keeps
-    running.
+    """Return the state of a system timer: whether it is set, since its signal would end the process.
+
+    A timer that was set before keeps running.
     """
     number, began = getattr(signal, name), signal.getitimer(getattr(signal, name))
     return Kept(
@@ -233,9 +233,7 @@ def _of_torch(torch: Any) -> list[Kept]:
 
 
 def _precisions(torch: Any) -> list[Kept]:
-    """Return the precision of matrix products: a setting for each backend, or three settings in older
-    versions.
-    """
+    """Return the precision of matrix products, which newer versions of torch set for each backend."""
     what = "torch's precision of matrix products"
     if not hasattr(torch.backends, "fp32_precision"):
         return [

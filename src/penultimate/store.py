@@ -1,13 +1,13 @@
-"""Step folders on disk: written in `partial/`, renamed when whole, every file under a sha256.
+"""Step folders on disk: written in `partial/` and renamed when complete, with a sha256 of every file.
 
-ROOT/steps/ID/      meta.json (which holds the sha256 of the others, and its own), rows.jsonl and the step's
-                    other files; never written again
+ROOT/steps/ID/      meta.json (which holds its own sha256 and those of the other files), rows.jsonl and the
+                    step's other files; never written again
 ROOT/partial/ID/    work in progress, with its checkpoints; a killed run leaves it, the next one resumes it
-ROOT/locks/ID       held (flock) while a process works on the step, freed by the kernel when it dies; where
-                    machines share the store there is a lease too, locks/ID.lease/NUMBER, and the partial
-                    folder is called ID@NUMBER
-ROOT/locks/.shared  says that machines share this store, whatever its file system; its text is random
-ROOT/damaged/       what no longer matched its digest, kept for a look
+ROOT/locks/ID       locked (flock) while a process works on the step; the kernel frees it when the process
+                    ends. If machines share the store, there is also a lease, locks/ID.lease/NUMBER, and the
+                    partial folder is called ID@NUMBER
+ROOT/locks/.shared  a mark that machines share this store, whatever its file system; its text is random
+ROOT/damaged/       files that no longer matched their digests, kept for inspection
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from penultimate.locks import Lease, LostLeaseError, flock_holder, flocked, is_s
 SCHEMA = 2
 META = "meta.json"
 SMALL = 64 * 1024
-"""Bytes up to which a file is digested whenever its step is looked at, for that costs next to nothing."""
+"""The size in bytes up to which files are digested at every look, because that costs next to nothing."""
 
 
 @dataclass(frozen=True)
 class Meta:
-    """What a finished step says of itself (`meta.json`)."""
+    """Record of a finished step, as its `meta.json` holds it."""
 
     id: str
     step: str
@@ -58,9 +58,9 @@ class Meta:
 
 
 class Store:
-    """The shared root of all finished and unfinished steps; a `thorough` one digests every file at a look.
+    """The shared root of all finished and unfinished steps; a `thorough` store always digests every file.
 
-    Raises RequestError where it can be no folder.
+    Raises RequestError if the root cannot be a folder.
     """
 
     def __init__(self, root: Path | str, thorough: bool = False) -> None:
@@ -81,9 +81,9 @@ class Store:
         self._leases: dict[str, Lease] = {}
 
     def prepare(self, shared: bool = False) -> None:
-        """Make the folders, and say so plainly when this place cannot be written to.
+        """Make the folders; raises RequestError if this place cannot be written to.
 
-        Of a store that is `shared` every lock is a lease from now on, for all processes of all machines.
+        In a store that is `shared`, every lock is a lease from now on, for all processes on all machines.
         """
         try:
             for name in ("steps", "partial", "locks", "studies"):
@@ -108,7 +108,7 @@ class Store:
             ) from None
 
     def study(self, name: str) -> Path:
-        """Make the folder of a study, and return it; raises RequestError where it would be something else."""
+        """Make and return the folder of a study; raises RequestError if the path is anything else."""
         folder = self.root / "studies" / name
         why = "is a link, which nothing is written through" if folder.is_symlink() else ""
         try:
@@ -126,21 +126,21 @@ class Store:
         return self.root / "steps" / step_id
 
     def partial(self, step_id: str) -> Path:
-        """Return where this process works on a step."""
+        """Return the folder in which this process works on a step."""
         lease = self._leases.get(step_id)
         return self.root / "partial" / (step_id if lease is None else f"{step_id}@{lease.number}")
 
     @property
     def mark(self) -> Path:
-        """The file that is there if machines share the store."""
+        """Path of the file that exists if machines share the store."""
         return self.root / "locks" / ".shared"
 
     @contextlib.contextmanager
     def lock(self, path: Path, wait: bool = False, above: int = 0) -> Iterator[Lease | None]:
-        """Hold a lock of this store: a flock, and a lease where machines share it; raises BusyError.
+        """Hold a lock of this store: a flock and, if machines share the store, a lease; raises BusyError.
 
-        The mark is looked for once the flock is held, so that it can be set at any time. A lease has a number
-        that is greater than `above`.
+        There is no flock on a file system that machines share. The mark is looked for once the flock is held,
+        so that it can be set at any time. The number of a lease is greater than `above`.
         """
         with contextlib.ExitStack() as stack:
             over_network = is_shared(self.root)
@@ -152,18 +152,18 @@ class Store:
                 yield None
 
     def holder(self, path: Path) -> dict[str, Any] | None:
-        """Return what the holder of a lock of this store says of itself, as far as one look can tell."""
+        """Return the description of a lock's holder, as far as one look can tell, or None if it is free."""
         holder = lease_holder(_lease(path))
         return flock_holder(path) if holder is None else holder
 
     @contextlib.contextmanager
     def step_lock(self, step_id: str) -> Iterator[None]:
-        """Let one process work on a step; a second one waits, and then finds it done.
+        """Let one process work on a step; a second one waits, and then finds the step done.
 
-        Raises LostLeaseError when this process was so slow that another has taken the step over; whatever
-        was raised meanwhile may come of that.
+        Raises LostLeaseError if this process was so slow that another one has taken the step over. An
+        exception that was raised meanwhile may be a consequence of that.
         """
-        # Where its lease was deleted, a holder is still at work in the folder that has its number.
+        # If a lease was deleted, its holder may still be working in the folder that has its number.
         above = max(self._numbered(step_id), default=0)
         with self.lock(self.root / "locks" / step_id, True, above) as lease:
             if lease is None:
@@ -182,9 +182,9 @@ class Store:
                 del self._leases[step_id]
 
     def _take_over(self, step_id: str, lease: Lease) -> None:
-        """Have what earlier holders left under this lease's name, where one that is only slow finds nothing.
+        """Move what earlier holders left to the folder of this lease, where a slow holder does not find it.
 
-        Files that it may still have open are copied, so that it does not write into ours.
+        Files that such a holder may still have open are copied, so that it does not write into ours.
         """
         _look_anew(self.root / "steps")
         partial, mine = self.root / "partial", self.partial(step_id)
@@ -202,15 +202,15 @@ class Store:
                 copy.replace(path)
 
     def _numbered(self, step_id: str) -> dict[int, Path]:
-        """Return the partial folders of a step that leases have named, by their numbers."""
+        """Return the partial folders of a step that are named after leases, by the numbers of the leases."""
         found = (self.root / "partial").glob(f"{glob.escape(step_id)}@*")
         numbered = {path.name.rpartition("@")[2]: path for path in found}
         return {int(text): path for text, path in numbered.items() if text.isdecimal() and text.isascii()}
 
     def meta(self, step_id: str) -> Meta | None:
-        """Return the meta of a finished step; None where the step is not there.
+        """Return the meta of a finished step, or None if the step does not exist.
 
-        Raises DamagedFileError for a meta that is missing or not what was written, RequestError for one of
+        Raises DamagedFileError if the meta is missing or not what was written, and RequestError if it has
         another schema.
         """
         if step_id not in self._metas:
@@ -232,8 +232,9 @@ class Store:
         return Meta(step_id, content["step"], content["status"], content)
 
     def holds(self, step_id: str) -> bool:
-        """Return whether a step is there, whole or not: no file is read.
-        Raises OSError if it cannot be seen.
+        """Return whether a step exists, whole or not; no file is read.
+
+        Raises OSError if its folder cannot be looked into.
         """
         try:
             os.stat(self._file(step_id, META))
@@ -242,24 +243,23 @@ class Store:
         return True
 
     def written(self, step_id: str) -> float:
-        """Return when a step was finished, in seconds since 1970, as its file says."""
+        """Return the time at which a step was finished, in seconds since 1970: that of its meta.json."""
         return os.stat(self._file(step_id, META)).st_mtime
 
     def digest(self, step_id: str) -> str | None:
-        """Return the sha256 of a finished step's meta.json, which holds those of its other files."""
+        """Return the sha256 of a finished step's meta.json, which holds those of its other files, or None."""
         try:
             return digest_bytes(Path(self._file(step_id, META)).read_bytes())
         except OSError:
             return None
 
     def finished(self, step_id: str) -> Meta | None:
-        """Return the meta of a step that is done and, at a quick look, whole;
-        None where the step is not there.
+        """Return the meta of a step that is done and, at a quick look, whole, or None if it does not exist.
 
-        Small files and rows are digested, a large file only if its time is later than that of meta.json:
-        one that was changed with its time kept, or while the clock stood back, is found by a thorough store
-        and by `verify`, which digests all files of a step before they are used. What was read is not kept: a
-        study has many steps. Raises DamagedFileError.
+        Small files and rows are digested, a large file only if its size is wrong or its time is later than
+        that of meta.json. A large file that was changed while its time was kept, or while the clock was set
+        back, is found by a thorough store and by `verify`, which digests all files of a step before they are
+        used. What was read is not kept, because a study has many steps. Raises DamagedFileError.
         """
         self._metas.pop(step_id, None)
         meta = self._read_meta(step_id)
@@ -277,7 +277,7 @@ class Store:
             return False
 
     def verify(self, step_id: str) -> Path:
-        """Return the folder of a finished step; its files are compared with their digests, once."""
+        """Return the folder of a finished step; its files are compared with their digests the first time."""
         if step_id not in self._verified:
             meta = self.meta(step_id)
             if meta is None:
@@ -304,15 +304,16 @@ class Store:
             self.keep_aside(folder)
 
     def keep_aside(self, path: Path) -> None:
-        """Move a file, a folder or a link among the damaged ones."""
+        """Move a file, a folder or a link to the folder of damaged files."""
         damaged = self.root / "damaged" / f"{path.name}-{secrets.token_hex(4)}"
         damaged.mkdir(parents=True)
         path.replace(damaged / path.name)
 
     def begin(self, step_id: str) -> Path:
-        """Return the partial folder of a step; what it already holds is kept.
+        """Return the partial folder of a step, with what it already holds.
 
-        Temporary files that were left are removed, and links, which would lead what is written elsewhere.
+        Temporary files that were left are removed, and so are links, through which files would be written
+        elsewhere.
         """
         folder = self.partial(step_id)
         if not folder.is_dir() or folder.is_symlink():
@@ -325,9 +326,9 @@ class Store:
         return folder
 
     def finish(self, step_id: str, meta: dict[str, Any], scratch: tuple[str, ...] = ()) -> None:
-        """Digest the partial folder's files, write meta.json, and rename it into place once it is durable.
+        """Digest the files of the partial folder, write meta.json, and move the durable folder into place.
 
-        Raises LostLeaseError when another process has taken the step over meanwhile.
+        Raises LostLeaseError if another process has taken the step over meanwhile.
         """
         from concurrent.futures import ThreadPoolExecutor
 
@@ -341,7 +342,7 @@ class Store:
                 facts = {"sha256": digest_file(path), "bytes": path.stat().st_size}
                 files[path.relative_to(folder).as_posix()] = facts
         (folder / META).write_bytes(sealed({"id": step_id, **meta, "files": files}, SCHEMA))
-        with ThreadPoolExecutor(4) as pool:  # at once, so that one commit of the file system holds several
+        with ThreadPoolExecutor(4) as pool:  # together, so that one commit of the file system holds several
             deque(pool.map(sync, (folder, *folder.rglob("*"))), maxlen=0)
         lease = self._leases.get(step_id)
         if lease is not None and not lease.is_held():
@@ -357,7 +358,7 @@ class Store:
         return f"{self.root}/steps/{step_id}/{name}"
 
     def _expect_whole(self, meta: Meta, name: str) -> None:
-        """Raises DamagedFileError for a file of a step whose digest is not that of its meta."""
+        """Raise DamagedFileError if a file of a step does not have the digest that its meta states."""
         try:
             same = digest_file(self._file(meta.id, name)) == meta.files[name]["sha256"]
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -368,7 +369,7 @@ class Store:
             raise DamagedFileError(f"step {meta.id}: {name} is not what was written (its sha256 differs)")
 
     def _looks_untouched(self, step_id: str, name: str, size: int) -> bool:
-        """Return whether a large file, which is not digested each time, has its size and an old time."""
+        """Return whether a file is large, has the size that its meta states, and is no newer than it."""
         if size <= SMALL or name.endswith(".jsonl"):
             return False
         try:
@@ -383,7 +384,7 @@ def _lease(path: Path) -> Path:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, a folder with all that is in it, or a link, but not what that leads to."""
+    """Remove a file, a folder with its content, or a link, but not the target of the link."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -391,7 +392,7 @@ def _remove(path: Path) -> None:
 
 
 def _look_anew(folder: Path) -> None:
-    """Change a folder for a moment: a client of NFS that remembers what was not there asks again."""
+    """Change a folder for a moment, so that an NFS client that remembers missing files asks again."""
     path = folder / f".{os.getpid()}.tmp"
     path.touch()
     path.unlink(missing_ok=True)

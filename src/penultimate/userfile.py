@@ -51,9 +51,7 @@ class _TooLongError(PassingError):
 
 
 def read(what: str, name: str, path: Path) -> bytes:
-    """Return the text of a file; raises RequestError, with the nearest file, if it does not exist or is
-    unusable.
-    """
+    """Return the text of a file; raises RequestError, with the nearest file, if it is missing or unusable."""
     try:
         if path.is_dir():
             files = sorted(path.glob("*.py"))
@@ -95,8 +93,9 @@ def module_name(what: str, path: Path) -> str:
 
 @contextlib.contextmanager
 def fresh_module(what: str, path: Path) -> Iterator[ModuleType]:
-    """Yield a fresh module for the file; it stays in `sys.modules` (for dataclasses, pickle) if all goes
-    well.
+    """Yield a new module for the file; it stays in `sys.modules` if the block succeeds.
+
+    Dataclasses and pickle look for it there.
     """
     name = module_name(what, path)
     module = ModuleType(name)
@@ -125,7 +124,8 @@ def execute(
     """Execute a file, and return the changes that it made to the process, which are undone.
 
     Raises RequestError, with the line, if it fails, ends the program, or replaces functions of libraries.
-    `told` puts an exception into words. What is `held` by the caller's own `contained` stays changed for now.
+    `told` puts an exception into words. If the caller has opened a `contained` block itself (`held`), changes
+    are undone only at the end of that block.
     """
     if not held:
         import_first(code, f"the {what} '{name}'", path)
@@ -278,9 +278,7 @@ def beside(folder: Path) -> Iterator[None]:
 
 
 def _is_local(module: ModuleType, folder: Path, path: list[str]) -> bool:
-    """Return whether a module lies in a folder, or in a place from which nothing else in this process is
-    imported.
-    """
+    """Return whether all of a module lies in a folder, or outside the folders of the import path."""
     places = [
         place for place in (getattr(module, "__file__", None), *getattr(module, "__path__", ())) if place
     ]

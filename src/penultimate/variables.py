@@ -15,7 +15,7 @@ from penultimate.errors import RequestError, shortened
 CACHE = "PENULTIMATE_CACHE"
 """The folder in which timings are kept, in place of penultimate in $XDG_CACHE_HOME or ~/.cache."""
 ANYWAY = "PENULTIMATE_ANYWAY"
-"""Whether to start a study that does not fit by the estimates, which may be wrong."""
+"""Whether to start a study that does not fit according to the estimates, which may be wrong."""
 DEVICE = "PENULTIMATE_DEVICE"
 """The device for steps that have a share of a GPU; the engines set it."""
 CUDA, CPU = "cuda", "cpu"
