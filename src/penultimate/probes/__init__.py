@@ -1,6 +1,6 @@
-"""Probes: the value of a fixed network's features for a task, measured by the simplest classifiers on them.
+"""Probes: simple classifiers that measure how useful a fixed network's features are for a task.
 
-This file imports no tensor library: it only declares the room's probes.
+This file imports no tensor library: it only declares the probes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """One notation for two libraries: NumPy on the host (where its BLAS is faster), torch on a device.
 
-The probes' arithmetic is written once, with the names that both libraries share; the differences are here.
+The probes' arithmetic is written once, with the names that both libraries share. This module hides where
+they differ.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ import numpy.typing as npt
 import torch
 
 Array: TypeAlias = Any
-"""A NumPy array or a torch tensor: the library of the features is that of everything computed from them."""
+"""A NumPy array or a torch tensor; everything computed from the features stays in the features' library."""
 
 NumpyFloats: TypeAlias = npt.NDArray[np.float64]
 NumpyInts: TypeAlias = npt.NDArray[np.int64]
 
 
 def library(array: Array) -> Any:
-    """`numpy` or `torch`: the module whose functions take this array."""
+    """Return the module whose functions take this array: `numpy` or `torch`."""
     return torch if isinstance(array, torch.Tensor) else np
 
 
 def cast(array: Array, dtype: str) -> Array:
-    """Return the array in the dtype of that name; the array itself if it already has it."""
+    """Return the array converted to the named dtype, or the array itself if it already has that dtype."""
     if isinstance(array, torch.Tensor):
         return array.to(getattr(torch, dtype))
     return array.astype(dtype, copy=False)
@@ -41,36 +42,36 @@ def dtype_name(array: Array) -> str:
 
 
 def empty(shape: tuple[int, ...], dtype: str, like: Array) -> Array:
-    """Return an uninitialised array where `like` lives."""
+    """Return an uninitialised array in the library and on the device of `like`."""
     if isinstance(like, torch.Tensor):
         return like.new_empty(shape, dtype=getattr(torch, dtype))
     return np.empty(shape, dtype)
 
 
 def zeros(shape: tuple[int, ...], dtype: str, like: Array) -> Array:
-    """Zeros where `like` lives."""
+    """Return an array of zeros in the library and on the device of `like`."""
     if isinstance(like, torch.Tensor):
         return like.new_zeros(shape, dtype=getattr(torch, dtype))
     return np.zeros(shape, dtype)
 
 
 def counting(length: int, like: Array) -> Array:
-    """0, 1, ..., length - 1 where `like` lives."""
+    """Return 0, 1, ..., length - 1 in the library and on the device of `like`."""
     return torch.arange(length, device=like.device) if isinstance(like, torch.Tensor) else np.arange(length)
 
 
 def beside(values: Array, like: Array) -> Array:
-    """Return the values moved to where `like` lives."""
+    """Return the values moved to the library and the device of `like`."""
     return torch.as_tensor(values).to(like.device) if isinstance(like, torch.Tensor) else to_numpy(values)
 
 
 def to_numpy(array: Array) -> npt.NDArray[Any]:
-    """Return the array on the host."""
+    """Return the array as a NumPy array on the host."""
     return array.cpu().numpy() if isinstance(array, torch.Tensor) else array
 
 
 def at_home(tensor: torch.Tensor) -> Array:
-    """Return the same memory as a NumPy array if it is on the host, as a tensor if it is on a device."""
+    """Return a tensor on the host as a NumPy array that shares its memory, and any other tensor unchanged."""
     return tensor.numpy() if on_host(tensor) else tensor
 
 
@@ -79,7 +80,7 @@ def on_host(array: Array) -> bool:
 
 
 def blocks(examples: int, rows: int) -> Iterator[slice]:
-    """Slices that cover 0..examples in nearly equal blocks of at most `rows`.
+    """Yield slices that cover 0..examples in nearly equal blocks of at most `rows`.
 
     >>> list(blocks(10, 4))
     [slice(0, 4, None), slice(4, 7, None), slice(7, 10, None)]

@@ -32,7 +32,7 @@ from penultimate.probes.rows import Rows, in_order
 
 INTERCEPT_STEPS = 12
 INTERCEPT_SHARE = 0.02
-"""The intercept is solved until its part of (2) is below this share of the tolerance."""
+"""The intercept is improved until its term in (2) is below this share of the tolerance."""
 
 
 class Certificate(NamedTuple):
@@ -112,10 +112,11 @@ class Certifier:
         penalty: float,
         tolerance: float,
     ) -> Float[Array, " k"]:
-        """Newton's method in b with W fixed; a step that raises the loss is halved.
+        """Minimise over b by Newton's method with W fixed; a step that raises the loss is halved.
 
-        Near the optimum the loss changes by less than its rounding, so there the gradient decides. A step v
-        multiplies the gradient there by about spread(v), so the last one need not be evaluated.
+        Near the optimum the loss changes by less than its rounding error, so there the gradient decides
+        whether a step is accepted. A step v multiplies the gradient there by about spread(v), so the last
+        step need not be evaluated.
         """
         best, step = intercept, 0.0 * intercept
         best_loss = best_size = math.inf
@@ -135,10 +136,11 @@ class Certifier:
         return best
 
     def _intercept_derivatives(self, intercept: Float[Array, " k"]) -> tuple[float, NumpyFloats, NumpyFloats]:
-        """Loss, gradient and Hessian in b.
+        """Return the loss and its gradient and Hessian in b.
 
         H = diag(sum_i q_i) - sum_i q_i q_i' has zero row sums, and its off-diagonal terms are sums of
-        products of probabilities: computed from these, the diagonal avoids the cancellation in 1 - q_y.
+        products of probabilities. The diagonal is computed from these terms, which avoids the cancellation
+        in 1 - q_y.
         """
         classes = len(intercept)
         loss = 0.0
@@ -163,9 +165,11 @@ class Certifier:
 
 
 def _newton_step(slope: NumpyFloats, hessian: NumpyFloats) -> NumpyFloats:
-    """-H^+ g: H is scaled to unit diagonal, its null vector (a constant added to all of b) filled in.
+    """Return the Newton step -H^+ g.
 
-    Zero where every probability is 0 or 1 to rounding: there H says nothing, and -H^+ g is no number.
+    H is scaled to a unit diagonal, and a rank-one term removes its null vector (a constant added to all of
+    b). The step is zero if every probability is 0 or 1 up to rounding: H then holds no information, and
+    -H^+ g is not finite.
     """
     diagonal = hessian.diagonal()
     scale = np.sqrt(np.maximum(diagonal, 1e-30 * diagonal.max() + 1e-300))

@@ -19,17 +19,19 @@ from penultimate.probes.logistic import LogisticProblem
 
 MEMORY = 20
 SUFFICIENT = 1e-4
-"""The share of the decrease promised by the slope that a step must deliver (Armijo)."""
+"""A step must achieve at least this share of the decrease that the slope predicts (Armijo's condition)."""
 ROUNDING = {"float32": 1e-6, "float64": 1e-13}
-"""Changes of F below this share of it are rounding: they neither accept nor reject a step."""
+"""Changes of F smaller than this share of F are rounding: they neither accept nor reject a step."""
 PATIENCE = 200
-"""Steps that lower neither F nor its gradient after which only rounding is assumed to be left."""
+"""After this many steps that lower neither F nor its gradient, only rounding is assumed to be left."""
 LEAST_COSINE = 1e-6
 TINY = 1e-30
-"""A pair with a smaller inner product has left the range of float32."""
+"""A pair with a smaller inner product has underflowed in float32 and is dropped."""
 SHORTEST = 1e-10
 MARGIN = 0.9
-"""The certificate is computed in other coordinates and in float64; a tenth allows for the difference."""
+"""The descent aims for this share of the tolerance, because the certificate is computed in other coordinates
+and in float64 and may come out slightly larger.
+"""
 
 
 class Pair(NamedTuple):
@@ -41,7 +43,7 @@ class Pair(NamedTuple):
 
 
 class Descent:
-    """The state of a minimisation: the point, F and its gradient there, and the curvature met on the way."""
+    """The state of a minimisation: a point, F and its gradient there, and the curvature observed so far."""
 
     def __init__(self, problem: LogisticProblem, theta: Float[Array, " d"], penalty: float) -> None:
         self.problem, self.theta, self.penalty = problem, theta, penalty
@@ -49,7 +51,7 @@ class Descent:
         self.pairs: deque[Pair] = deque(maxlen=MEMORY)
 
     def move(self, penalty: float) -> None:
-        """Change lambda at the current point."""
+        """Change lambda and keep the current point."""
         change, self.penalty = penalty - self.penalty, penalty
         weight, _ = self.problem.split(self.theta)
         slope, _ = self.problem.split(self.gradient)
@@ -64,14 +66,14 @@ class Descent:
             self._remember(pair.step, pair.change)
 
     def jump(self, theta: Float[Array, " d"]) -> None:
-        """Try a predicted point: go there unless F is higher; the curvature on the way is kept anyway."""
+        """Move to a predicted point unless F is higher there; remember the observed curvature either way."""
         value, gradient = self.problem.evaluate(theta, self.penalty)
         self._remember(theta - self.theta, gradient - self.gradient)
         if value <= self.value * (1 + ROUNDING[self.problem.dtype]):
             self.theta, self.value, self.gradient = theta, value, gradient
 
     def run(self, tolerance: float, most_passes: int) -> bool:
-        """Descend until the bound on (F - F*)/F* is within `tolerance`; False if that cannot be reached."""
+        """Descend until the bound on (F - F*)/F* is within `tolerance`; return whether that succeeded."""
         last = self.problem.passes + most_passes
         inverse = self.problem.preconditioner(self.penalty)
         best_value = smallest = math.inf
@@ -92,7 +94,10 @@ class Descent:
         return True
 
     def _within(self, tolerance: float, inverse: Float[Array, " d"]) -> bool:
-        """F - F* <= |g_W|^2/(2 lambda) if g_b = 0; the part of g_b is only estimated here, for speed."""
+        """Return whether the bound on (F - F*)/F* is within the tolerance.
+
+        F - F* <= |g_W|^2/(2 lambda) if g_b = 0; the contribution of g_b is only estimated here, for speed.
+        """
         slope, intercept_slope = self.problem.split(self.gradient)
         _, intercept_inverse = self.problem.split(inverse)
         gap = _square(slope) / (2 * self.penalty)
@@ -100,10 +105,10 @@ class Descent:
         return gap <= tolerance * (self.value - gap) and intercept_gap <= 0.01 * tolerance * self.value
 
     def _direction(self, inverse: Float[Array, " d"]) -> Float[Array, " d"]:
-        """-H^-1 g by the two loops of L-BFGS (Nocedal, 1980); its first guess is the preconditioner.
+        """Return -H^-1 g by the two-loop recursion of L-BFGS (Nocedal, 1980), started at the preconditioner.
 
-        The guess is scaled to fit the newest pair: a diagonal from mean curvatures has the shape of the
-        inverse Hessian, not its size.
+        The preconditioner is scaled to fit the newest pair, because a diagonal made of mean curvatures has
+        the shape of the inverse Hessian but not its size.
         """
         direction = -self.gradient
         coefficients = []
@@ -120,11 +125,11 @@ class Descent:
         return direction
 
     def _advance(self, direction: Float[Array, " d"], last_pass: int) -> bool:
-        """Return one step along `direction`, shortened until it is good enough; False if none is.
+        """Take one step along `direction`, shortened until it is good enough; return False if none is.
 
-        F must fall by a share of what its slope promises. If F is level up to rounding, its slope decides: F
-        is convex, so it has fallen if the slope is still negative (the approximate Wolfe condition of Hager &
-        Zhang, 2005).
+        F must fall by a share of what its slope predicts. If F is level up to rounding, the slope at the new
+        point decides: F is convex, so it has fallen if the slope is still negative (the approximate Wolfe
+        condition of Hager & Zhang, 2005).
         """
         slope = float(self.gradient @ direction)
         length = 1.0
@@ -146,7 +151,7 @@ class Descent:
         return False
 
     def _remember(self, step: Float[Array, " d"], change: Float[Array, " d"]) -> None:
-        """Keep a pair unless step and change are almost orthogonal: then the curvature is mere rounding."""
+        """Keep the pair unless step and change are almost orthogonal: its curvature is then mere rounding."""
         product = float(step @ change)
         scale = math.sqrt(float(step @ step) * float(change @ change))
         if product > max(LEAST_COSINE * scale, TINY):

@@ -30,15 +30,17 @@ ACCURACIES: dict[str, Callable[[ArrayLike, ArrayLike], float]] = {
     "top1": accuracy,
     "mean_per_class": mean_per_class,
 }
-"""How predictions are scored; a class without examples in `y` is skipped, as in `balanced_accuracy_score`."""
+"""How predictions are scored. Like `balanced_accuracy_score`, both skip classes without examples in `y`."""
 
 
 class UnfittedError(RequestError, NotFittedError):  # type: ignore[misc]
-    """The probe has not learnt anything yet."""
+    """Error for a probe that is used before it is fitted."""
 
 
 def accuracy_of(metric: str) -> Callable[[ArrayLike, ArrayLike], float]:
-    """Return the accuracy of that name, for class indices; raises RequestError with the nearest known one.
+    """Return the accuracy function with this name, which takes class indices.
+
+    Raise RequestError, which suggests the nearest known name, if there is no such function.
 
     >>> accuracy_of("mean_per_class")([0, 0, 0, 1], [0, 0, 0, 2])
     0.5
@@ -48,11 +50,12 @@ def accuracy_of(metric: str) -> Callable[[ArrayLike, ArrayLike], float]:
 
 
 class Probe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier on fixed features: parameters in `__init__`, learnt attributes end in `_`."""
+    """A classifier on fixed features; `__init__` takes its parameters, and learnt attributes end in `_`."""
 
     def score(self, X: Data, y: Data = None, metric: str = "top1") -> float:
-        """Return the accuracy on (X, y), or on a bank: "top1" or "mean_per_class" (absent classes
-        skipped).
+        """Return the accuracy on (X, y) or on a feature bank.
+
+        `metric` is "top1" or "mean_per_class", which skips classes without examples in y.
         """
         X, y = examples_of(X, y)
         measure = accuracy_of(metric)
@@ -60,7 +63,7 @@ class Probe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return measure(*encoded(predictions, as_labels(y, len(predictions))))
 
     def _training_set(self, X: Data, y: Data) -> TrainingSet:
-        """Return the checked examples; remembers the number of features and a table's column names."""
+        """Return the checked examples, and remember the number of features and a table's column names."""
         X, y = examples_of(X, y)
         features = as_features(X)
         examples = training_set(Rows(features), as_labels(y, len(features)))
@@ -69,7 +72,7 @@ class Probe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return examples
 
     def _queries(self, X: Data, what: str = "X") -> Float[Array, "n p"]:
-        """Checked features, with the number and the names of those in `fit`."""
+        """Return the checked features; raise unless their number and names are the same as in `fit`."""
         if not hasattr(self, "n_features_in_"):
             raise UnfittedError(f"this {type(self).__name__} is not fitted yet: call .fit(X, y) first")
         X, _ = examples_of(X, None)

@@ -1,4 +1,4 @@
-"""The input of a probe: features and labels, NumPy or tensors, checked once, with errors for people."""
+"""The input of a probe: features and labels, NumPy arrays or tensors, checked once with readable errors."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from penultimate.probes.arrays import Array, NumpyInts, at_home, blocks, to_nump
 from penultimate.probes.rows import Rows
 
 NUMBERS_CHECKED = 1 << 22
-"""Features looked at together for NaN and infinity."""
+"""The number of feature values that are checked for NaN and infinity at once."""
 
 Data: TypeAlias = Any
-"""Anything that scikit-learn accepts (arrays, lists, tables), tensors on any device, feature banks."""
+"""Anything that scikit-learn accepts (arrays, lists, tables), a tensor on any device, or a feature bank."""
 
 Labels: TypeAlias = npt.NDArray[Any]
 """Classes as the caller names them: whole numbers, strings, booleans."""
 
 
 def examples_of(X: Data, y: Data) -> tuple[Data, Data]:
-    """Features and labels; those of a bank that stands in place of the features, unless y is given."""
+    """Return features and labels; a bank given as X supplies both, unless y is given as well."""
     return (X.features, X.labels if y is None else y) if isinstance(X, Bank) else (X, y)
 
 
 class WrongTypeError(RequestError, TypeError):
-    """The data are of a type that no probe accepts."""
+    """Error for data of a type that no probe accepts."""
 
 
 class TrainingSet(NamedTuple):
-    """Features [n p], the classes that occur [k], ascending, and each example's position among them [n]."""
+    """Features [n p], the distinct classes in ascending order [k], and each example's index into them [n]."""
 
     features: Rows
     classes: Shaped[np.ndarray, " k"]
@@ -48,7 +48,7 @@ class TrainingSet(NamedTuple):
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Turn scikit-learn's refusals into RequestErrors that name what was refused."""
+    """Turn scikit-learn's errors into RequestErrors that name the refused argument."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -58,11 +58,11 @@ def naming(what: str) -> Iterator[None]:
 
 
 def as_features(values: Data, what: str = "X") -> Float[Array, "n p"]:
-    """Features [n p] in floating point: NumPy if they are on the host, a tensor if they are on a device.
+    """Return features [n p] in floating point: a NumPy array on the host, a tensor on a device.
 
-    What is memory-mapped stays so, in half precision too; bfloat16 on the host is converted to float32, whole
-    numbers to float64. Raises RequestError for anything but finite
-    numbers (with the rows), and without rows or columns.
+    Memory-mapped features stay memory-mapped, also in half precision. On the host bfloat16 is converted to
+    float32, and whole numbers become float64. Raise RequestError, which lists the rows, for anything but
+    finite numbers; raise it also if there are no rows or no columns.
     """
     if not isinstance(values, torch.Tensor):
         expect_unmasked(values, what)
@@ -88,7 +88,7 @@ def as_features(values: Data, what: str = "X") -> Float[Array, "n p"]:
 
 
 def as_labels(values: Data, examples: int, what: str = "y") -> Labels:
-    """Labels [n] on the host: whole numbers (as floats too), booleans or text; see `read_labels`."""
+    """Return labels [n] on the host: whole numbers (also as floats), booleans or text; see `read_labels`."""
     given = read_labels(values, what)
     given = to_numpy(given)
     if given.ndim == 2 and given.shape[1] == 1:
@@ -105,9 +105,9 @@ def as_labels(values: Data, examples: int, what: str = "y") -> Labels:
 
 
 def encoded(first: Labels, second: Labels) -> tuple[NumpyInts, NumpyInts]:
-    """Return two arrays of labels as positions among the values that occur in either, ascending.
+    """Return two arrays of labels as indices into the ascending values that occur in either of them.
 
-    Raises RequestError if one holds numbers and the other does not.
+    Raise RequestError if one holds numbers and the other does not.
 
     >>> encoded(np.array(["dog", "cat"]), np.array(["ant", "dog"]))
     (array([2, 1]), array([0, 2]))
@@ -119,7 +119,7 @@ def encoded(first: Labels, second: Labels) -> tuple[NumpyInts, NumpyInts]:
 
 
 def training_set(features: Rows, labels: Labels) -> TrainingSet:
-    """Return the training set of checked examples; raises UndefinedError if nothing can be learnt from it.
+    """Return the training set of checked examples; raise UndefinedError if nothing can be learnt from it.
 
     >>> training_set(Rows(np.array([[0.0], [1.0], [2.0]])), np.array(["b", "a", "b"])).codes
     array([1, 0, 1])

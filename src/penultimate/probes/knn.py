@@ -1,4 +1,4 @@
-"""The k-nearest-neighbour probe: k chosen by leave-one-out, every k in 1..max_k from one search."""
+"""The k-nearest-neighbour probe: one search scores every k in 1..max_k by leave-one-out, for the best k."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from penultimate.progress import Advance
 
 
 class KNNProbe(Probe):
-    """The majority class of the k nearest training examples; k has the best leave-one-out accuracy.
+    """A majority vote of the k nearest training examples, with the k of the best leave-one-out accuracy.
 
         y(x) = argmax_c sum_{i in N_k(x)} 1[y_i = c]
 
-    Equal distances are ranked by index; ties of votes go to the smallest class, ties of accuracy to the
-    smallest k. Distances are float64, as exact for points that lie far from the origin or beside a far one;
-    those that agree to 1e-12 of themselves are equal. The paper does not state its distance: it is "cosine"
-    by default (a zero vector is at distance 1 from everything) or "euclidean".
+    Equal distances are ranked by index. Ties between classes go to the smallest class, and ties in accuracy
+    go to the smallest k. Distances are computed in float64, and they stay exact if the points lie far from
+    the origin or if one point lies far from the others. Two distances whose relative difference is at most
+    1e-12 count as equal. The paper does not state its distance; here it is "cosine" by default (a zero vector
+    is at distance 1 from everything) or "euclidean".
 
-    Parameters: `metric`; `max_k`, limited to n - 1. Learnt: `classes_` [k], `k_`, `leave_one_out_` (top-1
-    accuracy for k = 1, 2, ..., with the example itself left out by its index).
+    Parameters: `metric`; `max_k`, which is limited to n - 1. Learnt attributes: `classes_` [k]; `k_`;
+    `leave_one_out_` (top-1 accuracy for k = 1, 2, ..., where each example is left out by its index).
 
     >>> probe = KNNProbe(max_k=3, metric="euclidean")
     >>> probe.fit([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]], [0, 0, 0, 1, 1, 1]).k_
@@ -42,11 +43,11 @@ class KNNProbe(Probe):
         self.max_k = max_k
 
     def fit(self, X: Data, y: Data = None) -> KNNProbe:
-        """Measure leave-one-out accuracy for every k and keep the best.
+        """Measure the leave-one-out accuracy of every k and keep the best k.
 
-        X [n p]; y [n] classes: numbers or strings; a bank as X brings its own. Time O(n^2 p), memory O(n p).
-        Raises RequestError for NaN
-        (with the rows), wrong shapes or parameters; UndefinedError for one class only or constant features.
+        X is [n p]; y [n] holds classes as numbers or strings. A bank given as X supplies its own labels. The
+        search takes O(n^2 p) time and O(n p) memory. Raise RequestError for NaN (it lists the rows) and for
+        wrong shapes or parameters; raise UndefinedError for a single class or constant features.
         """
         one_of(self.metric, "distance", METRICS)
         most = whole_number(self.max_k, "max_k", 1)
@@ -65,7 +66,7 @@ class KNNProbe(Probe):
         return self
 
     def predict(self, X: Data) -> Labels:
-        """Return the class of each example [n], by vote of its `k_` nearest training examples."""
+        """Return the class of each example [n], by the vote of its `k_` nearest training examples."""
         queries = beside(self._queries(X), self._neighbours.points)
         winners = np.empty(len(queries), dtype=np.int64)
         advance = Advance("kNN probe's predictions", "examples", len(queries))

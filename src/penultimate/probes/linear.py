@@ -1,4 +1,7 @@
-"""The linear probe: logistic regression on features, lambda chosen on validation, refitted on everything."""
+"""The linear probe: logistic regression on features, with lambda chosen on validation examples.
+
+The probe with the chosen lambda is then refitted on training and validation examples together.
+"""
 
 from __future__ import annotations
 
@@ -39,18 +42,18 @@ from penultimate.probes.validation import split_off
 from penultimate.progress import Advance
 
 LAMBDAS: NumpyFloats = np.logspace(-6, 5, 45)
-"""The paper's 45 values, relative to the SUM of the examples' losses."""
+"""The paper's 45 values, for an objective that SUMS the examples' losses."""
 AUC = "auc"
-"""The metric that ranks examples and predicts none."""
+"""The one metric that ranks examples instead of scoring predictions."""
 LAMBDA_RANGE = (1e-30, 1e30)
 LEAST_PENALTY = 1e-30
-"""Relative to the variance of the features: a gradient rounded to eps certifies no smaller lambda."""
+"""The smallest lambda for features of unit variance; rounding of the gradient hides any smaller one."""
 ROWS_SCORED, NUMBERS_SCORED = 1 << 14, 1 << 23
-"""The most examples that are scored together, and the most features of theirs."""
+"""The largest number of examples that are scored at once, and of feature values that they hold."""
 
 
 class UncertifiedWarning(UserWarning):
-    """An optimum is not known to be within the tolerance: float64 is not enough for these features."""
+    """Warning that an optimum could not be certified: float64 is not precise enough for these features."""
 
 
 class LinearProbe(Probe):
@@ -60,25 +63,30 @@ class LinearProbe(Probe):
 
     For each lambda the optimum on the training examples is found and certified: F <= (1 + tolerance) F*, by a
     bound computed in float64 on the features as given (`certificates_`). The lambda with the best validation
-    accuracy (the largest of equals) is refitted on training and validation examples together.
+    accuracy is chosen (the largest one if several are equal), and the probe is refitted with it on training
+    and validation examples together.
 
-    This is scikit-learn's `LogisticRegression(C=1/lambda)` for three classes or more. For two, scikit-learn
-    penalises one vector w = w_1 - w_0 and this probe both (|W|^2 = |w|^2/2), so there it is `C=2/lambda`.
+    For three classes or more this is scikit-learn's `LogisticRegression(C=1/lambda)`. For two classes
+    scikit-learn penalises the single vector w = w_1 - w_0, while this probe penalises both vectors
+    (|W|^2 = |w|^2/2), so it corresponds to `C=2/lambda`.
 
-    Parameters: `lambdas`, None for the paper's 45, 1e-6..1e5; `metric`, "top1", "mean_per_class" or, for two
-    classes, "auc", by which lambda is chosen and `score` is computed; `tolerance`; `validation_fraction` and
-    `seed` of the stratified split that is made if `fit` is given no validation examples.
+    Parameters: `lambdas`, where None means the paper's 45 values, 1e-6..1e5; `metric`, which is "top1",
+    "mean_per_class" or, for two classes, "auc", and by which lambda is chosen and `score` is computed;
+    `tolerance`; `validation_fraction` and `seed` of the stratified split that is made if `fit` is given no
+    validation examples.
 
-    Learnt: `classes_` [k]; `lambda_`; `coef_` [k p] and `intercept_` [k] (float64, k rows also for k = 2);
-    `lambdas_` ascending, and for each of them `validation_accuracy_`, `certificates_` (bounds on
-    (F - F*)/F*), `objectives_` (F) and `n_iter_` (passes over the features); `certificate_` of the refit.
+    Learnt attributes: `classes_` [k]; `lambda_`; `coef_` [k p] and `intercept_` [k] (float64, k rows also for
+    k = 2); `lambdas_` in ascending order, and for each of them `validation_accuracy_`, `certificates_`
+    (bounds on (F - F*)/F*), `objectives_` (F) and `n_iter_` (passes over the features); `certificate_`, the
+    bound for the refit.
 
-    Memory: the features are read in blocks from where they lie (a memory-mapped bank in float16 too) and
-    never copied as a whole; their rotation, n p numbers of 4 bytes (8 if X is in float64), is in memory up to
-    256 MB, else in a file in TMPDIR. 8 n k bytes for a certificate's logits, about 40 k p numbers for the
-    descent. A pass costs 4 n p k flop, and a lambda takes 2 to 10. CUDA tensors stay on their device.
+    Memory: the features are read in blocks from where they are stored (also from a memory-mapped float16
+    bank) and never copied as a whole. Their rotation, n p numbers of 4 bytes (8 if X is float64), is kept in
+    memory up to 256 MB and otherwise in a file in TMPDIR. The logits for a certificate take 8 n k bytes, and
+    the descent takes about 40 k p numbers. A pass costs 4 n p k flop, and each lambda takes 2 to 10 passes.
+    CUDA tensors stay on their device.
 
-    A long fit says on a terminal how far it is; `penultimate.progress.listening` hears it instead.
+    A long fit reports its progress on a terminal, or to `penultimate.progress.listening`.
 
     >>> import numpy as np
     >>> generator = np.random.default_rng(0)
@@ -107,12 +115,13 @@ class LinearProbe(Probe):
         self.seed = seed
 
     def fit(self, X: Data, y: Data = None, X_val: Data = None, y_val: Data = None) -> LinearProbe:
-        """Choose lambda on (X_val, y_val), or on a fifth of (X, y) split off by class; refit on everything.
+        """Choose lambda on (X_val, y_val), or on a stratified share of (X, y), and refit on all examples.
 
-        X [n p], X_val [v p]; y [n], y_val [v] classes: numbers or strings. A bank as X or X_val brings its
-        own labels. A class that occurs only in validation counts as an error there and is learnt in the
-        refit. Raises RequestError for NaN (with the rows), wrong shapes or parameters; UndefinedError for one
-        class only or constant features.
+        X is [n p] and X_val is [v p]; y [n] and y_val [v] hold classes as numbers or strings. A bank given as
+        X or X_val supplies its own labels. Without X_val, the share `validation_fraction` of (X, y) is split
+        off. Examples of a class that occurs only in validation count as errors there, and the refit learns
+        the class. Raise RequestError for NaN (it lists the rows) and for wrong shapes or parameters; raise
+        UndefinedError for a single class or constant features.
         """
         measure = None if isinstance(self.metric, str) and self.metric == AUC else accuracy_of(self.metric)
         lambdas = self._checked_lambdas()
@@ -177,13 +186,14 @@ class LinearProbe(Probe):
         return _largest(Rows(self._queries(X)), self.classes_, self.coef_, self.intercept_)
 
     def predict_proba(self, X: Data) -> NumpyFloats:
-        """softmax(W x + b) [n k], in the order of `classes_`."""
+        """Return the probabilities softmax(W x + b) [n k] in the order of `classes_`."""
         return np.asarray(softmax(self._all_logits(X), axis=1))
 
     def score(self, X: Data, y: Data = None, metric: str | None = None) -> float:
-        """Return the accuracy on (X, y), or on a bank: "top1", "mean_per_class" (absent classes skipped) or,
-        for two classes, "auc" (the second class is the positive one);
-        by default that by which lambda was chosen.
+        """Return the accuracy on (X, y) or on a feature bank.
+
+        `metric` is "top1", "mean_per_class" (which skips classes without examples in y) or, for two classes,
+        "auc" (the second class is the positive one). By default it is the metric that chose lambda.
         """
         metric = self.metric if metric is None else metric
         if not isinstance(metric, str) or metric != AUC:
@@ -216,7 +226,7 @@ class LinearProbe(Probe):
     def _divide(
         self, whole: TrainingSet, X_val: Data, y_val: Data
     ) -> tuple[TrainingSet, Rows, Shaped[np.ndarray, " v"]]:
-        """Training examples, validation features, validation labels."""
+        """Return the training examples, the validation features and the validation labels."""
         X_val, y_val = examples_of(X_val, y_val)
         if (X_val is None) != (y_val is None):
             raise RequestError("X_val and y_val go together; got one of them")
@@ -229,9 +239,7 @@ class LinearProbe(Probe):
         return train, whole.features.chosen(chosen), labels[chosen]
 
     def _refit(self, whole: TrainingSet, classes: Labels, optimum: Optimum, advance: Advance) -> Optimum:
-        """Return the optimum on everything at the chosen lambda, started
-        from the one on the training examples.
-        """
+        """Return the optimum on all examples at the chosen lambda, started from the training optimum."""
         places = np.searchsorted(whole.classes, classes)
         weight = np.zeros((len(whole.classes), whole.features.shape[1]))
         intercept = np.full(len(whole.classes), optimum.intercept.min())
@@ -254,12 +262,13 @@ class LinearProbe(Probe):
 
 
 def _gain(problem: LogisticProblem, codes: NumpyInts) -> float:
-    """Lambda times the share of F at W = 0 that weights can save at most where lambda is large.
+    """Return lambda times the largest share of F(0) that the weights can save when lambda is large.
 
         F(0) - F* -> |g|^2 / (2 lambda),    g the gradient at W = 0, where F(0) = n H(classes)
 
-    What a probe predicts depends on the direction of the weights, however short they are. So the tolerance
-    shrinks with what they save: else W = 0 would do at the largest lambdas, and tell nothing apart.
+    A probe's predictions depend on the direction of the weights, however short they are. The tolerance
+    therefore shrinks with what the weights can save; otherwise W = 0, which cannot tell classes apart, would
+    be accepted at the largest lambdas.
     """
     shares = np.bincount(codes, minlength=problem.classes) / len(codes)
     sums = np.zeros((problem.classes, problem.rank))
@@ -271,7 +280,7 @@ def _gain(problem: LogisticProblem, codes: NumpyInts) -> float:
 
 
 def logits_of(features: Rows, weight: NumpyFloats, intercept: NumpyFloats) -> Iterator[Float[Array, "_ k"]]:
-    """W x + b in float64, of a block of examples after another."""
+    """Yield the logits W x + b in float64, one block of examples after another."""
     weight, intercept = beside(weight, features.home), beside(intercept, features.home)
     examples, columns = features.shape
     for block in blocks(examples, min(ROWS_SCORED, max(1, NUMBERS_SCORED // columns))):
@@ -279,7 +288,7 @@ def logits_of(features: Rows, weight: NumpyFloats, intercept: NumpyFloats) -> It
 
 
 def _margins(features: Rows, weight: NumpyFloats, intercept: NumpyFloats) -> NumpyFloats:
-    """Return how far the second class's logit lies above the first's."""
+    """Return each example's logit of the second class minus its logit of the first."""
     parts = [to_numpy(part) for part in logits_of(features, weight, intercept)]
     return np.concatenate([part[:, 1] - part[:, 0] for part in parts])
 
@@ -290,7 +299,7 @@ def _expect_two(classes: Labels) -> None:
 
 
 def _largest(features: Rows, classes: Labels, weight: NumpyFloats, intercept: NumpyFloats) -> Labels:
-    """Return the class of the largest logit; among equals the smallest class."""
+    """Return the class of each example's largest logit, or the smallest such class if logits are equal."""
     return np.concatenate(
         [classes[to_numpy(part.argmax(1))] for part in logits_of(features, weight, intercept)]
     )

@@ -1,4 +1,4 @@
-"""Multinomial logistic regression as an objective to minimise, in coordinates that make this fast.
+"""Multinomial logistic regression as an objective to minimise, in coordinates that make descent fast.
 
     F(W, b) = sum_i CE(W x_i + b, y_i) + lambda/2 |W|_F^2          (the intercept b is free)
 
@@ -7,9 +7,9 @@ Let mu be the mean of the features and X - mu = U diag(s) V'. Then
     z = W x + b = (W V) (V'(x - mu)) + (b + W mu),        |W V|_F = |W|_F:
 
 centring and rotating are exact changes of variable that neither move the optimum nor change the penalty
-(standardising would). In these coordinates the features are uncorrelated, and a diagonal preconditioner sees
-their true scales. A common unit for all features, x = unit x', W' = unit W, lambda' = lambda/unit^2, is exact
-as well and keeps float32 within its range.
+(standardising would). In these coordinates the features are uncorrelated, so a diagonal preconditioner knows
+their true scales. Dividing all features by a common unit, x = unit x', W' = unit W, lambda' = lambda/unit^2,
+is exact as well, and it keeps the numbers within the range of float32.
 """
 
 from __future__ import annotations
@@ -39,19 +39,21 @@ from penultimate.probes.rows import Rows, in_order, stored
 
 LEAST_ROWS = 1024
 BLOCK_LOGITS = {"host": 1 << 17, "device": 1 << 26}
-"""Logits computed at once: on a host they fit a core's cache; below LEAST_ROWS the matrix product starves."""
+"""The number of logits computed at once: on the host they fit a core's cache. Blocks have at least LEAST_ROWS
+rows, because the matrix product of fewer is slow.
+"""
 BLOCK_FEATURES = {"host": 1 << 23, "device": 1 << 28}
-"""Features read at once, in float64."""
+"""The number of feature values that are read at once, in float64."""
 
 
 def residuals(logits: Float[Array, "k n"], codes: Int[Array, " n"]) -> Float[Array, " n"]:
     """Turn logits into softmax residuals q - t, in place; return the cross-entropies.
 
-    CE = log(1 + sum_{k != y} e^{z_k - z_y}) through log1p: an example that is right by a wide margin has a CE
-    far below the rounding of logsumexp(z) - z_y, and at small lambda the objective consists entirely of such
-    examples. With m = max_k z_k - z_y >= 0 and o = sum_{k != y} e^{z_k - max z}, this is
-    m + log1p(o + expm1(-m)), which cannot overflow. For the same reason the label's residual q_y - 1 is
-    computed as minus the sum of the others.
+    CE = log(1 + sum_{k != y} e^{z_k - z_y}) is computed with log1p: an example that is correct by a wide
+    margin has a CE far below the rounding error of logsumexp(z) - z_y, and at small lambda the objective
+    consists entirely of such examples. With m = max_k z_k - z_y >= 0 and o = sum_{k != y} e^{z_k - max z},
+    this is m + log1p(o + expm1(-m)), which cannot overflow. For the same reason the label's residual q_y - 1
+    is computed as minus the sum of the other residuals.
     """
     ops = library(logits)
     examples = counting(logits.shape[1], logits)
@@ -68,10 +70,10 @@ def residuals(logits: Float[Array, "k n"], codes: Int[Array, " n"]) -> Float[Arr
 
 
 class LogisticProblem:
-    """F on one training set, in one dtype; parameters are a flat vector: W row by row, then b.
+    """The objective F on one training set, in one dtype; its parameters are one flat vector, W by rows and b.
 
-    `features` [n p] are the caller's; a rotated copy [n r], r = min(n, p), is in a file if it is large.
-    Everything else is O(K r + block of logits): a pass costs 4 n r K flop.
+    `features` [n p] belong to the caller. A rotated copy [n r], r = min(n, p), is kept in a file if it is
+    large. Everything else takes O(K r + block of logits) memory, and a pass costs 4 n r K flop.
     """
 
     def __init__(
@@ -102,12 +104,12 @@ class LogisticProblem:
     def _principal(
         self, features: Rows
     ) -> tuple[Float[Array, " p"], Float[Array, "p r"], Float[Array, " r"]]:
-        """Mean, principal axes, and the sum of squares along each, in float64."""
+        """Return the mean, the principal axes, and the sum of squares along each axis, in float64."""
         ops = library(features.home)
         mean = sum(features.float64(block).sum(0) for block in self.blocks) / self.examples
         _expect_squares(float(abs(mean).max()), least=0)
         if self.examples <= features.shape[1]:
-            # The row space is small and contains the optimum (a component of W outside it only adds cost).
+            # The row space is small and contains the optimum: a component of W outside it only adds cost.
             centered = features.float64(slice(0, self.examples)) - mean
             _, singular, axes = ops.linalg.svd(centered, full_matrices=False)
             return mean, axes.T, singular**2
@@ -120,9 +122,7 @@ class LogisticProblem:
         return mean, rotation, ops.clip(squares, 0, None)
 
     def _rotated(self, features: Rows) -> Iterator[Float[Array, "_ r"]]:
-        """Yield the features in the coordinates of the descent, block by block;
-        finds the longest on the way.
-        """
+        """Yield the features in the coordinates of the descent, block by block, and track the longest."""
 
         def work(block: slice) -> tuple[Float[Array, "_ r"], float]:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -134,7 +134,7 @@ class LogisticProblem:
             yield rotated
 
     def split(self, theta: Float[Array, " d"]) -> tuple[Float[Array, "k r"], Float[Array, " k"]]:
-        """Return the views W [k r] and b [k] of a flat vector."""
+        """Return W [k r] and b [k] as views of a flat vector."""
         weights = self.classes * self.rank
         return theta[:weights].reshape(self.classes, self.rank), theta[weights:]
 
@@ -148,11 +148,11 @@ class LogisticProblem:
         return cast(theta, self.dtype)
 
     def own_penalty(self, penalty: float) -> float:
-        """lambda' = lambda/unit^2, for the features as they are stored here."""
+        """Return lambda' = lambda/unit^2, the penalty for the features in the unit used here."""
         return float(penalty) / self.unit**2  # a NumPy scalar would raise float32 to float64
 
     def evaluate(self, theta: Float[Array, " d"], penalty: float) -> tuple[float, Float[Array, " d"]]:
-        """F and its gradient at lambda' = `penalty`: one pass; `curvature` is then that of the loss."""
+        """Return F and its gradient at lambda' = `penalty` in one pass, and set `curvature` to the loss's."""
         self.passes += 1
         self.each_pass()
         ops = library(theta)
@@ -174,7 +174,7 @@ class LogisticProblem:
     def _of_block(
         self, weight: Float[Array, "k r"], intercept: Float[Array, " k"], block: slice
     ) -> tuple[float, Float[Array, "k r"], Float[Array, " k"], Float[Array, " k"]]:
-        """Return the loss of a block, its gradient in W and in b, and its part of the curvature."""
+        """Return a block's loss, its gradients in W and b, and its contribution to the curvature."""
         features = self.features[block]
         with np.errstate(over="ignore", invalid="ignore"):
             logits = weight @ features.T
@@ -184,9 +184,10 @@ class LogisticProblem:
             return loss, logits @ features, logits.sum(1), (size * (1 - size)).sum(1)
 
     def preconditioner(self, penalty: float) -> Float[Array, " d"]:
-        """1/(c_k s_j^2 + lambda) for W, 1/(n c_k) for b; c_k = mean_i q_ik (1 - q_ik) at the last evaluation.
+        """Return the preconditioner: 1/(c_k s_j^2 + lambda) for W and 1/(n c_k) for b.
 
-        It would be the inverse diagonal of the Hessian if q(1 - q) were the same for all examples.
+        Here c_k = mean_i q_ik (1 - q_ik) at the last evaluation. This would be the inverse diagonal of the
+        Hessian if q(1 - q) were the same for all examples.
         """
         ops = library(self.mean)
         inverse = empty((self.classes * (self.rank + 1),), self.dtype, self.mean)
@@ -197,10 +198,10 @@ class LogisticProblem:
         return inverse
 
     def balanced(self, theta: Float[Array, " d"]) -> Float[Array, " d"]:
-        """Return the vector without its mean over classes, in place.
+        """Subtract the mean over classes from W and from b in place, and return the vector.
 
-        That mean changes no probability. Nothing in F constrains b's, which would drift until the logits had
-        no digits left; W's is 0 at the optimum. Gradients have none.
+        That mean changes no probability. Nothing in F constrains the mean of b, so it would drift until the
+        logits had no digits left. The mean of W is 0 at the optimum, and gradients have mean 0.
         """
         weight, intercept = self.split(theta)
         weight -= weight.mean(0)
@@ -208,15 +209,13 @@ class LogisticProblem:
         return theta
 
     def original(self, theta: Float[Array, " d"]) -> tuple[Float[Array, "k p"], Float[Array, " k"]]:
-        """W and b in the caller's coordinates, float64."""
+        """Return W and b in the caller's coordinates, in float64."""
         weight, intercept = self.split(self.balanced(cast(theta, "float64") + 0.0))
         weight = weight @ self.rotation.T / self.unit
         return weight, intercept - weight @ self.mean
 
     def rotated(self, weight: Float[Array, "k p"], intercept: Float[Array, " k"]) -> Float[Array, " d"]:
-        """Return the flat vector of a W and b given in the caller's coordinates (projected on the row
-        space).
-        """
+        """Return the flat vector of W and b from the caller's coordinates, projected on the row space."""
         theta = empty((self.classes * (self.rank + 1),), "float64", self.mean)
         weight_part, intercept_part = self.split(theta)
         weight_part[:] = weight @ self.rotation * self.unit
@@ -225,7 +224,7 @@ class LogisticProblem:
 
 
 def _expect_squares(size: float, least: float = SHORTEST) -> None:
-    """Raise RequestError if squares of features of that size leave float64."""
+    """Raise RequestError if squares of features of this size overflow or underflow float64."""
     if not least <= size <= LONGEST:
         raise RequestError(
             f"X holds numbers whose squares leave float64 (their size is {size:g}, beyond {SHORTEST:g} to"

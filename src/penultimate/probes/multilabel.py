@@ -1,4 +1,4 @@
-"""The linear probe of several labels: a binary logistic regression each, with a lambda of its own."""
+"""The linear probe for several labels: a binary logistic regression for each, with its own lambda."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ _Result = TypeVar("_Result")
 
 
 class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
-    """L2-regularised logistic regression of every label by itself; its lambda has the best validation AUC.
+    """L2-regularised logistic regression for each label; its lambda is the one with the best validation AUC.
 
         F_l(w, b) = sum_i log(1 + exp(-s_il (w.x_i + b))) + lambda_l/2 |w|^2,    s_il = +1 or -1
 
-    Labels [n l] are 0 or 1 (or booleans); what an uncertain label counts as is said before. Each label's
-    optima are those of a `LinearProbe` of two classes, so certified; its validation examples are split off by
-    the label, so that positives are among them.
+    Labels [n l] are 0 or 1 (or booleans); uncertain labels must have been replaced before. Each label is
+    fitted by a `LinearProbe` with two classes, so its optima are certified. Its validation examples are split
+    off stratified by that label, so that there are positives among them.
 
-    Parameters: `lambdas`, None for the paper's 45, 1e-6..1e5 against the sum of losses; `tolerance`,
-    `validation_fraction` and `seed` as for `LinearProbe`; `names` [l], what errors call the labels.
+    Parameters: `lambdas`, where None means the paper's 45 values, 1e-6..1e5, for the sum of losses;
+    `tolerance`, `validation_fraction` and `seed` as for `LinearProbe`; `names` [l], the names of the labels
+    in error messages.
 
-    Learnt: `lambda_` [l], `coef_` [l p], `intercept_` [l] (float64), `probes_`, one `LinearProbe` a label.
+    Learnt attributes: `lambda_` [l], `coef_` [l p], `intercept_` [l] (float64), and `probes_`, one
+    `LinearProbe` for each label.
 
     >>> import numpy as np
     >>> generator = np.random.default_rng(0)
@@ -65,11 +67,11 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         self.names = names
 
     def fit(self, X: Data, y: Data, X_val: Data = None, y_val: Data = None) -> MultiLabelProbe:
-        """Fit every label on X [n p], y [n l]; lambda by (X_val, y_val), or by a fifth of (X, y) split off.
+        """Fit every label on X [n p] and y [n l]; lambda is chosen on (X_val, y_val) or on a share of (X, y).
 
-        Raises RequestError for what `LinearProbe.fit` refuses, for labels other than 0 and 1 and for more or
-        fewer names than labels; UndefinedError for a label without a positive or without a negative example.
-        Errors of one label name it.
+        Raise RequestError for what `LinearProbe.fit` refuses, for labels other than 0 and 1, and if there are
+        more or fewer names than labels; raise UndefinedError for a label without a positive or without a
+        negative example. An error about one label names that label.
         """
         X, y = examples_of(X, y)
         X_val, y_val = examples_of(X_val, y_val)
@@ -89,7 +91,7 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         probes = []
         advance = Advance("linear probes", "labels", labels.shape[1])
         for place in range(labels.shape[1]):
-            # Two classes are penalised by lambda/2 (|w_0|^2 + |w_1|^2) = lambda/4 |w|^2, w = w_1 - w_0.
+            # For two classes the penalty is lambda/2 (|w_0|^2 + |w_1|^2) = lambda/4 |w|^2, w = w_1 - w_0.
             probe = LinearProbe(
                 2 * grid,
                 metric=AUC,
@@ -109,9 +111,12 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _expect_both(self, place: int, label: npt.NDArray[np.int64], splits: bool) -> None:
-        """Raise UndefinedError without positives or negatives, also among those that `splits` takes off."""
+        """Raise UndefinedError if a label has no positives or no negatives.
+
+        If `splits` is true, the validation examples that will be split off must hold both as well.
+        """
         if len(label) == 0:
-            return  # which is told of X
+            return  # the check of X reports that there are no examples
         rarest, kind = min(zip(np.bincount(label, minlength=2), ("negative", "positive"), strict=True))
         if rarest == 0:
             raise UndefinedError(f"{self._called(place)} has no {kind} example among {len(label)}")
@@ -123,7 +128,7 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
             )
 
     def decision_function(self, X: Data) -> NumpyFloats:
-        """Return the log-odds w.x + b [n l] of every label."""
+        """Return the log-odds w.x + b of every label [n l]."""
         if not hasattr(self, "coef_"):
             raise UnfittedError("this MultiLabelProbe is not fitted yet: call .fit(X, y) first")
         X, _ = examples_of(X, None)
@@ -137,14 +142,14 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         return np.concatenate([to_numpy(part) for part in parts])
 
     def predict(self, X: Data) -> npt.NDArray[np.int64]:
-        """1 where a label is more likely than not [n l]."""
+        """Return 1 for each label that is more likely than not, else 0 [n l]."""
         return (self.decision_function(X) > 0).astype(np.int64)
 
     def scores(self, X: Data, y: Data = None) -> NumpyFloats:
-        """Return the exact AUC of every label [l] on (X, y), or on a bank.
+        """Return the exact AUC of every label [l] on (X, y) or on a feature bank.
 
-        Columns of y that have the names of those in `fit` are taken by name. Raises RequestError where the
-        names differ.
+        If y in `fit` had named columns, columns here are matched by name. Raise RequestError if the names
+        differ.
         """
         X, y = examples_of(X, y)
         logits = self.decision_function(X)
@@ -154,14 +159,14 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
         )
 
     def score(self, X: Data, y: Data = None) -> float:
-        """Return the mean over labels of the AUC on (X, y), or on a bank."""
+        """Return the AUC on (X, y) or on a feature bank, averaged over labels."""
         return float(self.scores(X, y).mean())
 
     def _called(self, place: int) -> str:
         return f"label {place}" if self.names is None else f"label '{self.names[place]}'"
 
     def _of_label(self, place: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
-        """Return what is done for a label; an error names it."""
+        """Return what `work` returns for one label; an error that it raises then names the label."""
         try:
             return work(*arguments)
         except RequestError as error:
@@ -169,13 +174,16 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
 
 
 def _columns(labels: Data) -> list[str] | None:
-    """Return the names of a table's columns, or None where the labels have none."""
+    """Return the column names of a table of labels, or None if the labels have no column names."""
     columns = list(getattr(labels, "columns", []))
     return columns if columns and all(isinstance(column, str) for column in columns) else None
 
 
 def _ordered(labels: Data, expected: list[str] | None, what: str) -> Data:
-    """Return the labels with the columns in the expected order; refuse a table whose columns are others."""
+    """Return the labels with their columns in the expected order.
+
+    Raise RequestError if the table has other columns.
+    """
     columns = _columns(labels)
     if columns is None or expected is None or columns == expected:
         return labels
@@ -187,7 +195,7 @@ def _ordered(labels: Data, expected: list[str] | None, what: str) -> Data:
 
 
 def _as_binary(values: Data, what: str, labels: int | None = None) -> npt.NDArray[np.int64]:
-    """Labels [n l] of zeros and ones."""
+    """Return labels [n l] of zeros and ones; raise RequestError for anything else."""
     array = to_numpy(as_numbers(values, what))
     if array.ndim != 2 or array.shape[1] < 1 or (labels is not None and array.shape[1] != labels):
         columns = "l" if labels is None else labels

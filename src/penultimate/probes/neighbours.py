@@ -1,13 +1,14 @@
-"""Exact nearest neighbours, block by block: one order of distances, the same on every machine.
+"""Exact nearest neighbours, found block by block and ranked in the same order on every machine.
 
-Distances come first from a float64 matrix product of points about a centre, which is fast and rounds to a
-share of the points' squared lengths. Where that might change the order of a row's nearest (a few points far
-from the others, say), their distances are computed once more from the differences u - v, whose rounding is a
-share of the distance itself. Distances that agree to TIE are then equal, and equals are ranked by index.
+Distances are first computed by a float64 matrix product of centred points. This is fast, and its rounding
+error is proportional to the points' squared lengths. If that error might change which neighbours of a row
+come first (because a few points are far from the others, say), their distances are computed again from the
+differences u - v, whose rounding error is proportional to the distance itself. Two distances whose relative
+difference is at most TIE then count as equal, and equal distances are ranked by index.
 
-Selecting the few nearest of many costs more than the product. So a sample of each row sets a threshold below
-which slightly more than enough of the row is expected to lie; only that part is sorted. A row in which it was
-not enough is sorted completely: the sample affects the time, never the result.
+Selecting the few nearest of many costs more than the matrix product. So a sample of each row sets a threshold
+below which slightly more than enough of the row is expected to lie, and only that part is sorted. If it turns
+out to be too little, the row is sorted completely: the sample affects the time, never the result.
 """
 
 from __future__ import annotations
@@ -37,21 +38,26 @@ from penultimate.probes.arrays import (
 METRICS = ("cosine", "euclidean")
 TIE = 1e-12
 SAFE = (1e-200, 1e300)
-"""Between these the largest |u|^2/2 leaves room for the squares of small differences, and for sums."""
+"""The range for the largest |u|^2/2 that leaves room in float64 for the squares of small differences and for
+sums.
+"""
 BLOCK_DISTANCES = {"host": 1 << 20, "device": 1 << 27}
 LEAST_QUERIES = 64
-"""The fewest queries at a time; with fewer the matrix product starves."""
+"""The smallest number of queries in a block; the matrix product of fewer is slow."""
 SAMPLED = 6
-"""One column in this many is sampled."""
+"""One in this many columns is sampled."""
 CENTRED = 1001
-"""The most examples whose median is the centre, which a few far ones do not move."""
+"""The most examples whose median is taken as the centre; a few distant points do not move a median."""
 EPS = 2.0**-52
 LEAST = 1e-300
-"""Below this, halves of squares may have lost digits to the end of float64's range."""
+"""Halved squares below this may have lost digits at the lower end of the range of float64."""
 
 
 class Candidates(NamedTuple):
-    """Distances [q m] and indices [q m] of the candidates of each query, infinite beyond their number [q]."""
+    """The distances [q m], indices [q m] and number [q] of each query's candidates.
+
+    Rows are padded to the same length; the distances of the padding are infinite.
+    """
 
     distances: Float[np.ndarray, "q m"]
     indices: Int[np.ndarray, "q m"]
@@ -59,11 +65,11 @@ class Candidates(NamedTuple):
 
 
 class Neighbours:
-    """Examples [n p] among which neighbours are searched, prepared once.
+    """The examples [n p] among which neighbours are searched, prepared once.
 
-    d = |u - v|^2 / 2, with u = x for "euclidean" and u = x/|x| for "cosine", where it is 1 - cos(x, y); a
-    zero vector has no direction and is at distance 1 from everything. Points are taken about a centre, which
-    changes no distance and saves digits: d = h_u + h_v - u.v with h = |u|^2/2.
+    d = |u - v|^2 / 2, with u = x for "euclidean" and u = x/|x| for "cosine", where d is 1 - cos(x, y). A zero
+    vector has no direction and is at distance 1 from everything. A centre is subtracted from all points,
+    which changes no distance and saves digits: d = h_u + h_v - u.v with h = |u|^2/2.
     """
 
     def __init__(self, features: Float[Array, "n p"], metric: str) -> None:
@@ -72,21 +78,22 @@ class Neighbours:
         self.chosen = beside(np.sort(chosen), features)
         self.points, self.halves, self.zero = self._learnt()
         if metric == "euclidean" and not SAFE[0] < float(self.halves.max()) < SAFE[1]:
-            # Squares left float64: begin again in a unit, a power of two, that changes no digit.
+            # Squares overflow or underflow float64: begin again with the features divided by a power of two,
+            # which changes no digit.
             self.unit = math.ldexp(1.0, math.frexp(float(abs(features).max()))[1] - 1)
             self.points, self.halves, self.zero = self._learnt()
         sample = np.random.default_rng(0).permutation(len(features))[: len(features) // SAMPLED]
         self.sample = beside(np.sort(sample), self.points)
 
     def _learnt(self) -> tuple[Float[Array, "n p"], Float[Array, " n"], Bool[Array, " n"]]:
-        """Return the examples as `_prepare` makes them, about the median of some of them."""
+        """Set the centre to the median of some examples, and return the examples as `_prepare` does."""
         with np.errstate(over="ignore", invalid="ignore"):
             some = to_numpy(self._uncentred(self.features[self.chosen])[0])
             self.center = beside(np.median(some, axis=0), self.features)
             return self._prepare(self.features)
 
     def _uncentred(self, features: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Bool[Array, " n"]]:
-        """Return the points u, and which of them have no direction."""
+        """Return the points u, and a mask of those without direction."""
         points = cast(features, "float64")
         if self.metric == "euclidean":
             return (points if self.unit == 1 else points / self.unit), points[:, 0] != points[:, 0]
@@ -103,10 +110,10 @@ class Neighbours:
     def nearest(
         self, count: int, queries: Float[Array, "q p"] | None = None
     ) -> Iterator[tuple[slice, NumpyInts]]:
-        """For each block of queries: its rows, and the indices [rows, count] of their neighbours in order.
+        """Yield each block of queries with the indices [rows, count] of their neighbours, nearest first.
 
-        Without `queries` every example is compared with the others: it is left out by its index, not by
-        distance zero, since it may have duplicates.
+        Without `queries` every example is compared with the others. It is then left out by its index, not by
+        its distance of zero, since it may have duplicates.
 
         >>> import numpy as np
         >>> line = Neighbours(np.array([[0.0], [1.0], [3.0], [1.0]]), "euclidean")
@@ -131,7 +138,7 @@ class Neighbours:
             distances = library(distances).subtract(self.halves, distances, out=distances)
             if some_zero:
                 distances[:, self.zero] = (1 - own_halves[block])[:, None]
-                # A query without direction is as far from all: they are ranked by index.
+                # A query without direction is equally far from all examples, so they are ranked by index.
                 distances[zero[block]] = cast(counting(len(self.points), distances), "float64")
             if queries is None:
                 itself = np.arange(block.start, block.stop)
@@ -145,11 +152,11 @@ class Neighbours:
         queries: Float[Array, "q p"],
         own_halves: Float[np.ndarray, " q"],
     ) -> Int[np.ndarray, "q m"]:
-        """Return the `count` nearest of each row by (distance, index)."""
+        """Return the indices of the `count` nearest examples of each row, ordered by (distance, index)."""
         wanted = min(count + 1, distances.shape[1])
         threshold = self._threshold(distances, wanted)
         sure = to_numpy(threshold)
-        # What lies beyond the threshold by rounding alone is a candidate too.
+        # An example beyond the threshold by no more than the rounding error is a candidate too.
         beyond = beside(sure + 2 * self._reach(sure + own_halves, own_halves), threshold)
         candidates = _below(distances, beyond, wanted)
         order = np.argsort(candidates.distances, axis=1)
@@ -174,8 +181,9 @@ class Neighbours:
     def _apart(
         self, ordered: Float[np.ndarray, "q m"], own_halves: Float[np.ndarray, " q"]
     ) -> Bool[np.ndarray, "q _"]:
-        """Return whether each distance (ascending, less h_u) is above the one before by more than their
-        rounding.
+        """Return whether each distance exceeds the previous one by more than their rounding error.
+
+        `ordered` holds distances in ascending order, with h_u subtracted.
         """
         finite = np.where(np.isfinite(ordered), ordered, 0.0)
         reach = self._reach(finite + own_halves[:, None], own_halves[:, None])
@@ -185,9 +193,10 @@ class Neighbours:
         return above
 
     def _reach(self, distances: NumpyFloats, own_halves: NumpyFloats) -> NumpyFloats:
-        """Return a bound on the rounding of distances from the matrix product.
+        """Return a bound on the rounding error of distances that come from the matrix product.
 
-        That of h_u + h_v - u.v is a share of h_u + h_v <= 3 h_u + 2 d; a direction is rounded itself.
+        The error of h_u + h_v - u.v is proportional to h_u + h_v <= 3 h_u + 2 d. For "cosine" the unit
+        vectors themselves are rounded as well.
         """
         sizes = abs(distances)
         reach = TIE * (sizes + own_halves) + LEAST
@@ -196,7 +205,7 @@ class Neighbours:
         )
 
     def _exactly(self, query: Float[Array, " p"], indices: Int[np.ndarray, " m"]) -> Int[np.ndarray, " m"]:
-        """Return the examples in the order of their distances from the query, computed from differences."""
+        """Return the examples ordered by their distance from the query, computed from differences."""
         indices = np.sort(indices)
         given = to_numpy(cast(self.features[beside(indices, self.features)], "float64"))
         u = to_numpy(cast(query, "float64"))
@@ -207,9 +216,7 @@ class Neighbours:
         return indices[order[np.lexsort((order, groups))]]
 
     def _threshold(self, distances: Float[Array, "q n"], wanted: int) -> Float[Array, " q"]:
-        """Return a distance below which, judging by the sample, slightly more than `wanted`
-        of each row lie.
-        """
+        """Return a distance for each row; its sample suggests that slightly more than `wanted` lie below."""
         expected = wanted * len(self.sample) / distances.shape[1]
         rank = int(expected + 2.5 * expected**0.5) + 1
         if rank >= len(self.sample):
@@ -221,7 +228,7 @@ class Neighbours:
 
 
 def _below(distances: Float[Array, "q n"], threshold: Float[Array, " q"], wanted: int) -> Candidates:
-    """Return the entries within the threshold of each row, padded to at least `wanted`; indices ascend."""
+    """Return each row's entries within its threshold, ordered by index and padded to at least `wanted`."""
     within = distances <= threshold[:, None]
     places = within.ravel().nonzero()
     flat = places[0] if isinstance(places, tuple) else places[:, 0]
@@ -239,7 +246,10 @@ def _below(distances: Float[Array, "q n"], threshold: Float[Array, " q"], wanted
 
 
 def _halves_of_squares(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloats, NumpyFloats]:
-    """|u - v|^2 / 2 for every v, up to a common factor, and its rounding beside a share of itself."""
+    """Return |u - v|^2 / 2 for every v, up to a common factor, and its absolute rounding error (zero here).
+
+    The relative rounding error is not included.
+    """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         apart = others - u
         size = float(abs(apart).max())
@@ -249,10 +259,11 @@ def _halves_of_squares(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tupl
 
 
 def _chords(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloats, NumpyFloats]:
-    """|x/|x| - y/|y||^2 / 2 for every y, and its rounding beside a share of itself; 1 for a zero vector.
+    """Return |x/|x| - y/|y||^2 / 2 for every y (1 for a zero vector), and its absolute rounding error.
 
-    With a = |x|, b = |y| and e = x - y it is |e - y (a - b)/b|^2 / (2 a^2), a - b = e.(x + y) / (a + b): for
-    vectors that share a long component, e is exact where x/a - y/b would have lost its digits.
+    The relative rounding error is not included. With a = |x|, b = |y| and e = x - y the distance is
+    |e - y (a - b)/b|^2 / (2 a^2), a - b = e.(x + y) / (a + b): for vectors that share a long component, e is
+    exact, while x/a - y/b would have lost its digits.
     """
     (x,), _ = _scaled(u[None])
     y, sizes = _scaled(others)
@@ -267,7 +278,10 @@ def _chords(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloa
 
 
 def _scaled(points: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
-    """Rows times powers of two, so that the largest number lies in [1/2, 1), and what its size was before."""
+    """Return the rows, each scaled by a power of two so that its largest absolute value lies in [1/2, 1).
+
+    The largest absolute values before scaling are returned as well.
+    """
     ops = library(points)
     sizes = ops.amax(abs(points), 1)
     return ops.ldexp(points, -ops.frexp(sizes)[1][:, None]), sizes

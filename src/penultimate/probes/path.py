@@ -1,8 +1,8 @@
 """The regularisation path: one certified optimum per lambda, from the largest to the smallest.
 
-In descending order each optimum starts from its neighbours: W is nearly linear in log lambda (on separable
-data |W| grows like log 1/lambda), so the secant through the last two optima predicts the next. Ascending
-order, the paper's, would start cold at the hardest problem.
+In descending order each optimum is predicted from the previous ones: W is nearly linear in log lambda (on
+separable data |W| grows like log 1/lambda), so the secant through the last two optima predicts the next. The
+paper's ascending order would start cold at the hardest problem.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from penultimate.probes.logistic import LogisticProblem
 from penultimate.probes.rows import Rows
 
 MOST_PASSES = {"float32": 3000, "float64": 10000}
-"""Per lambda. If float32 needs more it is stuck in its rounding, and float64 takes over."""
+"""The limit on passes per lambda. If float32 needs more, it is stuck in rounding, and float64 takes over."""
 FEWEST_PASSES = 40
-"""Per lambda, at least. Each optimum that float64 cannot certify leaves the next a tenth of its passes."""
+"""The lowest that the limit on passes falls: each optimum that float64 cannot certify divides it by ten."""
 STRIDE = 10.0
 ROUGH = 0.01
-"""The tolerance of intermediate optima, which were not requested."""
+"""The tolerance of the optima on the way to the first requested lambda."""
 ATTEMPTS = 10
 FLOAT32_ATTEMPTS = 3
 LARGEST_FLOAT32 = 1e15
-"""A lambda whose square, times gradients, stays in float32."""
+"""The largest lambda whose square, times gradients, does not overflow float32."""
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The solution at one lambda: W [k p], b [k] in float64, F there, a bound on (F - F*)/F*, passes used."""
+    """The solution at one lambda: W [k p] and b [k] in float64, F, a bound on (F - F*)/F*, passes used."""
 
     penalty: float
     weight: NumpyFloats
@@ -45,7 +45,7 @@ class Optimum:
 
 
 class Solver:
-    """Finds optima on one training set, each started from the last."""
+    """A solver for one training set, which starts each optimum from the previous one."""
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class Solver:
         self._restart(beside(weight, home), beside(intercept, home), penalty)
 
     def solve(self, penalty: float) -> Optimum:
-        """Return the optimum at lambda = `penalty`, certified to `tolerance` if float64 can do it at all.
+        """Return the optimum at lambda = `penalty`, certified to `tolerance` if float64 is precise enough.
 
-        A certificate fails when the best b differs from the descent's, or when float32 has rounded too much
+        A certificate fails if the best b differs from the descent's b, or if float32 has rounded too much
         away. The descent then continues from the best b with a tighter goal; if float32 does not reach it,
-        the rest of the path is solved in float64. Where float64 does not reach it either (one example is
+        the rest of the path is solved in float64. If float64 does not reach it either (because one example is
         10^12 times as far away as the others, say), the next lambdas will not fare better, so they may take
         fewer passes until one is certified again.
         """
@@ -115,8 +115,9 @@ class Solver:
     def _approach(self, penalty: float) -> Descent:
         """Return the descent, moved to the new lambda and to the predicted optimum.
 
-        A cold start far down a separable problem is flat in all directions, so lambda never changes by more
-        than a factor STRIDE at once, starting where W = 0 is nearly the optimum, at lambda = |X - mu|^2.
+        At a small lambda a separable problem is flat in all directions around a cold start. So the path
+        starts at lambda = |X - mu|^2, where W = 0 is nearly the optimum, and lambda never changes by more
+        than a factor STRIDE at once.
         """
         if self.descent is None:
             self._expect_range(penalty)
@@ -130,7 +131,7 @@ class Solver:
         return self.descent
 
     def _advance(self, descent: Descent, penalty: float) -> None:
-        """Change lambda and follow the secant in log lambda through the last two optima."""
+        """Change lambda and move along the secant, in log lambda, through the last two optima."""
         self.penalty = penalty
         descent.move(self.problem.own_penalty(penalty))
         if len(self.trail) == 2:
@@ -149,7 +150,7 @@ class Solver:
         return self.descent
 
     def _expect_range(self, penalty: float) -> None:
-        """Go over to float64 where lambda, in the unit of the features, is beyond what float32 holds."""
+        """Change to float64 if lambda, in the unit of the features, is too large for float32."""
         if self.problem.dtype == "float32" and self.problem.own_penalty(penalty) > LARGEST_FLOAT32:
             self._change_to_float64()
 
@@ -168,8 +169,8 @@ def trace(
 ) -> Iterator[Optimum]:
     """Yield the certified optima at `penalties`, from the largest to the smallest.
 
-    `features` [n p] are float32 or float64, and the descent runs in their dtype; `codes` [n] are class
-    numbers 0..classes-1, all of which occur.
+    `features` [n p] are float32 or float64, and the descent runs in their dtype. `codes` [n] are class
+    numbers 0..classes-1, and every class occurs.
 
     >>> import numpy as np
     >>> features = np.array([[0.0], [1.0], [2.0], [3.0]])

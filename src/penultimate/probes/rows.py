@@ -1,4 +1,4 @@
-"""The rows that a probe learns from: read a block at a time from where they lie, never copied as a whole."""
+"""The rows that a probe learns from: read in blocks from where they are stored, never copied as a whole."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ from penultimate.probes.arrays import (
 )
 
 LARGEST_IN_MEMORY = 1 << 28
-"""Bytes of a working copy of the features; a larger one goes into a temporary file."""
+"""The size in bytes up to which a working copy of the features is kept in memory; a larger one goes into a
+temporary file.
+"""
 BLOCKS_A_THREAD = 2
-"""With fewer, the blocks are done one after another, each by all threads of the BLAS."""
+"""With fewer blocks per thread, blocks are computed one after another, each with all threads of the BLAS."""
 
 _BLAS = ThreadpoolController().select(user_api="blas")
 
@@ -37,7 +39,7 @@ _Result = TypeVar("_Result")
 
 
 class Rows:
-    """Features [n p], in memory, on a device or memory-mapped, of which some rows may be meant.
+    """Features [n p], or a selection of their rows, in memory, on a device or memory-mapped.
 
     >>> rows = Rows(np.array([[0.0], [1.0], [2.0]], np.float32)).chosen(np.array([True, False, True]))
     >>> joined = rows.joined(Rows(np.array([[7.0]])))
@@ -47,18 +49,18 @@ class Rows:
 
     def __init__(self, features: Float[Array, "n p"]) -> None:
         self.home = features
-        """What is computed from the rows lies beside this array."""
+        """The array whose library and device hold everything that is computed from the rows."""
         self._parts: list[tuple[Array, NumpyInts | None]] = [(features, None)]
 
     def chosen(self, mask: Bool[np.ndarray, " n"]) -> Rows:
-        """Return those of the rows of a single array that the mask [n] marks."""
+        """Return the rows that the mask [n] selects; this object must hold a single array."""
         ((features, _),) = self._parts
         rows = Rows(features)
         rows._parts = [(features, np.flatnonzero(mask))]
         return rows
 
     def joined(self, others: Rows) -> Rows:
-        """These rows and then the others."""
+        """Return these rows followed by the others."""
         rows = Rows(self.home)
         rows._parts = self._parts + others._parts
         return rows
@@ -72,11 +74,14 @@ class Rows:
 
     @property
     def dtype(self) -> str:
-        """What is computed in: "float64" if any of the rows are, else "float32"."""
+        """The dtype of computations: "float64" if any of the rows are float64, else "float32"."""
         return max("float32", *(dtype_name(features) for features, _ in self._parts))
 
     def float64(self, block: slice) -> Float[Array, "b p"]:
-        """Return the rows of a block; possibly the caller's own memory, so it is never written to."""
+        """Return the rows of a block in float64.
+
+        The array may be the caller's own memory, so it must not be written to.
+        """
         pieces = []
         start = 0
         for features, indices in self._parts:
@@ -96,11 +101,11 @@ def _length(part: tuple[Array, NumpyInts | None]) -> int:
 
 
 def in_order(work: Callable[[slice], _Result], blocks: list[slice], home: Array) -> Iterator[_Result]:
-    """Yield what `work` makes of each block, in their order, which several threads compute.
+    """Yield the result of `work` for each block, in the order of the blocks, computed by several threads.
 
-    Each of as many threads as NumPy's BLAS has does a block by itself, with one thread of the BLAS: a product
-    of a block is too small to be shared, and what surrounds it is then shared as well. Which thread does what
-    changes no bit.
+    There are as many threads as NumPy's BLAS has, and each computes a block by itself with a single BLAS
+    thread. The matrix product of one block is too small to be divided among threads, and this way the work
+    around it runs in parallel too. The results do not depend on which thread computes which block.
     """
     threads = max((blas.num_threads for blas in _BLAS.lib_controllers), default=1)
     if not on_host(home) or threads == 1 or len(blocks) < BLOCKS_A_THREAD * threads:
@@ -117,9 +122,9 @@ def in_order(work: Callable[[slice], _Result], blocks: list[slice], home: Array)
 
 
 def stored(parts: Iterable[Array], shape: tuple[int, int], dtype: str, home: Array) -> Array | OnDisk:
-    """Return the parts below one another, [n p]: where `home` lives, or in a file if that is too large.
+    """Return the parts stacked into one array [n p], beside `home` or in a file if they are too large.
 
-    Raises RequestError if there is no room for the file.
+    Raise RequestError if there is no room for the file.
     """
     size = shape[0] * shape[1] * np.dtype(dtype).itemsize
     if on_host(home) and size > LARGEST_IN_MEMORY:
@@ -139,7 +144,7 @@ def stored(parts: Iterable[Array], shape: tuple[int, int], dtype: str, home: Arr
 
 
 class OnDisk:
-    """Rows in a temporary file without a name, gone with this object; a slice of them is read when asked for.
+    """Rows in a nameless temporary file that is deleted with this object; slices are read on demand.
 
     >>> OnDisk([np.eye(2, dtype=np.float32), np.ones((1, 2), np.float32)], 2, "float32")[1:3].tolist()
     [[0.0, 1.0], [1.0, 1.0]]

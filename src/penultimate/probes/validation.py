@@ -1,4 +1,4 @@
-"""The validation examples that a probe splits off its training set if none are given."""
+"""The validation examples that a probe splits off from its training set if none are given."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from penultimate.metrics import UndefinedError
 
 
 def split_off(codes: Int[np.ndarray, " n"], fraction: float = 0.2, seed: int = 0) -> Bool[np.ndarray, " n"]:
-    """Return which examples validate: `fraction` of them, stratified by class, the same for the same seed.
+    """Return a mask of the validation examples: `fraction` of all, stratified by class, drawn from `seed`.
 
-    The examples, shuffled within their classes, are lined up class by class, and evenly spaced places of the
-    line are taken. A class of m examples thus gives fraction * m, rounded down or up; a class's only example
-    is never taken.
+    The examples are shuffled within their classes and lined up class by class, and evenly spaced places of
+    the line are taken. A class of m examples thus gives fraction * m, rounded down or up; a class's only
+    example is never taken.
 
-    `codes` [n] are class numbers. Raises RequestError for a fraction outside (0, 1), UndefinedError if every
-    class has a single example.
+    `codes` [n] are class numbers. Raise RequestError for a fraction outside (0, 1); raise UndefinedError if
+    every class has a single example.
 
     >>> split_off(np.array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])).nonzero()[0].size
     2
