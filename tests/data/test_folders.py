@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -160,6 +162,61 @@ def test_hidden_classes_of_splits_are_said(tmp_path: Path) -> None:
     folders = [f"{split}/{name}" for split in ("train", "test") for name in ("Go", "Rust", ".NET")]
     opened = open_dataset(str(lay(tmp_path, *folders)))
     assert "left out: 2 entries ('test/.NET', 'train/.NET')" in told(opened)
+
+
+@pytest.mark.parametrize(
+    ("folders", "hidden"),
+    [
+        ("train/ant train/bee .test/ant .test/bee", "'.test'"),
+        ("{s}/ant {s}/bee .val/ant", "'.val'"),
+        ("{s}/ant {s}/bee .NET", "'.NET'"),
+        ("archive/ant archive/bee .NET", "'.NET'"),
+        ("archive/{s}/ant archive/{s}/bee archive/.val/ant", "'archive/.val'"),
+        ("archive/data/ant archive/data/bee archive/.NET", "'archive/.NET'"),
+        ("{s}_set/{s}_set/ant {s}_set/{s}_set/bee train_set/.cat", "'train_set/.cat'"),
+        ("ant/{s} bee/{s} bee/.val", "'bee/.val'"),
+        ("{s}/ant {s}/bee extra/.young", "'extra/.young'"),
+        ("ant bee .val/.ant", "'.val'"),
+        ("ant bee bee/young/.NET", "'bee/young/.NET'"),
+    ],
+)
+def test_whatever_is_hidden_on_the_way_to_the_classes_is_said(
+    folders: str, hidden: str, tmp_path: Path
+) -> None:
+    each = dict.fromkeys(named.format(s=split) for named in folders.split() for split in ("train", "test"))
+    opened = open_dataset(str(lay(tmp_path, *each)))
+    assert found(opened) == {"train": ("ant", "bee"), "test": ("ant", "bee")}
+    assert f"hidden by a dot before their names, and left out: 1 entry ({hidden})" in told(opened)
+
+
+@pytest.mark.parametrize("folders", ["{s}/ant {s}/bee", "archive/{s}/ant archive/{s}/bee", "ant/{s} bee/{s}"])
+def test_what_tools_leave_on_the_way_to_the_classes_is_not_said(folders: str, tmp_path: Path) -> None:
+    lay(tmp_path, *(named.format(s=split) for named in folders.split() for split in ("train", "test")))
+    for folder in {above for image in tmp_path.rglob("*.jpg") for above in image.parents}:
+        if folder.is_relative_to(tmp_path):
+            lay(folder, ".git", ".cache/x", ".thumbnails", "__MACOSX/ant", "@eaDir", ".ipynb_checkpoints")
+            put(folder / ".DS_Store", "")
+    assert "left out" not in told(open_dataset(str(tmp_path)))
+
+
+def test_a_refusal_says_what_is_hidden(tmp_path: Path) -> None:
+    lay(tmp_path, ".train/ant", ".train/bee", "test/ant", "test/bee")
+    with pytest.raises(RequestError, match=r"holds test images only; .* and left out: 1 entry \('.train'\)"):
+        open_dataset(str(tmp_path))
+
+
+def test_a_hidden_folder_that_may_not_be_read_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, listed = lay(tmp_path, "ant", "bee", ".locked"), os.scandir
+
+    def scandir(folder: Path | str) -> Iterator[os.DirEntry[str]]:
+        if Path(folder).name == ".locked":
+            raise PermissionError
+        return listed(folder)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert "left out: 1 entry ('.locked')" in told(open_dataset(str(root)))
 
 
 def test_classes_that_lie_elsewhere_by_a_link_keep_their_split(tmp_path: Path) -> None:

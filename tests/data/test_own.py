@@ -409,6 +409,21 @@ def test_arrays_that_cannot_be_used(arrays: dict[str, Any], message: str, tmp_pa
         open_dataset(str(tmp_path / "x.npz"))
 
 
+def test_arrays_that_are_left_out_are_said(tmp_path: Path) -> None:
+    for split in ("x_train", "x_test", ".x_val"):
+        np.save(tmp_path / f"{split}.npy", pixels([0, 1]))
+        np.save(tmp_path / f"{split.replace('x', 'y')}.npy", [0, 1])
+    (tmp_path / "._x_train.npy").write_text("of macOS")
+    opened = open_dataset(str(tmp_path))
+    assert opened.notes == ("in no pair of images and labels, and left out: 2 arrays ('.x_val', '.y_val')",)
+
+
+def test_a_hidden_array_beside_class_folders_is_not_taken_for_the_data(tmp_path: Path) -> None:
+    make(tmp_path, {"ant": 5, "bee": 5})
+    np.save(tmp_path / ".features.npy", [0, 1])
+    assert set(open_dataset(str(tmp_path)).splits) == {"train", "test"}
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [(6, 1, "is encrypted, password required"), (8, 99, "compression method is not supported")],

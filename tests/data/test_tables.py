@@ -373,6 +373,17 @@ def test_objects_of_json(tmp_path: Path) -> None:
             open_dataset(str(table(tmp_path, text, "t.jsonl")))
 
 
+def test_a_table_in_a_hidden_folder_is_said_to_be_left_out(tmp_path: Path) -> None:
+    for split in ("train", "test", ".val"):
+        put(
+            tmp_path / split / "metadata.csv", lines("file_name,label", lambda n: f"{n}.jpg,{CLASSES[n % 3]}")
+        )
+        for number in range(12):
+            put_image(tmp_path / split / f"{number}.jpg", number % 3, number)
+    lying = "in a folder hidden by a dot before its name, and left out: 1 table ('.val/metadata.csv')"
+    assert lying in open_dataset(str(tmp_path)).notes
+
+
 @pytest.mark.parametrize("name", ["metadata.csv", "metadata.jsonl", "_classes.csv"])
 def test_tables_beside_their_images_in_folders_of_splits(name: str, tmp_path: Path) -> None:
     for split in ("train", "valid", "test"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -53,7 +54,11 @@ def arrays(path: Path, files: Mapping[str, Path]) -> tuple[dict[str, Listing], l
         sources[part] = Array(files[images], "" if files[images].suffix == ".npy" else images)
         if len(sources[part]) != len(columns[part]):
             raise RequestError(f"'{path}': {len(sources[part])} {images}, but {len(columns[part])} {labels}")
-    return _listings(sources, labels_of), [*labels_of.notes]
+    paired = {"class_names", *itertools.chain(*pairs.values())}
+    left = [name for name in files if name not in paired]
+    lying = some(left, "array", "arrays")
+    notes = [f"in no pair of images and labels, and left out: {lying}"] if left else []
+    return _listings(sources, labels_of), [*notes, *labels_of.notes]
 
 
 def _column(path: Path, name: str, labels: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,11 +29,12 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
     within: Mapping[Path, Mapping[Path, str]] = {}
     if named == {root: ""} and place.split is not None:
         within, left = _splits_within(root, place)
+    for folder in _above(path, (*named, *(inner.parent for each in within.values() for inner in each))):
+        seen.look_for_hidden(folder)
     found: dict[str, list[tuple[str, list[str]]]] = {}
     classes: dict[str, set[str]] = {}
     spelt: dict[str, str] = {}
     for folder, part in named.items():
-        seen.look_for_hidden(folder)
         here: set[str] = set()
         for entry in visible(folder):
             if not entry.is_dir():
@@ -97,6 +98,11 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
         called = some([entry.name for entry in taken], "folder", "folders")
         notes.append(f"taken for a class, and not for the images of a split: {called}")
     return parts, [*notes, *seen.notes()]
+
+
+def _above(path: Path, folders: Iterable[Path]) -> list[Path]:
+    """Return some folders below a path, and those that lie between."""
+    return sorted({each for at in folders for each in (at, *at.parents) if each.is_relative_to(path)})
 
 
 def _root(path: Path) -> Path:

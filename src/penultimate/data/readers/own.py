@@ -38,9 +38,10 @@ def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tup
         if (path / "dataset_dict.json").is_file() or (path / "state.json").is_file():
             place.expect_only("what save_to_disk wrote", "image", "label")
             parts, notes = hugging_face(place)
-        elif any(entry.suffix == ".npy" for entry in path.iterdir()):
+        elif any(entry.suffix == ".npy" and entry.name[0] != "." for entry in path.iterdir()):
             place.expect_only("arrays")
-            parts, notes = arrays(path, {entry.stem: entry for entry in sorted(path.glob("*.npy"))})
+            files = sorted(each for each in path.glob("*.npy") if not each.name.startswith("._"))
+            parts, notes = arrays(path, {entry.stem: entry for entry in files})
         elif tables := metadata_in(path):
             parts, notes = metadata(place, tables)
         else:
@@ -59,7 +60,10 @@ def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tup
         )
     else:
         raise RequestError(f"'{path}' does not exist")
-    return _trained_and_tested(path, parts, notes, seed, test_share)
+    try:
+        return _trained_and_tested(path, parts, notes, seed, test_share)
+    except RequestError as error:
+        raise RequestError("; ".join((str(error), *notes))) from None
 
 
 def stratified(names: Sequence[str], labels: np.ndarray, seed: int, share: float) -> np.ndarray:

@@ -83,6 +83,12 @@ def metadata(place: Place, files: Mapping[Path, str]) -> tuple[dict[str, Listing
     """Read the tables of a folder. Each table gives the labels of one split, or of all images."""
     found, notes = _read(place, place.path, files)
     told = some([file.relative_to(place.path).as_posix() for file in files], "table", "tables")
+    hidden = sorted(
+        file.relative_to(place.path).as_posix() for name in METADATA for file in place.path.glob(f".*/{name}")
+    )
+    if hidden:
+        lying = some(hidden, "table", "tables")
+        notes = [f"in a folder hidden by a dot before its name, and left out: {lying}", *notes]
     return found, [f"the labels are those of {told}", *notes]
 
 

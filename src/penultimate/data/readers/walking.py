@@ -18,8 +18,10 @@ JUNK = frozenset(
 """Folders that tools and systems leave beside people's own."""
 
 
-def holds_images(folder: Path) -> bool:
-    """Return whether images lie in a folder or below it; links may lead in circles."""
+def holds_images(folder: Path, hidden: bool = False) -> bool:
+    """Return whether images lie in a folder or below it, `hidden` ones too where that is said;
+    links may lead in circles.
+    """
     waiting, been = [folder], set[str]()
     while waiting:
         at = waiting.pop()
@@ -28,13 +30,17 @@ def holds_images(folder: Path) -> bool:
         been.add(real)
         with os.scandir(at) as entries:
             for entry in entries:
-                if entry.name.startswith(".") or entry.name in JUNK:
+                if (_is_hidden(entry) and not hidden) or entry.name.startswith("._") or entry.name in JUNK:
                     continue
                 if _is_folder(entry):
                     waiting.append(Path(entry.path))
-                elif is_image(entry.name):
+                elif is_image(entry.name.lstrip(".")):
                     return True
     return False
+
+
+def _is_hidden(entry: os.DirEntry[str]) -> bool:
+    return entry.name.startswith(".")
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -55,7 +61,7 @@ class Seen:
         self.linked: list[str] = []
         self.nowhere: list[str] = []
         self.circles: list[str] = []
-        self.hidden: list[str] = []
+        self.hidden: set[str] = set()
 
     def see_outside(self, file: Path) -> None:
         """Note a file that lies in no class folder, if it is an image."""
@@ -63,16 +69,28 @@ class Seen:
             self.outside.append(file.relative_to(self.root).as_posix())
 
     def look_for_hidden(self, folder: Path) -> None:
-        """Note the hidden images of a folder, and its hidden folders that hold images."""
-        with os.scandir(folder) as entries:
-            self._note_hidden(folder.relative_to(self.root).as_posix(), list(entries))
+        """Note the hidden images of a folder, and the hidden folders in it that hold images; in its folders
+        that hold no other images too.
+        """
+        with os.scandir(folder) as listed:
+            entries = list(listed)
+        self._note_hidden(folder.relative_to(self.root).as_posix(), entries)
+        for entry in entries:
+            within = entry.is_dir(follow_symlinks=False) and not _is_hidden(entry) and entry.name not in JUNK
+            if within and not holds_images(Path(entry.path)):
+                self.look_for_hidden(Path(entry.path))
 
     def _note_hidden(self, folder: str, entries: Sequence[os.DirEntry[str]]) -> None:
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            if entry.name.startswith(".") and not entry.name.startswith("._") and entry.name not in JUNK:
+        for entry in entries:
+            if not _is_hidden(entry) or entry.name.startswith("._") or entry.name in JUNK:
+                continue
+            try:
                 within = Path(entry.path) if _is_folder(entry) else None
-                if holds_images(within) if within else is_image(entry.name.lstrip(".")):
-                    self.hidden.append(entry.name if folder == "." else f"{folder}/{entry.name}")
+                is_told = holds_images(within, hidden=True) if within else is_image(entry.name.lstrip("."))
+            except PermissionError:
+                is_told = True  # it may hold images
+            if is_told:
+                self.hidden.add(entry.name if folder == "." else f"{folder}/{entry.name}")
 
     def images(self, folder: Path) -> list[str] | None:
         """Return the images in a folder and below it, by their paths below the root;
@@ -96,7 +114,7 @@ class Seen:
         with os.scandir(self.root / folder) as listed:
             found = list(listed)
         self._note_hidden(folder, found)
-        entries = sorted((e for e in found if not e.name.startswith(".")), key=lambda e: e.name)
+        entries = sorted((e for e in found if not _is_hidden(e)), key=lambda e: e.name)
         for entry in entries:
             name = f"{folder}/{entry.name}"
             link = entry.is_symlink()
