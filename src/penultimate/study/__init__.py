@@ -1,4 +1,4 @@
-"""Studies: what they are, how they are chosen and changed, how they unfold into steps."""
+"""Studies: what they contain, how one is selected and changed, and how it unfolds into steps."""
 
 from penultimate.lazy import attributes
 

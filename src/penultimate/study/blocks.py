@@ -1,4 +1,4 @@
-"""What a study is made of: grids of networks to be trained, networks that are given, a search."""
+"""The parts of a study: grids of networks to train, networks that are given, and a search."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from penultimate.training.recipe import Recipe
 class Runs:
     """A grid of networks to train: objectives x backbones x seeds, under one recipe.
 
-    draws     "seed": every seed sees its own draw of a generated world; an integer: all see that one
-    arm       the condition that the grid stands for, where a study has several (another recipe, a sweep);
-              exhibits show the main one, whose name is empty, unless they say otherwise
-    measure   what is measured of these networks; None: what the study measures
+    draws     "seed": every seed sees its own draw of a generated world; an integer: all seeds see that draw
+    arm       the name of the grid's condition, if a study has several (another recipe, a sweep); exhibits
+              show the main arm, whose name is empty, unless they say otherwise
+    measure   the measurements of these networks; None stands for those of the study
     """
 
     objectives: tuple[str, ...]
@@ -64,11 +64,11 @@ class Runs:
         check_measure(self)
 
     def keys(self) -> Iterator[NetworkKey]:
-        """Return its networks, one seed after the other."""
+        """Return the networks of the grid, one seed after the other."""
         return grid(self.objectives, self.backbones, self.seeds, self.draws, self.arm)
 
     def among(self, wanted: Container[str]) -> Runs | None:
-        """Return the grid with the objectives that are wanted; None without any."""
+        """Return the grid with only those objectives that are wanted, or None if there are none."""
         kept = tuple(text for text in self.objectives if text in wanted)
         return dataclasses.replace(self, objectives=kept) if kept else None
 
@@ -80,10 +80,10 @@ class Runs:
 
 @dataclass(frozen=True)
 class Given:
-    """Networks that were not trained here: {name: where it comes from}, such as {"ours": "timm:resnet18"}.
+    """Networks that were not trained here: {name: source}, such as {"ours": "timm:resnet18"}.
 
-    `classifies` says that their final layers tell the source's classes apart, in its order; without it,
-    nothing that needs a final layer is measured of them.
+    `classifies` says that their final layers tell the source's classes apart, in the source's order. Without
+    it, no measurement that needs a final layer is made of them.
     """
 
     networks: Mapping[str, str]
@@ -117,10 +117,10 @@ class Given:
 
 @dataclass(frozen=True)
 class Search:
-    """How the hyperparameters of a study are searched: the values to try, by name, and cells an objective.
+    """The search for a study's hyperparameters: the values to try, by name, and the cells per objective.
 
-    A `product` tries every combination of the values, and not one axis after the other. Without `refine`,
-    what the grids and their expansions leave of the budget is not spent on denser values.
+    A `product` tries every combination of the values, instead of one axis after the other. Without `refine`,
+    the part of the budget that the grids and their expansions leave is not spent on denser values.
     """
 
     grids: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class Search:
 def runs_by_recipe(
     objectives: Sequence[str], recipe: Recipe, changes: Mapping[str, Mapping[str, Any]], **settings: Any
 ) -> tuple[Runs, ...]:
-    """Grids of objectives, in their order, of which some change the recipe: {objective: {setting: value}}.
+    """Return grids of objectives, in their order; `changes` is {objective: {setting of the recipe: value}}.
 
     >>> changes = {"sigmoid": {"learning_rate": 0.3}}
     >>> [(block.objectives, block.recipe.learning_rate)

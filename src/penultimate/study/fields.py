@@ -1,4 +1,4 @@
-"""What a field of a study may hold: checks that put it into its one form, or say what was expected."""
+"""Checks of a study's fields: they bring a value into its standard form, or say what was expected."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from penultimate.objectives.hyperparameters import REQUIRED, bind, of_function
 MOST_SEEDS, MOST_THREADS = 10_000, 1024
 LONGEST_NAME = 100
 WORDS = f"a word or two of at most {LONGEST_NAME} printable characters, without '|', ',' and '='"
-"""How arms, given networks and data sets of your own may be called."""
+"""The rule for the names of arms, of given networks and of a user's own data sets."""
 
 
 def as_tuple(owner: Any, what: str, form: type | tuple[type, ...], called: str) -> tuple[Any, ...]:
-    """Return a field as a tuple of values of a form; raises RequestError for anything else,
-    and for too many.
-    """
+    """Return a field as a tuple of values of one type; raises RequestError for other or too many values."""
     values = getattr(owner, what)
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise RequestError(f"{what} must be a tuple, not {values!r}")
@@ -34,7 +32,7 @@ def as_tuple(owner: Any, what: str, form: type | tuple[type, ...], called: str) 
 
 
 def canonical_backbone(text: str) -> str:
-    """Return the canonical spec of an architecture, its settings checked where a plug-in declares them."""
+    """Return the canonical spec of an architecture; those of a plug-in leave out its defaults."""
     spec = registry.parse(str(text))
     entry = registry.entry("backbone", spec.name)
     if not entry.is_plugin:
@@ -50,7 +48,7 @@ def canonical_backbone(text: str) -> str:
 
 
 def check_measure(owner: Any) -> None:
-    """Put what is measured into its one spelling; None stays, for what the study measures."""
+    """Write the measurements in their canonical form; None, which stands for those of the study, is kept."""
     if owner.measure is None:
         return
     as_tuple(owner, "measure", str, "names")
@@ -66,7 +64,7 @@ def check_arm(arm: str) -> None:
 
 
 def expect_splits(of: DatasetCard, splits: Sequence[str], what: str) -> None:
-    """Raise RequestError for a data set that lacks a split without which it cannot be used so."""
+    """Raise RequestError if a data set lacks a split that its use requires."""
     sizes = of.sizes
     missing = [split for split in splits if split not in sizes]
     if missing:
@@ -76,7 +74,7 @@ def expect_splits(of: DatasetCard, splits: Sequence[str], what: str) -> None:
 
 
 def expect_classes(of: DatasetCard, what: str) -> None:
-    """Raise RequestError for a data set whose images have several labels, where one class each is needed."""
+    """Raise RequestError if the images of a data set have several labels, but one class each is needed."""
     if of.has_several_labels:
         raise RequestError(
             f"'{of.name}' cannot {what}: its images have several labels each; it can be a target"
@@ -84,14 +82,14 @@ def expect_classes(of: DatasetCard, what: str) -> None:
 
 
 def is_words(text: object) -> bool:
-    """Return whether a text may name an arm or a given network: `WORDS`."""
+    """Return whether a text may name an arm or a given network (the rule is `WORDS`)."""
     if not isinstance(text, str) or len(text) > LONGEST_NAME or text.isspace():
         return False
     return text.isprintable() and not any(sign in text for sign in "|,=")
 
 
 def is_correspondence(value: object) -> bool:
-    """Return whether it is {class: (source class, ...)}."""
+    """Return whether a value has the form {class: (source class, ...)}."""
     return isinstance(value, Mapping) and all(
         isinstance(name, str)
         and isinstance(names, tuple | list)
@@ -101,8 +99,9 @@ def is_correspondence(value: object) -> bool:
 
 
 def is_reading(value: object) -> bool:
-    """Return whether a value says how data on disk are read: {"class_order": names, "copies": "drop"},
-    or a part.
+    """Return whether a value is {"class_order": names, "copies": "drop"}, or a part of it.
+
+    It says how data on disk are read.
     """
     from penultimate.data.readers.class_order import USUAL
 

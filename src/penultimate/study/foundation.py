@@ -1,4 +1,4 @@
-"""The steps under every measurement (data, networks, feature banks), and what every step is named by."""
+"""The steps below every measurement (data, networks, feature banks), and the labels of all steps."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 
 VERSIONS = {"data": 3, "sheet": 1, "train": 4, "given": 2, "extract": 2}
-"""Of the steps that are no measurements; raised by hand when their results change."""
+"""Versions of the steps that are not measurements; raised by hand when the results of a step change."""
 USUAL = Recipe(precision="bfloat16")
-"""Steps are told apart by how their recipe differs from this: it stays as it is where a default changes."""
+"""The identity of a step holds its differences from this recipe, which stays the same if defaults change."""
 SECONDS = {"data": 0.88, "sheet": 0.4, "given": 2.0, "extract": 0.25}
-"""What they cost on one core, where neither the store nor the study knows; a training is timed."""
+"""Seconds on one core, for a cost that neither the store nor the study knows; a training is timed."""
 
 
 Group: TypeAlias = tuple[Any, ...]
 
 
 class Foundation:
-    """The steps of a study so far; those that measure nothing are made here when they are first asked for."""
+    """The steps that a study has asked for; those that measure nothing are made here on the first request."""
 
     def __init__(self, study: Study, seen: Seen | None = None) -> None:
         self.study, self.seen = study, seen
@@ -54,7 +54,7 @@ class Foundation:
         self._plugins: dict[tuple[str, str], dict[str, str]] = {}
 
     def add(self, step: Step) -> str:
-        """Have a step done, at the most urgent of the priorities at which it was asked for; its id."""
+        """Add a step, at the most urgent priority at which it was asked for, and return its id."""
         known = self.steps.get(step.id)
         if known is None or step.priority < known.priority:
             self.steps[step.id] = step
@@ -62,26 +62,24 @@ class Foundation:
         return step.id
 
     def plugin_digest(self, kind: str, name: str) -> dict[str, str]:
-        """sha256 of what a plug-in comes from and reads, by "kind:name"; nothing for a built-in."""
+        """Return {"kind:name": sha256} of a plug-in and of the files that it reads, or {} for a built-in."""
         if (kind, name) not in self._plugins:
             refuse_unshared(registry.entry(kind, name))
             self._plugins[kind, name] = identity(kind, name, self.seen)
         return self._plugins[kind, name]
 
     def draw_of(self, key: NetworkKey | None) -> int:
-        """Return the draw of data that a network sees; one that was not trained here sees the study's
-        first.
-        """
+        """Return the draw of data that a network sees; a network not trained here sees the study's first."""
         return self.first_draw if key is None or key.draw is None else key.draw
 
     def data(self, name: str, draw: int) -> str:
-        """Return the step that renders or reads a data set."""
+        """Return the id of the step that renders or reads a data set."""
         if (name, draw) not in self._known and (name in self.study.data or name in self.study.nowhere):
             self._known[name, draw] = self.add(self._located(name, draw))
         if (name, draw) not in self._known:
             plugins = self.plugin_digest("dataset", name)
             config = {"name": name, "draw": draw, **filled(plugins=plugins)}
-            if plugins:  # what is built in is not imported here: it needs a tensor library
+            if plugins:  # built-in data sets are not imported here, because they need a tensor library
                 made_by = registry.entry("dataset", name).resolve()
                 fingerprint_of = getattr(made_by, "fingerprint", None)
                 config |= filled(content=fingerprint_of() if fingerprint_of else self.study.made(name, draw))
@@ -92,8 +90,9 @@ class Foundation:
         return self._known[name, draw]
 
     def _located(self, name: str, draw: int) -> Step:
-        """Return the step that looks at a data set on disk, where its images stay;
-        of one that is only planned, with nothing to tell one copy from another.
+        """Return the step that looks at a data set on disk, whose images stay where they are.
+
+        For a data set that is only planned, nothing in the step tells one copy from another.
         """
         config: dict[str, Any] = {"name": name, "draw": draw}
         if name in self.study.data:
@@ -117,7 +116,7 @@ class Foundation:
         self.add(self._core("sheet", {}, columns, f"d{draw}", LATER, supplies))
 
     def network(self, key: NetworkKey) -> str:
-        """Return the step that trains or fetches a network."""
+        """Return the id of the step that trains or fetches a network."""
         if key not in self._known:
             block = self.blocks[key]
             self._known[key] = self.add(
@@ -133,7 +132,7 @@ class Foundation:
         known = self.study.built[source] if read_source(source).kind == "file" else {}
         if known:
             identity["built"] = {name: value for name, value in known.items() if name != "sketch"}
-        if block.classifies:  # else its final layer is not used
+        if block.classifies:  # otherwise its final layer is not used
             identity["classes"] = classes
         config = {**identity, "classes": classes, **({"built": known} if known else {})}
         columns = self.columns((key,), "network", self.study.source)
@@ -150,7 +149,7 @@ class Foundation:
         recipe, changed = _settings(block.recipe)
         config = {**names, "recipe": recipe, "threads": threads, **filled(plugins=plugins)}
         identity = {**config, "recipe": changed}
-        if threads == 1:  # more of them change the bits of a training
+        if threads == 1:  # more threads change the bits of a training
             del identity["threads"]
         data = self.data(self.study.source, self.draw_of(key))
         supplies = [Supply("images", data, "train", self.study.source)]
@@ -159,7 +158,7 @@ class Foundation:
         return self._core("train", config, columns, label, NEXT, supplies, identity)
 
     def bank(self, key: NetworkKey, of: str, split: str, draw: int, priority: int) -> str:
-        """Return the step that extracts a network's features of a split."""
+        """Return the id of the step that extracts a network's features of a split."""
         known = self._banks.get((key, of, split, draw))
         if known is not None and self.steps[known].priority <= priority:
             return known
@@ -173,7 +172,7 @@ class Foundation:
         return bank
 
     def gives(self, key: NetworkKey, need: Any) -> bool:
-        """Return whether a network can give what is needed of it."""
+        """Return whether a network can provide what a measurement needs."""
         block = self.blocks[key]
         match need:
             case needs.Head():
@@ -191,7 +190,7 @@ class Foundation:
         return True
 
     def training(self, key: NetworkKey) -> dict[str, Any]:
-        """Return how a network was trained: with which architecture, precision, augmentation and threads."""
+        """Return the architecture, precision, augmentation and threads with which a network was trained."""
         block = self.blocks[key]
         assert isinstance(block, Runs)
         augmentation = _settings(block.recipe)[1].get("augmentation")
@@ -209,7 +208,7 @@ class Foundation:
         supplies: Sequence[Supply] = (),
         identity: dict[str, Any] | None = None,
     ) -> Step:
-        """Return a step that is no measurement; unless told otherwise, all its settings are its identity."""
+        """Return a step that is not a measurement; by default, all its settings are part of its identity."""
         identity = config if identity is None else identity
         parents = tuple(supply.parent for supply in supplies)
         fixed = (VERSIONS[name], config, identity, parents, tuple(supplies), columns, label, priority)
@@ -218,7 +217,7 @@ class Foundation:
         return Step(name, *fixed, resources=resources)
 
     def group(self, key: NetworkKey, scope: Scope) -> Group:
-        """Return what the networks have in common that a step of this scope takes together."""
+        """Return a key that is the same for all networks that a step of this scope takes together."""
         if scope == "network":
             return (key,)
         if scope == "objective":
@@ -230,11 +229,11 @@ class Foundation:
         return key.arm, self.architecture(key)
 
     def architecture(self, key: NetworkKey) -> str:
-        """Return a network that was not trained here stands beside those of the main architecture."""
+        """Return the architecture of a network; a network not trained here counts as one of the main ones."""
         return key.backbone or self.main_backbone
 
     def columns(self, networks: tuple[NetworkKey, ...], scope: Scope, target: str) -> dict[str, Any]:
-        """Return what all rows of a step have in common."""
+        """Return the columns that all rows of a step share."""
         common = {"source": self.study.source, "target": target}
         first = networks[0]
         if scope == "network":
@@ -255,7 +254,7 @@ class Foundation:
         target: str = "",
         cell: tuple[tuple[str, Any], ...] = (),
     ) -> str:
-        """Return what a step is of, as part of its id."""
+        """Return the part of a step's id that says which networks, target and settings it is for."""
         first = networks[0]
         parts: list[Any] = []
         if scope in ("network", "objective"):
@@ -278,13 +277,13 @@ def _short(composition: Composition) -> str:
 
 @functools.cache
 def word(text: str) -> str:
-    """Return a text as part of a folder's name."""
+    """Return a text in a form that can be part of a folder's name."""
     return re.sub(r"[^A-Za-z0-9_]+", "_", text)[:40]
 
 
 @functools.cache
 def _settings(recipe: Recipe) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the settings of a recipe, and those that differ from the usual ones."""
+    """Return all settings of a recipe, and those of them that differ from the usual recipe."""
     settings = dataclasses.asdict(recipe)
     return settings, _differing(settings, dataclasses.asdict(USUAL))
 

@@ -1,4 +1,4 @@
-"""The graph of a study: its steps, parents before those that rest on them."""
+"""The graph of a study: its steps, in an order in which parents come before their children."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penultimate.study.spec import Study
 
 @contextlib.contextmanager
 def no_cycles() -> Iterator[None]:
-    """Pause the search for cycles in memory: many steps, which have none, would take a fifth longer."""
+    """Pause the garbage collector: many steps contain no cycles, but would take a fifth longer with it."""
     searched = gc.isenabled()
     gc.disable()
     try:
@@ -25,9 +25,9 @@ def no_cycles() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Graph:
-    """The steps of a study in an order in which parents come first.
+    """The steps of a study, in an order in which parents come first.
 
-    `arms` are those that the rows of a step belong to: several, where these train the same network.
+    `arms` holds the arms of each step's rows; there are several if these arms train the same network.
     """
 
     study: Study
@@ -42,8 +42,9 @@ class Graph:
         return children
 
     def below(self, diverged: Collection[str]) -> list[str]:
-        """Return the steps that cannot be done, for they rest on diverged trainings;
-        what gathers goes without.
+        """Return the steps that cannot be done because they depend on diverged trainings.
+
+        Steps that gather are not among them, since they do without the missing parents.
         """
         lost: dict[str, None] = {}
         for step_id, step in self.steps.items():

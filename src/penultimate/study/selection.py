@@ -1,4 +1,4 @@
-"""Which study is meant: by its name or its file, changed, with some of its networks."""
+"""Selection of a study by its name or file, with changed settings and with some of its networks."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from penultimate.study.usage import way_to
 
 WHAT = "study file"
 COMMA = re.compile(r",(?![^()]*(?:\([^()]*\)[^()]*)*\))")
-"""A comma that stands in no parentheses."""
+"""A comma outside all parentheses."""
 WORDS = ("name", "title", "question")
-"""What a study is called; nothing that is done depends on it."""
+"""Fields that only describe a study; no step depends on them."""
 LONGEST_OWN_NAME = 64
-"""The characters up to which the name of a changed study says all that was changed."""
+"""The number of characters up to which the name of a changed study tells all its changes."""
 
 
 def load_study(name: str | Path) -> Study:
@@ -73,7 +73,7 @@ def _no_study(name: str, module: ModuleType, registered: Sequence[Entry]) -> str
 
 @dataclass(frozen=True)
 class _Change:
-    """One change of a study, as its name and as its title tell it."""
+    """One change of a study, with its words in the study's name and in its title."""
 
     name: str
     told: str
@@ -83,11 +83,11 @@ class _Change:
 def changed(
     study: Study, assignments: Sequence[str] = (), only: Sequence[str] = (), seeds: Sequence[int] = ()
 ) -> Study:
-    """Return the study with settings changed (`override`), other seeds,
-    and some of its networks (`restrict`).
+    """Return the study with changed settings (`override`), other seeds and some networks (`restrict`).
 
-    One that differs from it in more than words has a name of its own, and so a folder, and a title that says
-    what is different, so that it never takes the place of the whole; their common steps are shared.
+    A study that differs from the original in more than its description gets a name of its own, and therefore
+    a folder of its own, and a title that says what is different. It thus never replaces the original, and
+    the steps that both have are shared.
     """
     changes = [
         _Change(text.replace("=", "-"), text, partial(override, assignments=[text])) for text in assignments
@@ -110,7 +110,7 @@ def changed(
         return wanted
     for change in list(changes):
         others = [other for other in changes if other is not change]
-        with contextlib.suppress(RequestError):  # a change that another one needs
+        with contextlib.suppress(RequestError):  # another change needs this one
             changes = others if _alike(_made(study, others), wanted) else changes
     name = _own_name("-".join((study.name, *(change.name for change in changes))))
     title = f"{study.name}, changed: {'; '.join(change.told for change in changes)}"
@@ -129,12 +129,13 @@ def _made(study: Study, changes: Sequence[_Change]) -> Study:
 
 
 def _alike(study: Study, other: Study) -> bool:
-    """Return whether two studies differ in words alone."""
+    """Return whether two studies differ only in their description."""
     return dataclasses.replace(other, **{name: getattr(study, name) for name in WORDS}) == study
 
 
 def _seeds_told(seeds: Sequence[int]) -> str:
-    """
+    """Return seeds in words.
+
     >>> _seeds_told([0, 1, 2]), _seeds_told([0, 2])
     ('0 to 2', '0, 2')
     """
@@ -144,7 +145,7 @@ def _seeds_told(seeds: Sequence[int]) -> str:
 
 
 def _own_name(text: str) -> str:
-    """Return a text as a study's name; one that cannot be a name, or is long, is told apart by a digest.
+    """Return a text as a study's name; one that is too long or has other characters ends in a digest.
 
     >>> _own_name("quickstart-recipe.epochs-28"), _own_name("quickstart-measure-knn,linear")
     ('quickstart-recipe_epochs-28', 'quickstart-measure-knn_linear-0302b2c3')
@@ -158,7 +159,7 @@ def _own_name(text: str) -> str:
 
 
 def names_in(text: str) -> list[str]:
-    """Objectives and networks, with commas between them.
+    """Return the names of objectives and networks in a text, in which commas separate them.
 
     >>> names_in("softmax, margin(by=1, on=(0, 1)) + dropout,ours 2,")
     ['softmax', 'margin(by=1, on=(0, 1)) + dropout', 'ours 2']
@@ -167,12 +168,11 @@ def names_in(text: str) -> list[str]:
 
 
 def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
-    """Return the study with some of its objectives (by slug or spec) or given networks (by name),
-    and other seeds.
+    """Return the study with some objectives (by slug or spec) or given networks (by name), and other seeds.
 
-    An objective of a plug-in that the study does not have is trained and measured as its first one is.
-    A grid that has other seeds than the first keeps those of its own that are asked for; where none is, as
-    many as it had.
+    An objective of a plug-in that the study does not have is trained and measured like its first objective. A
+    grid whose seeds differ from those of the first grid keeps those of its seeds that are asked for; if none
+    is, it gets as many of the new seeds as it had.
     """
     if seeds:
         usual = study.main.seeds
@@ -218,8 +218,9 @@ def _only(study: Study, names: Sequence[str]) -> Study:
 
 
 def _spec(study: Study, name: str) -> str:
-    """Return the objective that a name means; raises RequestError, with the way to use it,
-    for another plug-in.
+    """Return the objective that a name means.
+
+    Raises RequestError for a plug-in of another kind, and says how that one is used.
     """
     for kind in ("metric", "probe", "measurement", "dataset", "backbone"):
         if name in registry.names(kind) and registry.entry(kind, name).is_plugin:
@@ -229,7 +230,7 @@ def _spec(study: Study, name: str) -> str:
 
 
 def _with_objective(study: Study, spec: str) -> Study:
-    """Return one objective more: trained as the first one is in the main arm, and measured as it is there."""
+    """Return the study with one more objective, trained and measured like the first one of the main arm."""
     first = study.main
 
     def is_alike(block: Runs) -> bool:
@@ -243,10 +244,9 @@ def _with_objective(study: Study, spec: str) -> Study:
 
 
 def located_in(study: Study, texts: Iterable[str], root: str = "") -> Study:
-    """Return a study with the places of its published data: NAME=PLACE,
-    and those of the others that lie in `root`.
+    """Return a study with the folders of its published data, given as NAME=PLACE or found in `root`.
 
-    Raises RequestError for a text of another form, and a name that the study does not need.
+    Raises RequestError for a text of another form, and for a name that the study does not need.
     """
     data = dict(study.data)
     for text in texts:

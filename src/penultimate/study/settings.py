@@ -1,4 +1,4 @@
-"""What may be set of a study, by the name of a setting: `--set recipe.epochs=3`."""
+"""The settings of a study, and changes of them by name: `--set recipe.epochs=3`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ OF_RUNS = tuple(item.name for item in dataclasses.fields(Runs) if item.name not 
 def override(study: Study, assignments: Sequence[str]) -> Study:
     """Return the study with settings changed: "threads=2", "targets=digits", "recipe.epochs=3".
 
-    What a grid of runs holds (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
-    those of one arm: "temperature.recipe.epochs=3". Other objectives are those of the first grid; further
-    grids keep what they have of them. Networks of which something else is measured than what the study
-    measures keep what they have of other measurements ("measure=linear,knn"), and are left out if that is
-    nothing. A measurement's setting is changed wherever the study asks for it:
-    "fine_tuning.learning_rate=(0.01, 0.1)". What a training is expected to cost is forgotten where its data,
-    recipe or architecture changes, unless it is set as well.
+    A setting of a grid of runs (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
+    the grids of one arm: "temperature.recipe.epochs=3". New objectives replace those of the first grid; every
+    further grid keeps those of its own that are among them. If the measurements change
+    ("measure=linear,knn"), networks that have their own keep those of their own that are among the new ones,
+    and are left out if none is. A measurement's setting is changed wherever the study asks for the
+    measurement: "fine_tuning.learning_rate=(0.01, 0.1)". The expected cost of a training is dropped if its
+    data, recipe or architecture changes, unless the cost is set as well.
     """
     before = _trained(study)
     for assignment in assignments:
@@ -52,12 +52,12 @@ def override(study: Study, assignments: Sequence[str]) -> Study:
 
 
 def _trained(study: Study) -> tuple[Any, ...]:
-    """Return what the cost of a training depends on."""
+    """Return everything on which the cost of a training depends."""
     return study.source, *((block.recipe, block.backbones) for block in study.runs)
 
 
 def _listed(text: str) -> str | tuple[str, ...]:
-    """Return what is no literal: a name or a spec, or several with commas between them.
+    """Return a value that is not a literal: a name or a spec, or a tuple of several, separated by commas.
 
     >>> _listed("digits"), _listed("linear, nearest_mean(order=1)")
     ('digits', ('linear', 'nearest_mean(order=1)'))
@@ -70,7 +70,7 @@ def _listed(text: str) -> str | tuple[str, ...]:
 
 
 def settings(study: Study) -> list[str]:
-    """Return every setting that `override` changes, as it is now in the study's first grid.
+    """Return every setting that `override` can change, with its present value in the study's first grid.
 
     >>> from penultimate.study import load_study
     >>> [line for line in settings(load_study("smoke")) if "epochs" in line or "threads" in line]
@@ -125,12 +125,12 @@ def _changed(study: Study, keys: list[str], value: Any, path: str) -> Study:
 
 
 def _measurements(study: Study) -> list[str]:
-    """Return every measurement that a study asks for, of whichever networks."""
+    """Return every measurement that a study makes, on any of its networks."""
     return [*study.measure, *(text for block in study.networks for text in block.measure or ())]
 
 
 def _measured_under(study: Study, keys: list[str], value: Any, path: str) -> Study:
-    """Return the study with a setting of a measurement changed wherever it asks for it."""
+    """Return the study with a setting of a measurement changed wherever the study asks for it."""
     name, *parts = keys
     known = [setting.name for setting in measurement(name).settings]
     if len(parts) != 1 or parts[0] not in known:
@@ -149,7 +149,7 @@ def _measured_under(study: Study, keys: list[str], value: Any, path: str) -> Stu
 
 
 def _new(owner: Any, keys: list[str], value: Any, path: str) -> Any:
-    """Return the value of a setting, or of a part of it, in the form that the old one has."""
+    """Return the new value of a setting, or of a part of it, in the form of the old value."""
     known = {item.name: item for item in dataclasses.fields(owner)}
     if keys[0] not in known:
         raise RequestError(
@@ -173,7 +173,7 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 def _with_objectives(study: Study, objectives: Sequence[str]) -> Study:
-    """Other objectives in the first grid; further grids keep those of theirs that are among them."""
+    """Return the study with new objectives; further grids keep those of their own that are among them."""
     first, named = study.main, {resolve(text).canonical for text in objectives}
     return study.with_runs(
         lambda block: (
@@ -183,7 +183,7 @@ def _with_objectives(study: Study, objectives: Sequence[str]) -> Study:
 
 
 def _with_measure(study: Study, measure: Sequence[str]) -> Study:
-    """Other measurements of the study; networks with their own keep those that are among these."""
+    """Return the study with new measurements; networks with their own keep those that are among them."""
     texts = {registry.parse(text).name: text for text in measure if isinstance(text, str)}
     blocks = []
     for block in study.networks:

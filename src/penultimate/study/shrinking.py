@@ -1,4 +1,4 @@
-"""A study made small enough to be run through where its own size cannot be: for tests and rehearsals."""
+"""Small versions of studies that are too large to be run here: for tests and rehearsals."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ def shrink(
 ) -> Study:
     """Return the study on less data, in fewer epochs and smaller batches, at a lower resolution.
 
-    `data` says where the data lie, {name: folder}, with as many images and classes as there are. No image is
-    larger than `size` pixels a side, if that is given. Measurements train for `epochs` steps, and take
-    `batch_size` and `images` images, two of a class, at most. Architectures, objectives, probes and the
-    schedules' shapes stay as they are; so does the number of networks (`study.selection.restrict`). The study
-    is marked as limited, its name says what it is, and its steps run on one thread of the CPU.
+    `data` is {name: folder}, and the study takes the images and classes that are there. No image is larger
+    than `size` pixels on a side, if that is given. A measurement trains for at most `epochs` steps, and takes
+    at most `batch_size` images in a batch, `images` images in all and two images of a class. Architectures,
+    objectives, probes and the shapes of schedules stay as they are, and so does the number of networks
+    (`study.selection.restrict`). The study is marked as limited, its name says that it was shrunk, and its
+    steps run on one thread of the CPU.
 
     >>> from penultimate.study import load_study
     >>> small = shrink(load_study("quickstart"), {}, epochs=1)
@@ -62,7 +63,7 @@ def shrink(
 
 
 def _brief(recipe: Recipe, epochs: int, batch_size: int, size: int | None) -> Recipe:
-    """Return the recipe for less; what it does every few epochs, it still does."""
+    """Return a shorter recipe; whatever the recipe does every few epochs still happens."""
     batch, side = min(recipe.batch_size, batch_size), min(recipe.size, size or recipe.size)
     often = max(1, epochs // 2)
     return dataclasses.replace(
@@ -79,7 +80,7 @@ def _brief(recipe: Recipe, epochs: int, batch_size: int, size: int | None) -> Re
 
 
 def _measured(texts: tuple[str, ...] | None, most: Mapping[str, int]) -> tuple[str, ...] | None:
-    """Measurements with none of some settings above what is allowed of it; None where there is None."""
+    """Return the measurements with their settings lowered to the given maxima; None stays None."""
     if texts is None:
         return None
     asked = map(requested, texts)

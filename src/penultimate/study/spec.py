@@ -1,4 +1,4 @@
-"""What a study is: frozen data that names grids of networks and the measurements on them."""
+"""The definition of a study: frozen data that names grids of networks and the measurements on them."""
 
 from __future__ import annotations
 
@@ -42,37 +42,37 @@ if TYPE_CHECKING:
     from penultimate.data.readers.located import Located
 
 MEASURE = ("accuracy", "class_separation", "linear", "knn")
-"""What is measured of a network unless a study says otherwise."""
+"""Measurements of a network unless a study says otherwise."""
 TUNING = folder_name("")
-"""How the name of a tuning's study begins."""
+"""The beginning of the name of a tuning's study."""
 MOST_BYTES = LONGEST_FILE_NAME - len(TUNING)
-"""The bytes of a study's name, which its folder has."""
+"""The largest number of bytes in a study's name, which is also the name of its folder."""
 SOURCE_SPLITS = ("train", "holdout", "test")
-"""Splits without which nothing can be trained on a data set; of one on disk the holdout may lack."""
+"""Splits that a data set needs if networks are trained on it; a data set on disk may lack the holdout."""
 CORRUPTED = tuple(f"{name}/{severity}" for name in BENCHMARK for severity in SEVERITIES)
-"""The splits of ImageNet-C that its mean corruption error is of."""
+"""The splits of ImageNet-C from which the mean corruption error is computed."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """Networks, the data they are trained on (`source`) and transferred to (`targets`), and what is measured.
+    """Networks, the data they are trained on (`source`) and transferred to (`targets`), and the measurements.
 
-    `networks` are grids of runs and networks given; `measure` lists what is measured of each, as spec strings
-    ("similarity(passes=10)"), plug-ins included. A seed is shared by all that differ in nothing else.
-    `threads` are those of a step, and `gpus` is the share of a GPU of one that trains or runs a network, or
-    how many GPUs share a training; at 0 it is done on the CPU. `limited` marks a study too small to be
-    evidence: its rows say so, and exhibits refuse them unless asked. `tuned_by` is the study whose search
-    chose the hyperparameters, or several, `search` says how this study's own are searched. `expected_seconds`
-    are the costs of steps by kind, on one core, where they differ from those that the measurements declare;
-    `plan` uses them until the store knows. `counterparts` says which classes of the source those of a target
-    correspond to, or are superclasses of, beyond the ones of equal names, {target: {class: (source class,
-    ...)}}; with none, a name means nothing. `changed_from` is the study that this one is a changed form of,
-    if any. `data` are the data sets on disk, published or your own, by name, each with the folder that it
-    lies in; `source` and `targets` may name them. `page` names the page that its report is drawn as, where
-    that is not the usual one. Until it is said where a published one lies, the study can be planned, but not
-    run. `reading` says how some of these are read, {name: {"class_order": names, "copies": "drop"}}: in which
-    order their classes are numbered ("text", "natural" or "dictionary" stand for one too), and that of images
-    that are copies of each other one is kept, a test image if any is.
+    `networks` holds grids of runs and given networks, and the same seeds serve all objectives; `measure`
+    lists the measurements of each network as spec strings ("similarity(passes=10)"), plug-ins included.
+    `threads` is the number of threads of a step, and `gpus` the share of a GPU of a step that trains or runs
+    a network, or the number of GPUs that share a training; at 0 the CPU does it. `limited` marks a study too
+    small to be evidence: its rows say so, and exhibits refuse them unless asked. `tuned_by` names the study,
+    or studies, whose search chose the hyperparameters; `search` says how this study's own are searched.
+    `expected_seconds` holds costs of steps by kind, on one core, where they differ from what the measurements
+    declare; `plan` uses them until the store knows better. `counterparts`, {target: {class: (source class,
+    ...)}}, says to which classes of the source a target's class corresponds, or of which it is a superclass,
+    beyond those of equal names; an empty tuple says to none, not even to one of its name. `changed_from`
+    names the study from which this one was changed, if any. `data` gives the folder of each data set on disk,
+    published or your own; `source` and `targets` may name these. A study with a published data set whose
+    folder is not given can be planned, but not run. `page` names the page of the report, unless it is the
+    usual one. `reading`, {name: {"class_order": names, "copies": "drop"}}, says how data on disk are read: in
+    which order classes are numbered ("text", "natural" or "dictionary" stand for an order too), and that of
+    images that are copies of each other only one is kept, if possible a test image.
     """
 
     name: str
@@ -198,7 +198,7 @@ class Study:
                     raise RequestError(f"'{run}' sees two draws; give one of them an arm of its own")
 
     def _check_given(self, block: Given, sources: dict[str, tuple[str, bool]]) -> None:
-        """Raise RequestError for a given network that has two sources, or the name of an objective."""
+        """Raise RequestError if a given network has two sources or the name of an objective."""
         taken = {*self.objectives, *self.slugs().values()}
         for name, text in block.networks.items():
             if name in taken:
@@ -210,7 +210,7 @@ class Study:
 
     @cached_property
     def located(self) -> dict[str, Located]:
-        """The data sets that lie on disk, their images listed; raises RequestError where there are none."""
+        """The data sets on disk with their lists of images; raises RequestError if one is not there."""
         from penultimate.data.readers.located import located
 
         return {
@@ -220,7 +220,7 @@ class Study:
 
     @cached_property
     def source_classes(self) -> list[str]:
-        """The classes of a source on disk, in the order that given networks' outputs are taken to have."""
+        """The classes of a source on disk, in the order assumed for the outputs of given networks."""
         if self.source not in self.data or not any(
             isinstance(block, Given) and block.classifies for block in self.networks
         ):
@@ -229,7 +229,7 @@ class Study:
 
     @cached_property
     def built(self) -> dict[str, dict[str, Any]]:
-        """What the Python files of given networks build, by source: each is built once for a start."""
+        """What is built by the Python files of given networks, by source; each is built once per start."""
         from penultimate.networks.built import what_is_built
 
         given = [block for block in self.networks if isinstance(block, Given)]
@@ -237,7 +237,7 @@ class Study:
         return {text: what_is_built(text) for text in sources if read_source(text).kind == "file"}
 
     def made(self, name: str, draw: int) -> dict[str, str]:
-        """Return the digest of each split that a plug-in's data set makes; {} if it fails."""
+        """Return the digest of each split that a plug-in's data set makes, or {} if the plug-in fails."""
         if (name, draw) not in self._made:
             from penultimate.data.world.generation import digests_of
 
@@ -250,7 +250,7 @@ class Study:
 
     @cached_property
     def shifts(self) -> dict[str, str]:
-        """The shifted test sets of the source by kind of shift; for ImageNet also the corrupted one."""
+        """The shifted test sets of the source, by kind of shift; ImageNet's include the corrupted one."""
         requests = {one.text: one for asked in self.measured().values() for one in asked}
         needs = (need for one in requests.values() for need in one.measurement.needs)
         if not any(isinstance(need, Shifted) for need in needs):
@@ -258,9 +258,9 @@ class Study:
         return {**shifted(self.source), **({"c": "imagenet_c"} if self.source == "imagenet" else {})}
 
     def _splits_of(self, name: str) -> tuple[str, ...]:
-        """Return the splits of a data set on disk that are looked at: of the source, what is done with it.
+        """Return the splits of a data set on disk that the study reads.
 
-        A published one is trained on whole, but for the holdout that its name stands for.
+        Training on a published source uses all of it, except for the holdout that its name stands for.
         """
         if name == self.source and self.runs:
             published = ENTRIES[name].card.sizes if name in ENTRIES else SOURCE_SPLITS
@@ -280,19 +280,19 @@ class Study:
 
     @cached_property
     def nowhere(self) -> tuple[str, ...]:
-        """The published data sets of which it is not said where they lie: the study can only be planned."""
+        """The published data sets whose folders are not given; with any, the study can only be planned."""
         names = dict.fromkeys((self.source, *self.targets, *self.shifts.values()))
         known = (*self.data, *registry.names("dataset"))
         return tuple(name for name in names if name in ENTRIES and name not in known)
 
     def card(self, name: str) -> DatasetCard:
-        """Return the card of a data set of the study, as published until it is said where it lies."""
+        """Return the card of a data set of the study, as published until its folder is given."""
         if name in self.data:
             return self.located[name].card
         return ENTRIES[name].card if name in self.nowhere else card(name)
 
     def keys(self) -> tuple[NetworkKey, ...]:
-        """Return all networks, each once, one seed after the other."""
+        """Return all networks, each once, in the order of their seeds."""
         listed = dict.fromkeys(key for block in self.networks for key in block.keys())
         places: dict[int | None, int] = {}
         for key in listed:
@@ -300,9 +300,9 @@ class Study:
         return tuple(sorted(listed, key=lambda key: places[key.seed]))
 
     def measured(self) -> dict[NetworkKey, tuple[Requested, ...]]:
-        """Return what is measured of each network, in the order of the study.
+        """Return the measurements of each network, in the order of the study.
 
-        Raises RequestError for a network of two grids that ask for one measurement under different settings.
+        Raises RequestError if two grids ask for one measurement of a network under different settings.
         """
         known = {text: requested(text) for block in (self, *self.networks) for text in block.measure or ()}
         wanted: dict[NetworkKey, dict[str, Requested]] = {key: {} for key in self.keys()}
@@ -321,24 +321,24 @@ class Study:
 
     @property
     def runs(self) -> tuple[Runs, ...]:
-        """The grids that are trained here."""
+        """The grids of networks that are trained here."""
         return tuple(block for block in self.networks if isinstance(block, Runs))
 
     @property
     def main(self) -> Runs:
-        """The first grid that is trained: the one that exhibits speak of. Raises RequestError for none."""
+        """The first grid that is trained, which exhibits show; raises RequestError if there is none."""
         if not self.runs:
             raise RequestError(f"study '{self.name}' trains no network")
         return self.runs[0]
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """Every objective that is trained, by its canonical spec."""
+        """All objectives that are trained, as canonical specs."""
         return tuple(dict.fromkeys(text for block in self.runs for text in block.objectives))
 
     @property
     def backbones(self) -> tuple[str, ...]:
-        """Every architecture that is trained, the main grid's first."""
+        """All architectures that are trained; those of the main grid come first."""
         return tuple(dict.fromkeys(text for block in self.runs for text in block.backbones))
 
     @property
@@ -347,7 +347,7 @@ class Study:
         return next((key.draw for key in self.keys() if key.draw is not None), 0)
 
     def with_runs(self, change: Callable[[Runs], Runs | None]) -> Study:
-        """Return the study with every grid of runs changed; one for which None comes back is left out."""
+        """Return the study with every grid of runs changed; a grid that becomes None is left out."""
         changed = [change(block) if isinstance(block, Runs) else block for block in self.networks]
         return dataclasses.replace(self, networks=tuple(block for block in changed if block is not None))
 
@@ -360,7 +360,7 @@ class Study:
         return slugs
 
     def describe(self) -> dict[str, Any]:
-        """Return the study as JSON: what its report and its results are read with."""
+        """Return the study as JSON, from which its report and its results are read."""
         slugs = self.slugs()
         given = [name for block in self.networks if isinstance(block, Given) for name in block.networks]
         return {

@@ -1,9 +1,9 @@
-"""A study unfolded into its graph.
+"""Unfolding of a study into its graph.
 
     data --> train (or given) --> extract --> measurements, stage by stage where they have stages
 
-What the graph holds beyond the first three follows from the declarations of the measurements alone: for whom
-each is called (`per`), what it needs, and which of its settings hold several values (`each`).
+Whatever the graph holds beyond the first three follows from the declarations of the measurements alone: for
+which networks each is called (`per`), what it needs, and which of its settings hold several values (`each`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from penultimate.study.spec import Study
 
 @no_cycles()
 def unfold(study: Study, seen: Seen | None = None) -> Graph:
-    """Return the graph of a study, in a store that has `seen` what plug-ins read.
+    """Return the graph of a study; `seen` is the store's record of the files that plug-ins read.
 
     >>> from penultimate.study import load_study
     >>> graph = unfold(load_study("smoke"))
@@ -52,7 +52,7 @@ def unfold(study: Study, seen: Seen | None = None) -> Graph:
 
 @dataclass(frozen=True)
 class _Place:
-    """What one step of a request is for: some networks that belong together, a target, values of settings."""
+    """Place of a step within a request: networks that belong together, a target, and values of settings."""
 
     request: Requested
     networks: tuple[NetworkKey, ...]
@@ -61,7 +61,7 @@ class _Place:
 
 
 class _Unfolding:
-    """How the steps of measurements follow from what they need."""
+    """Derivation of the steps of measurements from what the measurements need."""
 
     def __init__(self, base: Foundation) -> None:
         self.base, self.study = base, base.study
@@ -76,7 +76,7 @@ class _Unfolding:
         self._settings: dict[tuple[str, str], dict[str, Any]] = {}
 
     def groups(self, text: str, scope: Scope) -> dict[Group, tuple[NetworkKey, ...]]:
-        """Return the networks of a request in the groups that a step of this scope takes together."""
+        """Return the networks of a request, grouped as a step of this scope takes them together."""
         if (text, scope) not in self._groups:
             groups: dict[Group, list[NetworkKey]] = {}
             asking = self._asking[text]
@@ -89,16 +89,16 @@ class _Unfolding:
         return self._groups[text, scope]
 
     def measure(self, request: Requested, networks: tuple[NetworkKey, ...]) -> None:
-        """Add the steps of a measurement on networks that it is called for together."""
+        """Add the steps of a measurement for networks that it takes together."""
         for target in self._targets(request.measurement):
             for cell in _cells(request.measurement, request.settings):
                 self._step(request.measurement, _Place(request, networks, target, cell))
 
     def _targets(self, what: Measurement) -> tuple[str, ...]:
-        """Return what it is measured on: the source, or those targets whose images have labels of its kind.
+        """Return the data sets to measure on: the source, or the targets with labels of the right kind.
 
-        Of a source whose images have several labels no features are measured, for what is measured of these
-        on a source takes a class for each image.
+        A source whose images have several labels is left out if features are needed, because measurements of
+        features on a source take one class for each image.
         """
         if not what.of_targets:
             several = self.study.card(self.study.source).has_several_labels
@@ -111,9 +111,7 @@ class _Unfolding:
         )
 
     def _step(self, what: Measurement, place: _Place) -> str | None:
-        """Return a step of a measurement or stage; None where it cannot be done:
-        what it needs is not to be had.
-        """
+        """Return the id of a step of a measurement or stage, or None if something it needs is missing."""
         if any(self._lacks(place.networks, need, what) for need in what.needs):
             return None
         supplies: dict[tuple[str, str, str], Supply] = {}
@@ -137,7 +135,7 @@ class _Unfolding:
             extra |= filled(class_order_said="class_order" in said)
         if needs.Trained() in what.needs:
             extra |= self.base.training(place.networks[0])
-        if what.scope == "study":  # of all networks of the group, though the step may be given fewer
+        if what.scope == "study":  # the seeds of the whole group, though the step may be given fewer networks
             extra["seeds"] = sorted({key.seed for key in place.networks if key.seed is not None})
         step = Step(
             what.name,
@@ -155,9 +153,7 @@ class _Unfolding:
         return self.base.add(step)
 
     def _bound(self, what: Measurement, request: Requested) -> dict[str, Any]:
-        """Return the settings of a measurement or stage, as a request gives them:
-        the same for all its steps.
-        """
+        """Return the settings that a request gives a measurement or stage; all its steps share them."""
         if (what.name, request.text) not in self._settings:
             known = {setting.name for setting in what.settings}
             asked = {name: value for name, value in request.settings.items() if name in known}
@@ -213,9 +209,7 @@ class _Unfolding:
         return supplies or None
 
     def _made(self, need: needs.Made, place: _Place) -> list[Supply] | None:
-        """Return the steps of a stage that touch this place: of its networks,
-        or of a group that holds them.
-        """
+        """Return the results of a stage that concern these networks, or groups that contain one of them."""
         stage = measurement(need.stage)
         target = place.target if stage.of_targets else self.study.source
         settings = {**place.request.settings, **dict(place.cell)}
@@ -235,15 +229,13 @@ class _Unfolding:
         return supplies if supplies or need.optional else None
 
     def _lacks(self, networks: tuple[NetworkKey, ...], need: Any, what: Measurement) -> bool:
-        """Return whether these networks cannot give what is needed of them: where they are several,
-        of any.
-        """
+        """Return whether networks cannot provide what is needed; for features of a group, any one will do."""
         given = [self.base.gives(key, need) for key in networks]
         any_will_do = isinstance(need, needs.Features) and what.scope not in ("network", "pair")
         return not (any(given) if any_will_do else all(given))
 
     def _expect_preparation(self, name: str, what: Measurement) -> None:
-        """Raises RequestError for images on disk where no network says how they are resized and cropped."""
+        """Raise RequestError for images on disk if no network says how they are resized and cropped."""
         on_disk = name in self.study.data or name in self.study.nowhere
         if on_disk and not any(isinstance(need, needs.Layers) for need in what.needs):
             raise RequestError(
@@ -262,9 +254,7 @@ class _Unfolding:
 
 
 def _cells(what: Measurement, settings: Mapping[str, Any]) -> list[tuple[tuple[str, Any], ...]]:
-    """Return the combinations of values for which a measurement is repeated;
-    the empty one where it is not.
-    """
+    """Return the combinations of values for which a measurement is repeated, or one that is empty."""
     usual = {setting.name: setting.default for setting in what.settings}
     held = {name: several(what.name, name, settings.get(name, usual[name])) for name in what.each}
     axes = [[(name, value) for value in values] for name, values in held.items()]
@@ -272,7 +262,7 @@ def _cells(what: Measurement, settings: Mapping[str, Any]) -> list[tuple[tuple[s
 
 
 def _first_seeds(keys: tuple[NetworkKey, ...], most: int) -> tuple[NetworkKey, ...]:
-    """Return the first few networks of each objective; all of them for 0."""
+    """Return the first `most` networks of each objective and architecture, or all of them for 0."""
     if not most:
         return keys
     counts: dict[tuple[str, str], int] = {}

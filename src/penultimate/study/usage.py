@@ -1,4 +1,4 @@
-"""Which plug-ins a study uses, and how the others are asked for."""
+"""The plug-ins that a study uses, and the options that would make it use others."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from penultimate.study.spec import SOURCE_SPLITS, Study
 
 
 def not_used(study: Study, plugin: Plugin) -> str:
-    """Return what of a file the study does not use, with the options that use it;
-    "" where it uses everything.
-    """
+    """Return which parts of a file the study does not use, with the options that use them, or ""."""
     used = {
         *((part.kind, part.name) for text in study.objectives for part in resolve(text).components),
         *(("dataset", name) for name in (study.source, *study.targets)),
@@ -32,7 +30,7 @@ def not_used(study: Study, plugin: Plugin) -> str:
 
 
 def way_to(entry: Entry, study: Study) -> str:
-    """Return the option of `penultimate run` by which a study uses a plug-in."""
+    """Return the option of `penultimate run` that makes a study use a plug-in."""
     name = entry.name
     if entry.kind in COMPONENT_KINDS:
         return "--only " + shlex.quote(",".join([*list(study.slugs().values())[:1], name]))

@@ -1,1 +1,1 @@
-"""The search for hyperparameters, on the holdout alone."""
+"""The search for hyperparameters, which uses the holdout alone."""

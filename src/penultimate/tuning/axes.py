@@ -55,7 +55,7 @@ RECIPE_SETTINGS = {
 
 
 def kind_of(objective: str) -> tuple[str, ...]:
-    """Return what distinguishes objectives regardless of their hyperparameters: the names of their terms.
+    """Return the names of an objective's terms, which identify it whatever its hyperparameters are.
 
     >>> kind_of("sigmoid + dropout(keep=0.8)")
     ('dropout', 'sigmoid')
@@ -85,12 +85,12 @@ class Axis:
 
     @property
     def centre(self) -> Number:
-        """The grid's value from which the search sets out: the one nearest to the start."""
+        """The value of the grid at which the search begins: the one nearest to the start."""
         return min(self.grid, key=lambda value: (abs(value - self.start), value))
 
     @property
     def from_above(self) -> bool:
-        """Whether its values are spaced by their distance from the upper end of the range."""
+        """Whether values are spaced by their distance from the upper end of the range."""
         return self.parameter.name in FROM_ABOVE
 
     @property
@@ -103,9 +103,7 @@ class Axis:
         return (0.0, signs.pop()) if len(signs) == 1 and 0 not in signs else None
 
     def position(self, value: Number) -> float:
-        """Return the position of a value on a scale where equal steps are equal ratios;
-        ascends with the value.
-        """
+        """Return the position of a value on an ascending scale on which equal steps are equal ratios."""
         if self._scale is None:
             return float(value)
         origin, sign = self._scale
@@ -113,11 +111,11 @@ class Axis:
 
     @property
     def step(self) -> float:
-        """The smallest step of the grid on that scale; 1 for a grid of one value."""
+        """The smallest step of the grid on the scale of `position`; 1 for a grid of one value."""
         return min((b - a for a, b in itertools.pairwise(map(self.position, self.grid))), default=1.0)
 
     def between(self, one: Number, other: Number) -> Number | None:
-        """Return the value halfway between two, or None if it would be as good as one of them."""
+        """Return the value halfway between two, or None if the two are too close for another value."""
         low, high = sorted((self.position(one), self.position(other)))
         if len(self.grid) < 2 or (high - low) / 2 < self.step / FINEST:
             return None
@@ -125,9 +123,7 @@ class Axis:
         return middle if middle is not None and min(one, other) < middle < max(one, other) else None
 
     def beyond(self, edge: Number, inner: Number) -> Number | None:
-        """Return the value as far outside `edge` as `inner` is inside it,
-        or None if the range ends before.
-        """
+        """Return the value as far outside `edge` as `inner` is inside it, or None if it is out of range."""
         further = self._value(2 * self.position(edge) - self.position(inner))
         return further if further is not None and (further - edge) * (edge - inner) > 0 else None
 
@@ -157,8 +153,8 @@ def make_axis(
 ) -> Axis:
     """Return an axis with a given grid or the default one: `rungs` values, spaced by RATIO, around the start.
 
-    A start from which no ratio leads anywhere (0, say) is a grid by itself. Raises RequestError for a given
-    value that is out of range (with the range) or occurs twice.
+    If no ratio leads anywhere from the start, as from 0, the start alone is the grid. Raises RequestError for
+    a given value that is out of range (with the range) or occurs twice.
     """
     if given is not None:
         values = tuple(sorted(parameter.checked(value, owner) for value in given))

@@ -1,18 +1,18 @@
-"""Which cell of a search is chosen: the middle of those that its seeds cannot tell from the best.
+"""Choice among the cells of a search: the middle one of those that its seeds cannot tell from the best.
 
-Strengths of regularisers have flat optima on the holdout, while class separation moves with them by half; the
-highest mean alone would pick among equals by noise. So, the same for all objectives (rule of 2026-11-22,
-written before the first search that it judged):
+The holdout has a flat optimum in the strength of a regulariser, while class separation changes by half along
+it; the highest mean alone would therefore choose among equals by noise. So this rule holds for all objectives
+alike (it is of 2026-11-22, written before the first search that it judged):
 
 1. Cells are compared within seeds. The margin is the standard error of the difference between the means of
-   two cells, sqrt(2 s^2 / seeds), s^2 the residual variance of accuracy in the two-way layout of cells and
-   seeds. A cell of which a run diverged takes no part; one more than `FAR` below the best says nothing about
-   noise near the best, and is left out of s^2.
-2. The cells whose mean is less than the margin below the highest are tied with it. With one seed, or one
-   cell, there is no margin, and only equal means are tied.
-3. Of the tied cells the middle one is chosen: that with the smallest sum of distances to all tied cells
-   (along the axes, in steps of their grids); of several, the one with the higher mean, then the one nearest
-   to the start.
+   two cells, sqrt(2 s^2 / seeds), where s^2 is the residual variance of accuracy in the two-way layout of
+   cells and seeds. A cell with a diverged run takes no part. A cell that lies more than `FAR` below the best
+   says nothing about the noise near the best, and is left out of s^2.
+2. The cells whose mean is less than the margin below the highest are tied with it. With a single seed or a
+   single cell there is no margin, and only equal means are tied.
+3. Of the tied cells the middle one is chosen: the one with the smallest sum of distances to all tied cells
+   (along the axes, in steps of their grids). If several have the smallest sum, the one with the higher mean
+   is chosen, and then the one nearest to the start.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Point = tuple[Number, ...]
 Distance = Callable[[Point, Point], float]
 
 FAR = 0.05
-"""How far below the best, as a fraction of all images, a cell lies too low to speak of the noise there."""
+"""The distance below the best, as a fraction of all images, beyond which a cell says nothing about noise."""
 EQUAL = 12
-"""Decimals to which means and distances are compared, so that means of equal accuracies are equal."""
+"""Decimals to which means and distances are compared, so that equal accuracies have equal means."""
 
 
 def margin(accuracies: Sequence[Sequence[float]]) -> float | None:
-    """Return the standard error of the difference of two cells' means, seeds being blocks; None without any.
+    """Return the standard error of the difference between two cells' means, with seeds as blocks, or None.
 
     s^2 = sum_cs (a_cs - a_c. - a_.s + a_..)^2 / ((C - 1)(S - 1)), the margin is sqrt(2 s^2 / S).
 
@@ -58,8 +58,9 @@ def margin(accuracies: Sequence[Sequence[float]]) -> float | None:
 
 
 def tied(runs: Mapping[Point, Sequence[float]]) -> tuple[frozenset[Point], float | None]:
-    """Return the cells that cannot be told from the best, and the margin;
-    `runs` holds accuracies by cell and seed.
+    """Return the cells that cannot be told from the best, and the margin.
+
+    `runs` holds the accuracies of each cell, one for each seed.
 
     >>> tied({(1,): [0.80, 0.82], (2,): [0.81, 0.82], (4,): [0.70, 0.80]})[0] == {(1,), (2,)}
     True
@@ -72,7 +73,7 @@ def tied(runs: Mapping[Point, Sequence[float]]) -> tuple[frozenset[Point], float
 
 
 def middle(points: Sequence[Point], distance: Distance) -> Point:
-    """Return the point nearest to all others together; of several the one that is listed first.
+    """Return the point with the smallest sum of distances to all points, or the first of several such.
 
     >>> middle([(8,), (1,), (2,)], lambda a, b: abs(a[0] - b[0]))
     (2,)

@@ -11,7 +11,7 @@ from penultimate.tuning.axes import kind_of
 
 CHOSEN_FILE = "chosen.py"
 WIDTH = 108
-"""Characters of a line of the file of choices."""
+"""The largest number of characters in a line of the file of choices."""
 
 
 def commands_of(tuning: Tuning) -> tuple[str, ...]:
@@ -20,9 +20,9 @@ def commands_of(tuning: Tuning) -> tuple[str, ...]:
 
 
 def chosen_source(tuning: Tuning) -> str:
-    """Return the choices as a Python file: NINE as a study lists objectives, and RECIPE_CHANGES where needed.
+    """Return the choices as a Python file: NINE as a study lists objectives, and RECIPE_CHANGES if needed.
 
-    Objectives of the study that were not tuned are included as they are there, and marked.
+    Objectives of the study that were not tuned are included as the study has them, and marked.
     """
     lines = {kind_of(text): _line(text, "as in the study, not tuned") for text in tuning.listed}
     lines.update({kind_of(tuned.start): _chosen(tuning, tuned) for tuned in tuning.objectives})
@@ -58,7 +58,7 @@ def _header(tuning: Tuning) -> str:
 
 
 def _wrapped(text: str, first: str, further: str, end: str = "") -> list[str]:
-    """Return a text in lines of a page's width; `end` closes all lines but the last."""
+    """Return a text as lines of WIDTH characters at most; `end` closes all lines but the last."""
     wrapper = textwrap.TextWrapper(WIDTH - len(end), first, further)
     wrapper.break_long_words = wrapper.break_on_hyphens = False
     lines = wrapper.wrap(text)

@@ -1,8 +1,8 @@
-"""Tune the hyperparameters of objectives on the holdout of the pretraining set, with the same budget for all.
+"""Tuning of objectives' hyperparameters on the holdout of the source, with the same budget for all.
 
 A cell of a grid is a `train` step of the ordinary graph (the one that a study with this objective, recipe
 and seed would have), so cells are cached, resumed and shared like any other step. All objectives are searched
-side by side: a round trains the cells that their searches request next.
+side by side: each round trains the cells that their searches request next.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from penultimate.tuning.search import REFINEMENT, Edge, Found, cells_of_grid, se
 
 ALL = "all"
 BUDGET = 9
-"""Cells per objective by default: a grid of five, two expansions, one refinement."""
+"""Default number of cells per objective: a grid of five, two expansions and one refinement."""
 EXPANSIONS = 2
-"""How often an axis is expanded by default."""
+"""Default number of times that an axis is expanded."""
 
 Setting = tuple[str, tuple[tuple[str, Number], ...]]
-"""What is trained: the canonical objective, and the changes to the recipe."""
+"""What a cell trains: the canonical objective, and the changes to the recipe."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class SettingOutcome:
 
 
 Runner = Callable[[Sequence[Setting]], Mapping[Setting, SettingOutcome]]
-"""Trains settings with every seed; those whose training failed (not: diverged) are left out of the result."""
+"""Function that trains settings with every seed; those with a failed (not: diverged) run are left out."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An objective to be tuned, from its start, along its axes.
+    """An objective to be tuned, with its starting values and its axes.
 
     `adjusted` is the recipe with the study's own changes for this objective.
     """
@@ -73,7 +73,7 @@ class Candidate:
         return resolve(self.start).preset or " + ".join(kind_of(self.start))
 
     def most_cells(self, budget: int) -> int:
-        """Return the most cells that its search can take."""
+        """Return the largest number of cells that its search can take."""
         return budget if any(len(axis.grid) > 1 for axis in self.axes) else 1
 
     def setting(self, point: Point) -> Setting:
@@ -84,7 +84,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class TuningPlan:
-    """What a tuning is to do, checked before anything is trained."""
+    """The plan of a tuning, checked before anything is trained."""
 
     study: Study
     listed: tuple[str, ...]
@@ -103,12 +103,13 @@ def plan_tuning(
     expansions: int = EXPANSIONS,
     product: bool = False,
 ) -> TuningPlan:
-    """Return the searches for some objectives of a study, or for all of them (for a sweep, the first).
+    """Return the plan of the searches for some objectives of a study, or for all (of a sweep, the first).
 
-    `names` are those of the study (which gives the starting values), presets or spec strings. Grids and
-    budget default to those of the study's `search`; without one the budget is BUDGET, or what the largest
-    given grid and a refinement take. Raises RequestError for a source without a holdout, an unknown name, a
-    grid that belongs to nothing or holds a value out of range, and a budget that does not hold the grids.
+    `names` are names of the study's objectives (the study then gives the starting values), presets or spec
+    strings. Grids and budget default to those of the study's `search`. Without one, the budget is BUDGET, or
+    the cells that the largest given grid and a refinement take. Raises RequestError for a source without a
+    holdout, an unknown name, a grid that belongs to no objective or holds a value out of range, and a budget
+    that is too small for the grids.
 
     >>> from penultimate.study import load_study
     >>> plan = plan_tuning(load_study("quickstart"), ["squared_error"])
@@ -178,9 +179,9 @@ def _check_whole(what: str, value: object, least: int) -> None:
 
 
 def conduct(plan: TuningPlan, runner: Runner, command: str = "") -> tuple[Tuned, ...]:
-    """Search all candidates side by side; those with a failed training are left out, to be continued.
+    """Search all candidates side by side; those with a failed training are left out, and can be continued.
 
-    Nothing is chosen if every cell diverged.
+    Nothing is chosen for a candidate if every cell diverged.
     """
     outcomes: dict[Setting, SettingOutcome] = {}
     done: dict[str, Tuned] = {}
@@ -239,7 +240,7 @@ def _tuned(
 
 
 def at_chance(tuned: Tuned, described: DatasetCard) -> str:
-    """That no cell is better than guessing, where even the best is within two standard errors of it."""
+    """Return a remark if even the best cell is not two standard errors better than guessing, or else ""."""
     chance = 1 / described.classes
     error = math.sqrt(chance * (1 - chance) / described.sizes["holdout"])
     if tuned.top is None or tuned.top.mean > chance + 2 * error:
@@ -251,7 +252,7 @@ def at_chance(tuned: Tuned, described: DatasetCard) -> str:
 
 
 def _edge_text(candidate: Candidate, edge: Edge, found: Found) -> str:
-    """Return the sentence about a best value that is the outermost of those that were tried."""
+    """Return the sentence about a chosen value that is the outermost of those that were tried."""
     assert found.chosen is not None
     axis = candidate.axes[edge.axis]
     why = {

@@ -30,7 +30,7 @@ class TuningDisplay(Display):
         return f"[bold]{escape(graph.study.name)}[/], round {self.round}: {left} runs{done}"
 
     def _who(self, step: Step) -> str:
-        """Return the whole setting: the objective with its hyperparameters, and changes in the recipe."""
+        """Return the whole setting: the objective with its hyperparameters, and the changes to the recipe."""
         assert self.graph is not None
         usual: dict[str, Any] = dataclasses.asdict(self.graph.study.main.recipe)
         changed = [

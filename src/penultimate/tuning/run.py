@@ -1,7 +1,7 @@
-"""Run a tuning in a store: its cells are training steps, its choices a folder beside those of the studies.
+"""Runs of a tuning in a store: its cells are training steps, and its choices have a folder among the studies.
 
-studies/tune-NAME/study.json     its steps and the chosen objectives: a study that can be read
-                  tuning.json    every cell, what was chosen and how
+studies/tune-NAME/study.json     its steps and the chosen objectives, as a study that can be read
+                  tuning.json    every cell, the choices and how they were made
                   rows.jsonl     the holdout accuracy of every run, as tidy rows
                   chosen.py      NINE, to be imported by a study
 """
@@ -44,12 +44,12 @@ from penultimate.tuning.chosen import CHOSEN_FILE, chosen_source
 from penultimate.tuning.conduct import Setting, SettingOutcome, TuningPlan, conduct
 
 KINDS = ("data", "train")
-"""The steps of a tuning: it sees no test set and no transfer task."""
+"""The kinds of a tuning's steps: it sees no test set and no transfer task."""
 
 
 @dataclass(frozen=True)
 class TuningResult:
-    """A tuning as it is now in the store, the outcome of this command's steps, and what is unfinished."""
+    """A tuning as it is now in the store, the outcome of this command's steps, and unfinished searches."""
 
     tuning: Tuning
     summary: Summary
@@ -70,12 +70,12 @@ def tune(
 ) -> TuningResult:
     """Train the cells that the searches request, choose, and record everything.
 
-    Called again, it repeats nothing: finished cells are read, and a search continues where it stopped.
+    A second call repeats nothing: finished cells are read, and a search continues where it stopped.
     Objectives that were tuned before with the same settings are kept; those with other settings are replaced.
-    `verify` has every file of every finished cell digested first, and damaged ones trained again; prepared
-    copies of data are digested too, and a damaged one is refused.
-    Raises RequestError if it is not said where the source lies, if the folder cannot be used, or if another
-    process is tuning the same study.
+    If `verify` is set, every file of every finished cell is digested first, and damaged cells are trained
+    again; prepared copies of data are digested too, and a damaged one is refused. Raises RequestError if the
+    place of the source is not given, if the folder cannot be used, or if another process is tuning the same
+    study.
     """
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
     expect_located(trained_only(plan.study, plan.listed, plan.study.main.recipe), verify)
@@ -99,7 +99,7 @@ def tune(
 
 
 def _before(folder: Path, store: Store, observer: Observer) -> Tuning | None:
-    """Return what earlier commands have tuned; a record that was changed is named, and set aside."""
+    """Return the record of earlier commands; a damaged record is reported and set aside."""
     try:
         return read_tuning(folder / TUNING_FILE)
     except DamagedFileError as error:
@@ -109,7 +109,7 @@ def _before(folder: Path, store: Store, observer: Observer) -> Tuning | None:
 
 
 class _Cells:
-    """The runner of a store: settings as training steps, their outcomes from the rows that these leave."""
+    """Runner that trains settings as steps of a store, and reads the outcomes from the steps' rows."""
 
     def __init__(self, study: Study, store: Store, observer: Observer, engine: Engine) -> None:
         self.study, self.store, self.observer, self.engine = study, store, observer, engine
@@ -145,7 +145,7 @@ class _Cells:
 
 
 def holdout_curve(rows: Sequence[Row]) -> dict[int, float]:
-    """Top-1 accuracy on the holdout by epoch: the only rows that a tuning reads."""
+    """Return the top-1 accuracy on the holdout by epoch, the only rows that a tuning reads."""
     return {
         row.epoch: row.value
         for row in rows
@@ -154,16 +154,14 @@ def holdout_curve(rows: Sequence[Row]) -> dict[int, float]:
 
 
 def _peak(curves: Sequence[Mapping[int, float]]) -> int | None:
-    """Return the first epoch with the highest mean, among those in which every run was evaluated."""
+    """Return the first epoch with the highest mean, among those in which every run was evaluated, or None."""
     epochs = sorted(set.intersection(*map(set, curves))) if curves else []
     means = {epoch: round(math.fsum(curve[epoch] for curve in curves), 12) for epoch in epochs}
     return max(epochs, key=lambda epoch: (means[epoch], -epoch), default=None)
 
 
 def trained_only(study: Study, objectives: tuple[str, ...], recipe: Recipe) -> Study:
-    """Return the study of a tuning: networks of some objectives,
-    of which nothing but their training is measured.
-    """
+    """Return the study of a tuning: some objectives are trained, and nothing else is measured."""
     main = study.main
     return dataclasses.replace(
         study,
@@ -181,7 +179,7 @@ def trained_only(study: Study, objectives: tuple[str, ...], recipe: Recipe) -> S
 def cells_graph(
     study: Study, settings: Sequence[Setting], seen: Seen | None = None
 ) -> tuple[Graph, dict[tuple[Setting, int], Step]]:
-    """Return the data and training steps of some settings with every seed, and the step of each.
+    """Return the data and training steps of some settings with every seed, and each run's training step.
 
     They are the steps of a study with these objectives and this recipe: same identity, same folder.
     """
@@ -201,7 +199,7 @@ def cells_graph(
 
 
 def record_of(plan: TuningPlan, tuned: Sequence[Tuned]) -> Tuning:
-    """Return the record of these searches alone, without what only a store knows about them."""
+    """Return the record of these searches alone, without anything that only a store knows about them."""
     study, main = plan.study, plan.study.main
     setting = (study.name, study.source, main.backbones[0], main.draws, main.seeds, study.threads)
     recipe = dataclasses.asdict(main.recipe)
@@ -210,7 +208,7 @@ def record_of(plan: TuningPlan, tuned: Sequence[Tuned]) -> Tuning:
 
 
 def _record(plan: TuningPlan, tuned: Sequence[Tuned], before: Tuning | None, store: Store) -> Tuning:
-    """Return the record: these searches, and those of earlier commands with the same settings."""
+    """Return the record of these searches and of those of earlier commands with the same settings."""
     fresh = record_of(plan, tuned)
     earlier = before.objectives if before is not None and before.setting == fresh.setting else ()
     searches = {search.slug: search for search in (*earlier, *tuned)}.values()
@@ -221,7 +219,7 @@ def _record(plan: TuningPlan, tuned: Sequence[Tuned], before: Tuning | None, sto
 
 
 def _metas(searches: Iterable[Tuned], store: Store) -> dict[str, Meta]:
-    """Return every step behind some searches: the data first, then the trainings."""
+    """Return the meta of every step behind some searches: the data first, then the trainings."""
     trained = [run.step for tuned in searches for cell in tuned.cells for run in cell.runs]
     metas = {step: meta for step in trained if (meta := store.meta(step)) is not None}
     parents = dict.fromkeys(parent for meta in metas.values() for parent in meta.content["parents"])
@@ -229,7 +227,7 @@ def _metas(searches: Iterable[Tuned], store: Store) -> dict[str, Meta]:
 
 
 def _provenance(metas: Mapping[str, Meta]) -> dict[str, Any]:
-    """Code, packages, machine and data of the cells, and the seconds that they took."""
+    """Return the code, packages, machine and data of the cells, and the seconds that they took."""
     contents = [meta.content for meta in metas.values()]
     return {
         "commit": sorted({content["commit"] for content in contents if content["commit"]}),

@@ -1,15 +1,15 @@
 """The search for the best cell of a grid, with a fixed budget of cells.
 
-1. Grid: one axis after the other, the others at the best values so far; or, of a product, every combination
-   of values.
-2. Expansion: if the best value is the outermost of its axis, one more is tried beyond it, by the same ratio;
-   axis by axis, each a limited number of times and within its range.
-3. Refinement: the density around the best is doubled, axis by axis, until the budget is spent; of a product,
-   once, on all axes together; or not at all.
+1. Grid: one axis after the other, with the others at their best values so far; for a product, every
+   combination of values.
+2. Expansion: if the best value is the outermost of its axis, another one is tried beyond it, by the same
+   ratio; axis by axis, each a limited number of times and within its range.
+3. Refinement: the density around the best is doubled, axis by axis, until the budget is spent; for a
+   product, once, on all axes together; or not at all.
 
-The search goes where the mean over seeds is highest; among equals, to the cell nearest to the start. A cell
-with a run that diverged is never the best. What is chosen in the end, among cells that the seeds cannot tell
-from the best, is the middle one (`choice`).
+The search moves to the highest mean over seeds and, among equals, to the cell nearest to the start. A cell
+with a diverged run is never the best. The cell that is chosen in the end is the middle one of those that the
+seeds cannot tell from the best (`choice`).
 
 Kornblith et al., ICLR 2021 submission, appendix A.1 (there done manually; the budget is ours).
 """
@@ -28,19 +28,19 @@ from penultimate.tuning.choice import EQUAL, Point, middle, tied
 Accuracies = Sequence[float]
 """A cell's accuracy by seed; empty if a run diverged."""
 Rounds = Generator[list[Point], Mapping[Point, Accuracies], "Found"]
-"""Yields the cells whose accuracies it needs next, is sent these, and returns what it found."""
+"""Generator that yields the cells whose accuracies it needs next, is sent these, and returns its findings."""
 Step = Generator[list[Point], Mapping[Point, Accuracies], None]
 Phase = Literal["grid", "expansion", "refinement"]
 Reason = Literal["range", "inside", "expansions", "budget"]
 
 DIVERGED = -math.inf
 REFINEMENT = 2
-"""Cells that refine one axis once: one on either side of the best."""
+"""The number of cells that refine an axis once: one on either side of the best."""
 
 
 @dataclass(frozen=True)
 class Edge:
-    """The chosen value is the outermost one tried on its axis, and why nothing beyond it was tried.
+    """A chosen value that is the outermost one tried on its axis, and why nothing beyond it was tried.
 
     `reason`: the "range" of valid values ends there, the highest mean lies further "inside", or the
     "expansions" or the "budget" were used up.
@@ -53,9 +53,10 @@ class Edge:
 
 @dataclass(frozen=True)
 class Found:
-    """Every cell with its mean and the phase that requested it, the one chosen, and the one of highest mean.
+    """Result of a search: each cell's mean and phase, the cell that was chosen, and the one of highest mean.
 
-    The last two are None if all cells diverged. Cells less than `margin` below the highest were tied with it.
+    These two are None if all cells diverged. Cells less than `margin` below the highest mean are tied with
+    it.
     """
 
     chosen: Point | None
@@ -67,9 +68,7 @@ class Found:
 
 
 def cells_of_grid(axes: Sequence[Axis], product: bool = False) -> int:
-    """Return the number of cells of the first pass over the grids: a cross through the centre,
-    or a product.
-    """
+    """Return the number of cells in the first pass: a cross through the centre, or a product of the grids."""
     if product:
         return math.prod(len(axis.grid) for axis in axes)
     return 1 + sum(len(axis.grid) - 1 for axis in axes)
@@ -78,8 +77,7 @@ def cells_of_grid(axes: Sequence[Axis], product: bool = False) -> int:
 def search(
     axes: Sequence[Axis], budget: int, expansions: int, refine: bool = True, product: bool = False
 ) -> Rounds:
-    """Return the rounds of a search that measures at most `budget` cells,
-    and exactly that many if it can refine.
+    """Return the rounds of a search for at most `budget` cells, and exactly that many if it can refine.
 
     >>> from penultimate.tuning.axes import axes_of
     >>> from penultimate.training.recipe import Recipe
@@ -126,7 +124,7 @@ class _Search:
         return Found(chosen, self.best, margin, self.scores, self.phases, tuple(self.edges(chosen)))
 
     def while_it_helps(self, phase: Phase, values: Callable[[int], list[Number]]) -> Step:
-        """Cycle through the axes, with the values that each needs next, until none needs any."""
+        """Cycle through the axes, measuring the values that each needs next, until none needs any."""
         before = -1
         while before < len(self.scores) < self.budget:
             before = len(self.scores)
@@ -134,7 +132,7 @@ class _Search:
                 yield from self.measure(self.having(place, values(place)), phase)
 
     def measure(self, points: Iterable[Point], phase: Phase) -> Step:
-        """Request the scores of points that are not known yet, as far as the budget allows."""
+        """Request the accuracies of points that are not known yet, as far as the budget allows."""
         new = [point for point in dict.fromkeys(points) if point not in self.scores]
         new = new[: self.budget - len(self.scores)]
         if new:
@@ -145,7 +143,7 @@ class _Search:
                 self.phases[point] = phase
 
     def expanded(self, place: int) -> list[Number]:
-        """Return the next value outwards, if the best is outermost and an expansion is left."""
+        """Return the next value outwards, if the best value is outermost and an expansion is left, or []."""
         further = self.outward(place, self.best) if self.expansions_left[place] else None
         if further is None or len(self.scores) >= self.budget:
             return []
@@ -162,12 +160,12 @@ class _Search:
         return -round(self.scores[point], EQUAL), round(self.distance(point, self.centre), EQUAL), point
 
     def distance(self, here: Point, there: Point) -> float:
-        """Return how far apart two cells are: the sum over axes, in steps of their grids."""
+        """Return the distance between two cells: the sum over axes, in steps of their grids."""
         steps = zip(self.axes, here, there, strict=True)
         return math.fsum(abs(axis.position(a) - axis.position(b)) / axis.step for axis, a, b in steps)
 
     def along(self, place: int, values: Iterable[Number]) -> list[Point]:
-        """Return the cells that differ from the best (before there is one: from the centre) on one axis."""
+        """Return the cells that differ from the best cell on one axis; at first, from the central cell."""
         here = self.best or self.centre
         return [(*here[:place], value, *here[place + 1 :]) for value in values]
 
@@ -179,7 +177,7 @@ class _Search:
         return itertools.product(*others[:place], list(values), *others[place + 1 :])
 
     def end(self, place: int, point: Point | None) -> Literal["smallest", "largest"] | None:
-        """Return the end of its axis at which a cell lies; None if it is inside or the only value."""
+        """Return the end of an axis at which a cell lies, or None if it is inside or the only value."""
         rungs = self.rungs[place]
         if point is None or len(rungs) < 2 or point[place] not in (min(rungs), max(rungs)):
             return None
@@ -194,9 +192,7 @@ class _Search:
         return self.axes[place].beyond(edge, inner)
 
     def halves(self, place: int) -> list[Number]:
-        """Return the values halfway to the neighbours of the best, the one towards the better neighbour
-        first.
-        """
+        """Return the values halfway to the neighbours of the best one, with the better neighbour first."""
         assert self.best is not None
         here = self.best[place]
         known = sorted({point[place] for point in self.scores})

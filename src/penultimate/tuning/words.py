@@ -1,4 +1,4 @@
-"""A tuning in words: the plan, the table of choices, and what failed, for the terminal."""
+"""A tuning in words, for the terminal: the plan, the table of choices, and the failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEADS = ("objective", "chosen", "holdout top-1, %", "at the start", "cells")
 
 
 def plan_lines(plan: TuningPlan) -> list[str]:
-    """Return what is about to be done, and its cost at most."""
+    """Return lines that say what will be done, and what it costs at most."""
     study, main = plan.study, plan.study.main
     runs = sum(candidate.most_cells(plan.budget) for candidate in plan.candidates) * len(main.seeds)
     seeds = f"{counted(len(main.seeds), 'seed')} ({', '.join(map(str, main.seeds))})"
@@ -31,7 +31,7 @@ def plan_lines(plan: TuningPlan) -> list[str]:
 
 
 def result_lines(result: TuningResult) -> tuple[list[str], list[str]]:
-    """Return the result, and the errors: trainings that failed, objectives all of whose cells diverged."""
+    """Return the result and the errors (failed trainings, objectives whose every cell diverged), as lines."""
     summary, tuning, root = result.summary, result.tuning, result.folder.parent.parent
     done = counted(summary.computed, "step")
     lines = [f"{done} in {summary.seconds:,.0f} s" if summary.computed else "Every cell was done already."]
