@@ -21,8 +21,9 @@ HeadFunction = TypeVar("HeadFunction", bound=Callable[..., Any])
 
 
 def starts_at(deviation: Callable[[int], float]) -> Callable[[HeadFunction], HeadFunction]:
-    """Return the decorator that sets the standard deviation of a head's initial weights,
-    by the number of features.
+    """Return a decorator that sets the standard deviation of a head's initial weights.
+
+    `deviation` computes it from the number of features.
 
     >>> @starts_at(lambda num_features: 0.5)
     ... def halved(features, weight, bias):
@@ -39,7 +40,7 @@ def starts_at(deviation: Callable[[int], float]) -> Callable[[HeadFunction], Hea
 
 
 def initial_deviation(head: Callable[..., Any], num_features: int) -> float:
-    """Return the standard deviation of a head's initial weights (the paper states none)."""
+    """Return the standard deviation of a head's initial weights, which the paper does not state."""
     rule = getattr(head, "initial_deviation", None)
     return float(rule(num_features)) if rule is not None else 0.01
 
@@ -61,7 +62,7 @@ def direction(vectors: Float[Tensor, "rows d"]) -> Float[Tensor, "rows d"]:
 def linear(
     features: Float[Tensor, "n m"], weight: Float[Tensor, "k m"], bias: Float[Tensor, " k"]
 ) -> Float[Tensor, "n k"]:
-    """Return the ordinary final layer.
+    """Return the logits of the ordinary final layer.
 
     z = W x + b
 
@@ -80,11 +81,11 @@ def normalised_logits(
     *,
     temperature: float = 0.04,
 ) -> Float[Tensor, "n k"]:
-    """Logits of fixed norm 1/temperature: the ordinary logits (bias included) divided by their norm.
+    """Return logits of norm 1/temperature: the ordinary logits (bias included), rescaled.
 
-    z = y / (temperature ||y||),   y = W x + b;   z = 0 where y = 0
+    z = y / (temperature ||y||),   y = W x + b;   z = 0 if y = 0
 
-    Raises RequestError unless temperature > 0.
+    Raise RequestError unless temperature > 0.
 
     >>> normalised_logits(torch.ones(1, 1), torch.tensor([[3.0], [4.0]]), torch.zeros(2), temperature=0.1)
     tensor([[6., 8.]])
@@ -95,7 +96,7 @@ def normalised_logits(
     return direction(F.linear(features, weight, bias)) / temperature
 
 
-# Rows of about unit norm. Their length does not change the logits, but it divides the gradient of W.
+# The rows of W start with a norm of about 1. It does not affect the logits, but it divides the gradient of W.
 @starts_at(lambda num_features: num_features**-0.5)
 def cosine(
     features: Float[Tensor, "n m"],
@@ -104,11 +105,11 @@ def cosine(
     *,
     temperature: float = 0.05,
 ) -> Float[Tensor, "n k"]:
-    """Cosines of the features and each class's weight, divided by a temperature, plus a bias per class.
+    """Return the cosines of features and class weights, divided by a temperature, plus each class's bias.
 
     z_k = W_k.x / (temperature ||W_k|| ||x||) + b_k;   the cosine of a zero vector is 0
 
-    Raises RequestError unless temperature > 0.
+    Raise RequestError unless temperature > 0.
 
     >>> cosine(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 2.0]]), torch.tensor([1.0]), temperature=0.1)
     tensor([[9.]])
@@ -125,7 +126,7 @@ def _check_temperature(head: str, temperature: float) -> None:
 
 
 class Head(nn.Module):
-    """A head function with its weight [k m] and bias [k]; computes in the features' dtype."""
+    """A head function with its weight [k m] and bias [k], computed in the dtype of the features."""
 
     def __init__(
         self,
@@ -146,7 +147,7 @@ class Head(nn.Module):
 
     @property
     def applied_weight(self) -> Float[Tensor, "k m"]:
-        """The weight as the logits use it: the rows that `cosine` scales have length 1.
+        """The weight that the logits use; for the head `cosine` its rows are scaled to length 1.
 
         >>> Head(cosine, {}, torch.tensor([[3.0, 4.0]]), torch.zeros(1)).applied_weight.tolist()
         [[0.6000..., 0.8000...]]

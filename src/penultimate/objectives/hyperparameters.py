@@ -40,7 +40,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Hyperparameter:
-    """One setting of an objective; `default` is the paper's ImageNet choice, `symbol` the paper's letter."""
+    """One setting of an objective; `default` is the paper's ImageNet choice, `symbol` is its letter there."""
 
     name: str
     default: Any
@@ -50,8 +50,9 @@ class Hyperparameter:
     form: Form = "number"
 
     def checked(self, value: Any, owner: str) -> Any:
-        """Return the value in canonical form (an integral float becomes an integer,
-        so that 1.0 and 1 are equal).
+        """Return the value in canonical form: an integral float becomes an integer, so 1.0 and 1 are equal.
+
+        Raise RequestError for a value of the wrong type or out of range.
 
         >>> Hyperparameter("keep", 0.7, interval=Interval(0, 1, "right")).checked(1.0, "dropout")
         1
@@ -82,11 +83,11 @@ class Hyperparameter:
 def bind(
     owner: str, known: Sequence[Hyperparameter], given: Mapping[str, Any], called: str = "hyperparameter"
 ) -> dict[str, Any]:
-    """Return every hyperparameter of `owner`, in declared order: the given value, checked, or the default.
+    """Return the value of every hyperparameter of `owner` in declared order: the given one or the default.
 
-    `called` is what errors call one: those of measurements and architectures are settings. Raises
-    RequestError for a name that `owner` does not have, a value of the wrong type or out of range, and a
-    missing required value.
+    `called` is the word for a hyperparameter in errors; those of measurements and architectures are called
+    settings. Raise RequestError for a name that `owner` does not have, for a value of the wrong type or out
+    of range, and for a missing required value.
 
     >>> bind("dropout", [Hyperparameter("keep", 0.7)], {})
     {'keep': 0.7}
@@ -115,8 +116,8 @@ def bind(
 def of_function(function: Callable[..., Any], inputs: int | None = None) -> tuple[Hyperparameter, ...]:
     """Return the hyperparameters of a plug-in: the keyword-only arguments of its signature.
 
-    If the number of its `inputs` is given, all arguments after them. A numeric default requires a number, an
-    `int` annotation an integer; anything else is accepted as is.
+    If the number of its `inputs` is given, they are all the arguments after the inputs. A numeric default
+    requires a number, and an `int` annotation requires an integer; without either, any value is accepted.
 
     >>> def focal(logits, targets, *, gamma=2.0, classes: int = 3, mode="hard"): ...
     >>> [(h.name, h.default, h.form) for h in of_function(focal)]

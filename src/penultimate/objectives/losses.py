@@ -1,7 +1,7 @@
-"""Losses: pure functions of logits [n k] and target distributions [n k], one value per example.
+"""Losses: pure functions from logits [n k] and target distributions [n k] to one value per example [n].
 
-A plug-in has the same form: `f(logits, targets, *, hyperparameter=default) -> [n]`. How a loss interprets its
-logits (how they become class probabilities, where the bias starts) is its `Reading`; without one,
+A plug-in has the same form: `f(logits, targets, *, hyperparameter=default) -> [n]`. A loss's `Reading` states
+how it interprets its logits: how they become class probabilities, and where the bias starts. Without one,
 probabilities are the softmax of the logits and the bias starts at zero.
 """
 
@@ -35,15 +35,18 @@ def _minus_log(num_classes: int) -> float:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a loss interprets logits: `log_scores` gives log-probabilities up to a constant per example,
-    `initial_bias` the bias at the start of training for a given number of classes."""
+    """How a loss interprets logits.
+
+    `log_scores` turns logits into log-probabilities, up to a constant per example. `initial_bias` returns the
+    bias at the start of training for a number of classes.
+    """
 
     log_scores: Callable[[Tensor], Tensor] = _unchanged
     initial_bias: Callable[[int], float] = _zero
 
 
 def reads(reading: Reading) -> Callable[[Loss], Loss]:
-    """Return the decorator that gives a loss its reading; the function stays an ordinary function.
+    """Return a decorator that attaches a reading to a loss, which stays an ordinary function.
 
     >>> @reads(Reading(initial_bias=lambda num_classes: -1.0))
     ... def one_sided(logits, targets):
@@ -60,7 +63,7 @@ def reads(reading: Reading) -> Callable[[Loss], Loss]:
 
 
 def reading_of(loss: Callable[..., Any]) -> Reading:
-    """Return the reading of a loss; the softmax's if it declares none."""
+    """Return the reading that a loss declares, or the softmax's if it declares none."""
     reading: Reading = getattr(loss, "reading", Reading())
     return reading
 
@@ -68,11 +71,11 @@ def reading_of(loss: Callable[..., Any]) -> Reading:
 def softmax_cross_entropy(
     logits: Float[Tensor, "n k"], targets: Float[Tensor, "n k"], *, smoothing: float = 0.0
 ) -> Float[Tensor, " n"]:
-    """Softmax cross-entropy, with label smoothing whose gradient on the right class keeps its scale.
+    """Return the softmax cross-entropy with label smoothing, scaled so that t itself keeps the weight 1.
 
     L = -1/(1 - a) sum_k ((1 - a) t_k + a/K) log softmax(z)_k,   a = smoothing
 
-    Logits and target distributions are [n k], the result is [n], in nats. Raises RequestError unless
+    Logits and target distributions are [n k]; the result is [n], in nats. Raise RequestError unless
     0 <= smoothing < 1.
 
     >>> import torch
@@ -93,12 +96,12 @@ def softmax_cross_entropy(
 
 @reads(Reading(log_scores=F.logsigmoid, initial_bias=_minus_log))
 def sigmoid_cross_entropy(logits: Float[Tensor, "n k"], targets: Float[Tensor, "n k"]) -> Float[Tensor, " n"]:
-    """Binary cross-entropy of every class against the rest, summed over the classes.
+    """Return the binary cross-entropy of every class against the rest, summed over the classes.
 
     L = sum_k log(1 + exp(z_k)) - t_k z_k
 
-    Logits and target distributions are [n k], the result is [n], in nats. The bias starts at -log K, so
-    probabilities are initially about 1/K; class probabilities are the sigmoids, renormalised.
+    Logits and target distributions are [n k]; the result is [n], in nats. The bias starts at -log K, so
+    probabilities are initially about 1/K. Class probabilities are the sigmoids, renormalised.
 
     >>> import torch
     >>> sigmoid_cross_entropy(torch.zeros(1, 4), torch.tensor([[0.0, 1.0, 0.0, 0.0]]))
@@ -106,19 +109,21 @@ def sigmoid_cross_entropy(logits: Float[Tensor, "n k"], targets: Float[Tensor, "
 
     Kornblith et al., NeurIPS 2021, eq. 8.
     """
-    # log(1 + e^z) - t z = -t log sigmoid(z) - (1 - t) log sigmoid(-z), which cancels for no class.
+    # log(1 + e^z) - t z = -t log sigmoid(z) - (1 - t) log sigmoid(-z); this form loses no digits to
+    # cancellation for any class.
     return -(targets * F.logsigmoid(logits) + (1 - targets) * F.logsigmoid(-logits)).sum(1)
 
 
 def weighted_squared_error(
     logits: Float[Tensor, "n k"], targets: Float[Tensor, "n k"], *, kappa: float = 9.0, target: float = 60.0
 ) -> Float[Tensor, " n"]:
-    """Squared error against `target` for the right class and 0 for the others, the right class weighted.
+    """Return the squared error against `target` for the right class, weighted by kappa, and 0 for the others.
 
     L = 1/K sum_k [ kappa t_k (z_k - M)^2 + (1 - t_k) z_k^2 ],   M = target
 
-    Logits and target distributions are [n k], the result is [n]; with kappa = M = 1 it is the mean squared
-    error for one-hot targets. The paper defines no probabilities for it; ours are the softmax of the logits.
+    Logits and target distributions are [n k]; the result is [n]. With kappa = M = 1 it is the mean squared
+    error for one-hot targets. The paper defines no probabilities for this loss; ours are the softmax of the
+    logits.
 
     >>> import torch
     >>> weighted_squared_error(torch.zeros(1, 4), torch.tensor([[0.0, 1.0, 0.0, 0.0]]), kappa=1, target=2)

@@ -29,10 +29,10 @@ def objective(text: str, num_features: int, num_classes: int, seed: int = 0) -> 
 
     `text` joins presets and plug-ins with `+`: one head, one loss, any penalties, dropout and a scale.
     Losses are not added up: `squared_error + sigmoid` is refused, and so is `softmax + squared_error`.
-    `num_features` is M >= 1, `num_classes` K >= 2; the initial weights are drawn from `seed`, without
-    touching torch's global generator. Dropout acts in `.loss` only, in training mode. Squared error's
-    defaults are the paper's, for 1000 classes: with few, it warns (UserWarning) and says what to set.
-    Raises RequestError for anything that `presets.resolve` refuses, and for sizes out of range.
+    `num_features` is M >= 1 and `num_classes` is K >= 2. The initial weights are drawn from `seed`, without
+    touching torch's global generator. Dropout acts only in `.loss` and only in training mode. The defaults of
+    squared error are the paper's, for 1000 classes; with few classes a UserWarning says what to set instead.
+    Raise RequestError for anything that `presets.resolve` refuses, and for sizes out of range.
 
     >>> from penultimate import objective
     >>> obj = objective("cosine_softmax + dropout(keep=0.9)", num_features=512, num_classes=100)
@@ -53,17 +53,18 @@ def objective(text: str, num_features: int, num_classes: int, seed: int = 0) -> 
 
 
 class Objective(nn.Module):
-    """A head x a loss x penalties on penultimate features [n m]; labels are class indices or distributions.
+    """A head, a loss and penalties on penultimate features [n m]; labels are class indices or distributions.
 
-    `obj(features)` are the logits; `obj.loss(features, targets)` is one value per example, and so is
-    `obj(features, targets)`, which DataParallel and DistributedDataParallel need: they see only what is
-    called; the caller takes the mean over the batch. Dropout acts in the loss only, and in training mode
-    only; the logits are always without it. Everything is computed in float32, or in float64 if the features
-    or the weights are, with autocast off, whatever the body of the network runs in.
+    `obj(features)` returns the logits. `obj.loss(features, targets)` returns one value per example, and the
+    caller takes the mean over the batch. `obj(features, targets)` returns the same values, for DataParallel
+    and DistributedDataParallel, which wrap only the call itself. Dropout acts only in the loss and only in
+    training mode; the logits are always without it. Everything is computed with autocast off, in float32, or
+    in float64 if the features or the weights are, whatever the precision of the network's body.
 
-    Not stated by the paper, and chosen here: W starts normal with standard deviation 0.01, or 1/sqrt(M) for
-    the cosine head; b starts at 0 (the paper: at -log K for the sigmoid loss; here with any head); penalties
-    see the logits of the same forward pass as the loss, dropout included.
+    The paper does not state the following, and we chose it: W starts normal with standard deviation 0.01, or
+    1/sqrt(M) for the cosine head; b starts at 0, except for the sigmoid loss, where the paper starts it at
+    -log K, as we do with any head; penalties see the logits of the same forward pass as the loss, dropout
+    included.
     """
 
     def __init__(self, composition: Composition, num_features: int, num_classes: int, seed: int = 0) -> None:
@@ -96,8 +97,8 @@ class Objective(nn.Module):
     def forward(
         self, features: Array, targets: Array | None = None
     ) -> Float[Tensor, "n k"] | Float[Tensor, " n"]:
-        """Return the logits [n k] of features [n m], always without dropout; with targets,
-        their `loss` [n].
+        """Return the logits [n k] of features [n m], always without dropout, or their `loss` [n] if targets
+        are given.
         """
         if targets is not None:
             return self.loss(features, targets)
@@ -112,9 +113,11 @@ class Objective(nn.Module):
 
         Features are [n m]; targets are class indices [n] (any integer dtype) or distributions [n k] (Mixup,
         distillation). In training mode dropout acts on the features: x * mask / keep.
-        `validate=False` skips the checks that read values (labels in range, rows that sum to 1), for which a
-        GPU would have to wait; shapes and dtypes are always checked.
-        Raises RequestError if features or targets are not of that form.
+
+        `validate=False` skips the checks that read values (labels in range, rows that sum to 1), because they
+        force a GPU to synchronise; shapes and dtypes are always checked.
+
+        Raise RequestError if the features or targets do not have this form.
 
         >>> obj = objective("softmax", num_features=4, num_classes=3)
         >>> obj.loss(torch.zeros(2, 4), torch.tensor([0, 2]))
@@ -134,7 +137,7 @@ class Objective(nn.Module):
         return per_example
 
     def log_probabilities(self, logits: Array, temperature: float = 1.0) -> Float[Tensor, "n k"]:
-        """Return the logarithms of `probabilities`, finite no matter how small these are."""
+        """Return the logarithms of `probabilities`, which stay finite however small a probability is."""
         if not (isinstance(temperature, (int, float)) and 0 < temperature < math.inf):
             raise RequestError(f"temperature must be a number in (0, inf), got {temperature!r}")
         logits = _as_tensor(logits, self.head.weight.device)
@@ -147,10 +150,11 @@ class Objective(nn.Module):
 
         p = softmax(z / T);  for sigmoid losses p_k = s_k^(1/T) / sum_j s_j^(1/T), s = sigmoid(z)
 
-        The head's own temperature is already in the logits; T is a calibration temperature. Sigmoids are
+        T is a calibration temperature; the head's own temperature is already in the logits. Sigmoids are
         renormalised to sum to 1, and T acts on their logarithms (our choice), so fitting T to
         `log_probabilities(z)` by a softmax likelihood works for every objective.
-        Raises RequestError unless 0 < T < inf.
+
+        Raise RequestError unless 0 < T < inf.
 
         >>> obj = objective("sigmoid", num_features=4, num_classes=2)
         >>> obj.probabilities(torch.tensor([[-1000.0, -1000.0], [0.0, 1000.0]]))
@@ -162,10 +166,11 @@ class Objective(nn.Module):
         return self.log_probabilities(logits, temperature).exp()
 
     def reseed(self, seed: int, epoch: int, step: int, share: tuple[int, int] = (0, 1)) -> None:
-        """Derive the next dropout masks from (seed, epoch, step) alone, so a resumed run draws the same ones.
+        """Derive the next dropout masks from (seed, epoch, step) alone, so a resumed run repeats them.
 
-        `share` = (index, count) of the processes that share a batch evenly: together they draw what one of
-        them would draw alone. Without `reseed`, masks come from torch's default generator.
+        `share` is (index, count) for this process among those that divide a batch evenly: together they draw
+        the masks that a single process would draw. Without `reseed`, masks come from torch's default
+        generator.
         """
         self._stream, self._share = (seed, epoch, step), share
         self._masks_drawn = 0
@@ -177,11 +182,12 @@ class Objective(nn.Module):
         keep, (index, count), n = self.composition.keep, self._share, len(features)
         generator = None
         if self._stream is not None:
-            # With a generator per mask there is no state to save, copy or move between devices.
+            # A new generator for each mask leaves no state to save, copy or move between devices.
             drawn = _derived_seed("dropout", *self._stream, self._masks_drawn)
             generator = torch.Generator(features.device).manual_seed(drawn)
             self._masks_drawn += 1
-        # Uniform float32 whatever the dtype of the features: comparing is 2.5 times as fast as `bernoulli_`.
+        # The mask compares uniform float32 numbers, which is 2.5 times as fast as `bernoulli_`, and it does
+        # not depend on the dtype of the features.
         uniform = torch.rand(
             (count * n, self.num_features), generator=generator, dtype=torch.float32, device=features.device
         )[index * n : (index + 1) * n]
@@ -196,7 +202,7 @@ class Objective(nn.Module):
         return features.to(_working_dtype(features.dtype, self.head.weight.dtype))
 
     def _distributions(self, targets: Array, logits: Tensor, validate: bool) -> Tensor:
-        """Targets of either form as distributions [n k] in the dtype of the logits."""
+        """Return targets of either form as distributions [n k] in the dtype of the logits."""
         targets = _as_tensor(targets, logits.device)
         n, k = logits.shape
         if targets.shape == (n,):
@@ -214,7 +220,7 @@ class Objective(nn.Module):
 
     @torch.no_grad()
     def _rehearse(self) -> None:
-        """Run two examples through, so that a plug-in of the wrong form fails here, with its name."""
+        """Compute the loss of two examples, so that a plug-in of the wrong form fails here, with its name."""
         n, k = 2, self.num_classes
         logits = self.head(self.head.weight.new_zeros(n, self.num_features))
         dtype = self.head.weight.dtype
@@ -226,8 +232,11 @@ class Objective(nn.Module):
 
 
 def _one_hot(labels: Tensor, num_classes: int, dtype: torch.dtype, validate: bool) -> Tensor:
-    """Class indices [n] as distributions [n k]. On a CPU `scatter_` itself refuses indices out of range; on a
-    GPU it would end the process, so the range is checked first."""
+    """Return class indices [n] as one-hot distributions [n k].
+
+    On a CPU `scatter_` itself refuses indices out of range. On a GPU it would end the process, so the range
+    is checked first.
+    """
     if validate and labels.device.type != "cpu":
         _check_range(labels, num_classes)
     zeros = torch.zeros(len(labels), num_classes, dtype=dtype, device=labels.device)
@@ -249,7 +258,7 @@ def _check_range(labels: Tensor, num_classes: int) -> None:
 
 
 def _check_distributions(targets: Tensor) -> None:
-    # Half-precision probabilities are already rounded to 3 digits before they are summed.
+    # Half-precision probabilities have been rounded to 3 digits before they are summed.
     tolerance = 1e-3 if targets.dtype in (torch.float32, torch.float64) else 1e-2
     sums = targets.sum(1, dtype=_working_dtype(targets.dtype, torch.float32))
     fine = ((sums - 1).abs() <= tolerance) & (targets.amin(1) >= 0)
@@ -295,7 +304,9 @@ def _size(name: str, value: int, at_least: int) -> int:
 
 
 def _derived_seed(purpose: str, *numbers: int) -> int:
-    """63 bits from a purpose and some numbers: the same in every process, different for every purpose.
+    """Return a 63-bit seed derived from a purpose and some numbers.
+
+    The seed is the same in every process and different for every purpose.
 
     >>> _derived_seed("dropout", 0, 1, 2)
     1910593973060807192

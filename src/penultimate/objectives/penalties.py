@@ -1,4 +1,4 @@
-"""Penalties: pure functions of the head's output logits [n k] and of the head, one value per example.
+"""Penalties: pure functions from the head's output logits [n k] and the head to one value per example [n].
 
 A plug-in has the same form: `f(logits, head, *, hyperparameter=default) -> [n]`; `head.weight` is [k m] and
 `head.bias` [k].
@@ -15,11 +15,11 @@ from penultimate.objectives.heads import Head
 def squared_logits(
     logits: Float[Tensor, "n k"], head: Head, *, strength: float = 6e-4
 ) -> Float[Tensor, " n"]:
-    """Return the squared norm of the logits as the head returns them (temperature and dropout included).
+    """Return the squared norm of the head's output logits (with temperature and dropout), times `strength`.
 
     P = strength ||z||^2
 
-    Logits are [n k], the result is [n].
+    Logits are [n k]; the result is [n].
 
     >>> import torch
     >>> from penultimate.objectives.objective import objective
@@ -35,12 +35,12 @@ def squared_logits(
 def squared_weight(
     logits: Float[Tensor, "n k"], head: Head, *, strength: float = 8e-4
 ) -> Float[Tensor, " n"]:
-    """Return the squared Frobenius norm of the final layer's weight, the same for every example.
+    """Return the squared Frobenius norm of the final layer's weight, times `strength`, for every example.
 
     P = strength ||W||_F^2
 
-    The result is [n] for logits [n k], so the mean over any batch contains the penalty once. It adds to the
-    optimiser's own weight decay; the bias is left out.
+    The result is [n] for logits [n k], so the mean over any batch contains the penalty once. The penalty adds
+    to the optimiser's own weight decay, and it leaves the bias out.
 
     >>> import torch
     >>> from penultimate.objectives.objective import objective

@@ -1,10 +1,11 @@
 """The nine objectives of the paper as data, and the algebra that combines them with `+` (no tensor library).
 
 An objective is a head x a loss x penalties, with dropout on the features and a scale of the data loss. A
-preset names only its own slots; the others are {linear head, softmax cross-entropy, no penalty, no dropout,
-scale 1}. `+` fills the slots of several presets at once, in any order, each slot at most once: it does not
-add losses up. A slot set to its default value counts as unset (so `cosine_softmax(scale=1)` leaves the scale
-to others); a term that sets nothing else is refused beside one that sets that slot (`softmax + sigmoid`).
+preset names only the slots that it changes; the defaults are a linear head, softmax cross-entropy, no
+penalty, no dropout and scale 1. `+` combines the slots of several presets, in any order. Each slot may be set
+at most once, because `+` does not add losses up. A slot set to its default value counts as unset, so
+`cosine_softmax(scale=1)` leaves the scale to other terms. A term that sets nothing but defaults is refused if
+another term sets the same slot (`softmax + sigmoid`).
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from penultimate.registry import Spec
 
 COMPONENT_KINDS = ("head", "loss", "penalty")
 SUM = "+ joins one head, one loss, any penalties, dropout and a scale; it does not add losses up"
-"""What a sum of objectives is, as it is said wherever one can be written."""
+"""The explanation of a sum of objectives, which help texts and errors repeat."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """A function of the registry (head, loss or penalty) with the value of each of its hyperparameters."""
+    """A registered function (head, loss or penalty) with a value for each of its hyperparameters."""
 
     kind: str
     name: str
@@ -36,7 +37,7 @@ class Component:
         return dict(self.arguments)
 
     def resolve(self) -> Any:
-        """Return the function itself (imports it, and with it the tensor library)."""
+        """Return the function itself; this imports it, and the tensor library with it."""
         return registry.entry(self.kind, self.name).resolve()
 
 
@@ -50,12 +51,11 @@ DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Preset:
-    """An objective of the paper: the slots it sets, and the hyperparameters that fill them.
+    """An objective of the paper: the slots that it sets, and the hyperparameters that fill them.
 
     `head`, `loss` and `penalty` are (function, {argument of the function: hyperparameter of the preset, or a
-    number that is fixed});
-    `keep` and `scale` name the hyperparameters for the dropout's keep probability and the loss's scale.
-    `label` is the paper's, `equation` its number in the NeurIPS text.
+    fixed number}). `keep` and `scale` name the hyperparameters for dropout's keep probability and for the
+    scale of the loss. `label` is the paper's name for it, and `equation` is its number in the NeurIPS text.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Preset:
         return f"Kornblith et al., NeurIPS 2021, eq. {self.equation}"
 
     def slots(self, values: Mapping[Any, Any]) -> dict[str, Any]:
-        """Return what this preset sets, by slot, for these values of its hyperparameters."""
+        """Return the content of each slot that this preset sets, for these values of its hyperparameters."""
         slots: dict[str, Any] = {}
         for kind, part in (("head", self.head), ("loss", self.loss), ("penalty", self.penalty)):
             if part is not None:
@@ -174,9 +174,9 @@ SQUARED_ERROR = Preset(
 )
 
 FEW = 100
-"""Classes below which squared error's defaults give gradients more than ten times ImageNet's."""
+"""With fewer classes, squared error's defaults give gradients more than ten times as large as on ImageNet."""
 
-# In the order of the paper's tables.
+# The presets are in the order of the paper's tables.
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
@@ -195,9 +195,9 @@ PRESETS: dict[str, Preset] = {
 
 @dataclass(frozen=True)
 class Composition:
-    """An objective with every slot filled and every hyperparameter known.
+    """An objective with every slot filled and a value for every hyperparameter.
 
-    `terms` are the presets and plug-ins it was written with, sorted; the other fields are their result.
+    `terms` are the presets and plug-ins in its spec, sorted; the other fields follow from them.
     """
 
     terms: tuple[Spec, ...]
@@ -209,22 +209,22 @@ class Composition:
 
     @property
     def canonical(self) -> str:
-        """The identity: the same string for every way to write this sum, with all defaults written out."""
+        """The identity: one string for all ways to write this sum, with all defaults written out."""
         return " + ".join(map(str, self.terms))
 
     @property
     def preset(self) -> str | None:
-        """The preset's name if this is a single preset, whatever its hyperparameters."""
+        """The preset's name if this is a single preset with any hyperparameters, else None."""
         return self.terms[0].name if len(self.terms) == 1 and self.terms[0].name in PRESETS else None
 
     @property
     def label(self) -> str:
-        """The name for people, as the paper's tables print it."""
+        """The display name, as in the paper's tables."""
         return " + ".join(_label(term) for term in self.terms)
 
     @property
     def detailed_label(self) -> str:
-        """The label with the hyperparameters, in the paper's letters: "Dropout (ρ = 0.7) + Sigmoid"."""
+        """The label with its hyperparameters in the paper's symbols: "Dropout (ρ = 0.7) + Sigmoid"."""
         details = []
         for term in self.terms:
             preset = PRESETS.get(term.name)
@@ -241,11 +241,11 @@ class Composition:
 
     @property
     def gives_log_probabilities(self) -> bool:
-        """Whether the scores are the logarithms of probabilities; squared error's aim at fixed values."""
+        """Whether logits are trained as log-probabilities; squared error fits them to fixed values."""
         return self.loss.name != "weighted_squared_error"
 
     def plugin_digests(self) -> dict[str, str]:
-        """sha256 of the source of every plug-in in use, by "kind:name" (part of a step's identity)."""
+        """Return the sha256 of each plug-in's source by "kind:name", which is part of a step's identity."""
         entries = [registry.entry(component.kind, component.name) for component in self.components]
         return {f"{entry.kind}:{entry.name}": entry.source_digest() for entry in entries if entry.is_plugin}
 
@@ -253,10 +253,10 @@ class Composition:
 def resolve(text: str) -> Composition:
     """Return the composition that a spec string names: presets and plug-ins, joined with `+` in any order.
 
-    One head, one loss, any penalties, dropout and a scale: a sum names the parts of one objective, and does
-    not add losses up. Raises RequestError for an unknown name (with the nearest one), a hyperparameter that
-    is unknown, of the wrong type or out of range, a slot that two terms set (with the slot and both terms),
-    and a term that changes nothing beside another that sets its slot.
+    A sum names the parts of one objective (one head, one loss, any penalties, dropout and a scale); it does
+    not add losses up. Raise RequestError for an unknown name (it suggests the nearest one), for a
+    hyperparameter that is unknown, of the wrong type or out of range, for a slot that two terms set (it names
+    the slot and both terms), and for a term that changes nothing when another term sets its slot.
 
     >>> resolve("dropout(keep=0.8) + label_smoothing").canonical
     'dropout(keep=0.8) + label_smoothing(alpha=0.1)'
@@ -305,10 +305,10 @@ def resolve(text: str) -> Composition:
 
 
 def few_classes(term: Spec, num_classes: int) -> str:
-    """Return advice if squared error has the paper's values, which suit 1000 classes, but few classes.
+    """Return advice if squared error has the paper's values, meant for 1000 classes, but few classes.
 
-    Its gradients go with 1/K: at K = 10 they are 100 times ImageNet's, and training ends at chance. '' for
-    any other term, and from FEW classes up.
+    Its gradients are proportional to 1/K: at K = 10 they are 100 times as large as on ImageNet, and training
+    ends at chance. Return '' for any other term, and for FEW classes or more.
 
     >>> few_classes(resolve("squared_error").terms[0], 1000)
     ''
@@ -348,7 +348,7 @@ def _contribution(term: Spec) -> tuple[Spec, dict[str, Any]]:
 
 
 def _slot(kind: str, name: str) -> str:
-    """Penalties add up, so each has its own slot; there is one head and one loss."""
+    """Return the name of the slot of a component; each penalty has its own, because penalties add up."""
     return f"penalty {name}" if kind == "penalty" else kind
 
 

@@ -1,4 +1,4 @@
-"""Sweeps over a hyperparameter: the temperature of cosine softmax, read from a spec."""
+"""The sweep over the temperature of cosine softmax: its specs, and the temperature read back from a spec."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from penultimate.registry import Spec, parse_sum
 
 
 def swept(temperature: float) -> str:
-    """Return the spec of cosine softmax at a temperature as the paper's sweep has it: its loss scaled by it.
+    """Return the spec of cosine softmax in the paper's sweep, whose loss is scaled by the temperature.
 
     >>> swept(0.05)
     'cosine_softmax(scale=0.05, temperature=0.05)'
@@ -16,7 +16,7 @@ def swept(temperature: float) -> str:
 
 
 def temperature_of(spec: str) -> float | None:
-    """Return the temperature of a cosine softmax on its own; None for anything else.
+    """Return the temperature that a spec gives cosine softmax, or None if it is not cosine softmax alone.
 
     >>> temperature_of("cosine_softmax(scale=1, temperature=0.05)")
     0.05
