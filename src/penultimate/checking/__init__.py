@@ -57,7 +57,7 @@ CHECKS = {
     "backbone": "backbones:BACKBONE_CHECKS",
     "measurement": "measures:MEASUREMENT_CHECKS",
 }
-"""Where the checks of each kind are."""
+"""The module and the name of each kind's checks."""
 
 __all__ = ["Finding", "Report", "check_entry", "check_file", "example", "render_report"]
 
@@ -102,13 +102,13 @@ def check_file(path: Path | str) -> Report:
 
 
 def _watched(entry: Entry, origin: Origin) -> list[Finding]:
-    """Return the findings on an entry of a file, with the files that it reads when it is called."""
+    """Return the findings on an entry of a file, including the files that it reads when it is called."""
     with tempfile.TemporaryDirectory() as folder:
         seen = Seen(Path(folder))
         with called({str(origin.path): origin}, [origin], seen):
             findings = check_entry(entry)
         read = [name for name in origin.called(seen) if name not in origin.reads]
-    if read and entry.kind != "dataset":  # what a data set reads shows in its images
+    if read and entry.kind != "dataset":  # the files that a data set reads show in its images
         said = (
             f"{entry.name} reads {', '.join(read)} when it is called. A folder of runs remembers what was in"
             " there first, and computes again where that changes; read it at the top of the file instead, and"
@@ -119,7 +119,7 @@ def _watched(entry: Entry, origin: Origin) -> list[Finding]:
 
 
 def example(kind: str) -> str:
-    """Return a plug-in file of this kind that works, with the commands that use it.
+    """Return a working plug-in file of this kind, with the commands that use it.
 
     >>> example("los")
     Traceback (most recent call last):
@@ -131,9 +131,7 @@ def example(kind: str) -> str:
 
 
 def check_entry(entry: Entry) -> list[Finding]:
-    """Return the findings on one entry of the registry, built-in or plug-in,
-    of a kind that plug-ins can have.
-    """
+    """Return the findings on one entry of the registry, built in or not, of a kind that plug-ins can have."""
     import importlib
 
     from penultimate.checking.examination import examine

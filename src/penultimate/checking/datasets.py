@@ -1,4 +1,4 @@
-"""The checks of a data set: it has a card, makes what the card says, and makes the same again."""
+"""The checks of a data set: it has a card, makes what the card says, and makes the same when called again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ask_card(examined: Examined) -> str:
 
 
 def ask_splits(examined: Examined) -> str:
-    """Check what a study requires of the splits: `penultimate.data.world.generation.splits_of`."""
+    """Check the requirements of a study on the splits: `penultimate.data.world.generation.splits_of`."""
     seen = []
     for split, images in splits_of(examined.name, 0):
         examined.notes[split] = images.digest

@@ -1,4 +1,4 @@
-"""Examining a plug-in: one check after another, each answered by a sentence, whatever is raised."""
+"""Examination of a plug-in: one check after another, each of which ends in a sentence, whatever is raised."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penultimate.registry import Entry, Spec, parse
 
 @dataclass(frozen=True)
 class Examined:
-    """A plug-in under examination; `notes` carry what one check found to the next."""
+    """A plug-in under examination; `notes` pass what one check found on to later ones."""
 
     entry: Entry
     function: Callable[..., Any]
@@ -31,7 +31,7 @@ class Examined:
         return self.entry.name
 
     def call(self, function: Callable[..., Any], *arguments: Any, given: str) -> Any:
-        """Return the answer of the plug-in, or of what it returned; its exception becomes a WrongError."""
+        """Return the result of the plug-in, or of an object that it made; exceptions become WrongErrors."""
         try:
             return function(*arguments)
         except (Exception, SystemExit) as error:
@@ -45,7 +45,7 @@ class Examined:
 class Check:
     """One question to a plug-in: `ask` returns a sentence, or raises WrongError with one.
 
-    If an `essential` check fails, those after it would only repeat its finding and are left out.
+    If an `essential` check fails, the later checks are left out, since they would only repeat its finding.
     """
 
     name: str
@@ -54,9 +54,9 @@ class Check:
 
 
 def examine(entry: Entry, checks: Sequence[Check]) -> list[Finding]:
-    """Return the findings of a list of checks on an entry, and what it changes of the process when it runs.
+    """Return the findings of a list of checks on an entry, and on the process state that the entry changes.
 
-    The process is left as it was, its random numbers included.
+    The process is left as it was, including its random number generators.
     """
     findings: list[Finding] = []
     changed: dict[str, None] = {}
@@ -87,7 +87,7 @@ def examine(entry: Entry, checks: Sequence[Check]) -> list[Finding]:
 
 
 def left_behind(entry: Entry, changed: Sequence[str], when: str) -> list[Finding]:
-    """Return the finding that a plug-in changes state which others rest on; none where it changes nothing."""
+    """Return the finding that a plug-in changes state on which other code depends, if it changes any."""
     if not changed:
         return []
     sentence = (
@@ -98,7 +98,8 @@ def left_behind(entry: Entry, changed: Sequence[str], when: str) -> list[Finding
 
 
 def described(tensors: dict[str, Tensor]) -> str:
-    """
+    """Return the shapes and the dtype of tensors in words.
+
     >>> described({"logits": torch.zeros(7, 5), "targets": torch.zeros(7, 5)})
     'logits [7 5] and targets [7 5], torch.float32'
     """
@@ -108,11 +109,11 @@ def described(tensors: dict[str, Tensor]) -> str:
 
 
 GIVEN = ("features", "logits", "targets", "labels", "weight", "bias", "images")
-"""What functions of this package are given: an argument of such a name that is given another is a mistake."""
+"""Names of arguments with a fixed meaning in this package; one that receives something else is a mistake."""
 
 
 def signature_of(arguments: Sequence[str], keyword_only: bool) -> Check:
-    """Return the check of how a plug-in is called: arguments by position, then hyperparameters with defaults.
+    """Return the check of a plug-in's signature: positional arguments, then hyperparameters with defaults.
 
     `keyword_only` requires the hyperparameters to follow a `*`, where objectives look for them.
     """

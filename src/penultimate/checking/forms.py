@@ -1,7 +1,8 @@
-"""Functions of tensors and what holds for all of them: shapes, dtypes, gradients, symmetries.
+"""Forms of tensor functions, and the checks that hold for all of them: shapes, dtypes, gradients, symmetries.
 
-A loss, a head and a penalty differ in what they take and return. With this written down axis by axis ("logits
-nk", "weight km"), one set of checks serves all three: permuting the classes permutes every axis k, and so on.
+A loss, a head and a penalty differ in their inputs and outputs. Once these are written down axis by axis
+("logits nk", "weight km"), one set of checks serves all three: permuting the classes permutes every axis k,
+for example.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from penultimate.checking.examination import Examined, described
 from penultimate.userfile import first_line
 
 SIZES = {"n": 7, "k": 5, "m": 4}
-"""All different, so that a wrong axis shows."""
+"""Sizes of the axes, all different, so that a wrong axis is noticed."""
 
 Tensors = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a function takes and returns: a letter per axis (n examples, k classes, m features).
+    """Inputs and output of a function, with a letter for each axis (n examples, k classes, m features).
 
-    `invoke(function, tensors)` calls it; `smooth` names the inputs with respect to which it is
-    differentiated, `needed` the groups of inputs of which its value must depend on at least one; `remark` is
-    added to the message when it raises.
+    `invoke(function, tensors)` calls the function. `smooth` names the inputs by which it is differentiated.
+    `needed` lists groups of inputs; the value must depend on at least one input of each group. `remark` is
+    added to the message if the function raises.
     """
 
     inputs: Mapping[str, str]
@@ -42,8 +43,11 @@ class Form:
     remark: str = ""
 
     def draw(self, examples: int = SIZES["n"], dtype: torch.dtype = torch.float64) -> Tensors:
-        """Ordinary inputs: unit normal weights, logits twice that, non-negative features as after a ReLU,
-        targets that are one-hot and soft in turn."""
+        """Return ordinary inputs.
+
+        Weights are unit normal, logits twice that, features non-negative as after a ReLU, and targets one-hot
+        and soft in turn.
+        """
         generator = torch.Generator().manual_seed(0)
         sizes = {**SIZES, "n": examples}
         drawn = {}
@@ -60,7 +64,7 @@ class Form:
         return drawn
 
     def taken(self, tensors: Tensors, axis: str, index: Tensor) -> Tensors:
-        """Return the inputs with entries of one axis selected, or reordered, wherever it occurs."""
+        """Return the inputs with entries of one axis selected, or reordered, wherever that axis occurs."""
         return {
             name: values.index_select(self.inputs[name].index(axis), index)
             if axis in self.inputs[name]
@@ -77,9 +81,7 @@ class Form:
         return value
 
     def gradients(self, examined: Examined, tensors: Tensors) -> tuple[Tensor, dict[str, Tensor | None]]:
-        """Return the function's value, and the gradient of its sum by each smooth input (None:
-        it is not used).
-        """
+        """Return the function's value, and the gradient of its sum by each smooth input (None if unused)."""
         leaves = {
             name: values.detach().requires_grad_() if name in self.smooth else values
             for name, values in tensors.items()
@@ -121,14 +123,14 @@ class Form:
         return "float32 gives float32, float64 gives float64"
 
     def ask_device(self, examined: Examined) -> str:
-        """Call it with fake tensors, which have a device and a shape but no values, in place of a GPU."""
+        """Check that the device is that of the inputs; fake tensors, without values, stand for a GPU."""
         drawn = self.draw(dtype=torch.float32)
         try:
             with FakeTensorMode(allow_non_fake_inputs=True):
                 moved = {name: torch.empty(values.shape, device="cuda") for name, values in drawn.items()}
                 device = self.invoke(examined.function, moved).device.type
         except (Exception, SystemExit) as error:
-            # Reading a value (.item(), a mask) fails without values, which says nothing about a GPU.
+            # An attempt to read a value (.item(), a mask) fails too, but says nothing about a GPU.
             device = "cpu" if "device" in first_line(error) else "cuda"
         if device != "cuda":
             first = next(iter(self.inputs))
@@ -230,7 +232,7 @@ class Form:
         return "treats all classes alike"
 
     def ask_finite(self, examined: Examined, tensors: Tensors, where: str, hints: tuple[str, str]) -> None:
-        """Check that value and gradient are finite on these inputs; `hints` has one for each of the two."""
+        """Check that value and gradient are finite on these inputs; `hints` holds advice for each of them."""
         value, gradients = self.gradients(examined, tensors)
         if not value.isfinite().all():
             raise WrongError(f"{examined.name} is {_worst(value)} {where}. {hints[0]}")
@@ -287,7 +289,8 @@ def _difference(first: Tensor, second: Tensor) -> str:
 
 
 def _worst(values: Tensor) -> str:
-    """
+    """Return a word for the worst value that is not finite.
+
     >>> _worst(torch.tensor([1.0, float("inf")])), _worst(torch.tensor([float("nan"), float("inf")]))
     ('infinite', 'NaN')
     """

@@ -1,4 +1,4 @@
-"""The checks of a loss, a head and a penalty beyond their form: targets, direction, extremes."""
+"""The checks of a loss, a head and a penalty that go beyond their form: targets, direction, extremes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FINITE_GRADIENT = (
 
 
 class _WithHead(nn.Module):
-    """Gives a penalty a real head whose weight and bias can be any tensors."""
+    """Module that gives a penalty a real head whose weight and bias can be any tensors."""
 
     def __init__(self, penalty: Callable[..., Any], weight: Tensor, bias: Tensor) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def _one_hot(labels: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def _extreme_logits(labels: Tensor) -> dict[str, Tensor]:
-    """Extreme logits of every kind, by their description in an error message."""
+    """Return extreme logits of every kind, by their description in an error message."""
     right = 2 * _one_hot(labels) - 1
     size = f"{EXTREME:g}"
     return {
@@ -86,7 +86,7 @@ def _extreme_logits(labels: Tensor) -> dict[str, Tensor]:
 
 
 def loss_targets(examined: Examined) -> str:
-    """Return the whole distribution of a target matters, not its largest entry alone."""
+    """Check that the whole distribution of a target matters, and not only its largest entry."""
     logits = LOSS.draw()["logits"]
     labels = torch.arange(SIZES["n"]) % SIZES["k"]
     hard = _one_hot(labels, logits.dtype)
@@ -137,7 +137,7 @@ def loss_extremes(examined: Examined) -> str:
 
 
 def head_zero_features(examined: Examined) -> str:
-    """Check that one dead example does not spoil the weights' gradient for a whole batch."""
+    """Check that a dead example does not spoil the gradient of the weights for the whole batch."""
     tensors = HEAD.draw(dtype=torch.float32)
     tensors["features"][2] = 0
     hints = ("Divide by a norm only where it is not 0.", FINITE_GRADIENT)
@@ -163,7 +163,7 @@ def penalty_extremes(examined: Examined) -> str:
 
 
 def as_objective(examined: Examined) -> str:
-    """Return the plug-in fills its slot of an objective, and one step's gradient reaches the final layer."""
+    """Check that the plug-in works as part of an objective, and that a gradient reaches the final layer."""
     built = objective(examined.name, num_features=6, num_classes=SIZES["k"])
     features = torch.rand(SIZES["n"], 6)
     loss = built.loss(features, torch.arange(SIZES["n"]) % SIZES["k"]).mean()

@@ -1,4 +1,4 @@
-"""The checks of a metric and a probe: numbers that can be written in a row, and the contract of fit."""
+"""The checks of a metric and a probe: numbers that can be written in a row, and the contract of `fit`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIELDS = ("features", "labels", "logits", "ids")
 
 
 def _examples(seed: int, labels_from: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Four linearly separable clusters; features are not negative, as after a ReLU."""
+    """Return four linearly separable clusters; the features are not negative, as after a ReLU."""
     generator = np.random.default_rng(seed)
     labels = np.arange(CLASSES * EACH) % CLASSES
     centres = 3 * np.eye(CLASSES, FEATURES)
@@ -75,7 +75,7 @@ def ask_order(examined: Examined) -> str:
 
 
 def ask_fit(examined: Examined) -> str:
-    """Check that fit returns the probe, which then has predict and score."""
+    """Check that `fit` returns the probe, and that the probe has `predict` and `score`."""
     built: Any = examined.call(examined.function, given="no arguments")
     missing = [name for name in ("fit", "predict", "score") if not callable(getattr(built, name, None))]
     if missing:
@@ -102,7 +102,7 @@ def _predicted(examined: Examined, fitted: Any, features: np.ndarray) -> np.ndar
 
 
 def ask_predict(examined: Examined) -> str:
-    """Check that predictions are the labels given to fit, whatever integers they are."""
+    """Check that predictions are the labels passed to `fit`, whatever integers these are."""
     unseen, expected = _examples(1, labels_from=3)
     predicted = _predicted(examined, _fitted(examined, labels_from=3), unseen)
     strange = sorted(set(predicted.tolist()) - set(expected.tolist()))

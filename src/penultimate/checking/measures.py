@@ -26,7 +26,7 @@ RECIPE = Recipe(epochs=2, batch_size=32, learning_rate=0.1, snapshot_every=1)
 
 
 def small_study(measure: str, target: str) -> Study:
-    """Four tiny networks, two objectives with two seeds on one draw of the smoke world, and one target."""
+    """Return a study of four tiny networks: two objectives with two seeds on one draw, and one target."""
     networks = Runs(OBJECTIVES, RECIPE, backbones=("glyphnet(width=4, features=16)",), seeds=(0, 1), draws=0)
     return Study(
         "check",
@@ -42,7 +42,7 @@ def small_study(measure: str, target: str) -> Study:
 
 @cache
 def _store() -> Store:
-    """Return the store of this process: the tiny networks are trained once."""
+    """Return the store of this process, in which the tiny networks are trained only once."""
     root = Path(tempfile.mkdtemp(prefix="penultimate-check-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     store = Store(root)
@@ -51,7 +51,7 @@ def _store() -> Store:
 
 
 def _done(name: str) -> list[Step]:
-    """Return the measurement's steps on the small study, done, with everything that they need.
+    """Run a measurement on the small study, with everything that it needs, and return its finished steps.
 
     A setting that holds several values is reduced to the first.
     """
@@ -82,7 +82,7 @@ def ask_declaration(examined: Examined) -> str:
 
 
 def ask_run(examined: Examined) -> str:
-    """Check that all it yields on the small study is declared, and finite or undefined."""
+    """Check that what a measurement yields on the small study is declared, and finite or undefined."""
     if measurement(examined.name).stage:
         return "a stage is run by the measurements that need it"
     steps = _done(examined.name)
@@ -103,7 +103,7 @@ def ask_run(examined: Examined) -> str:
 
 
 def ask_again(examined: Examined) -> str:
-    """Check that a step that is run again leaves the same bytes."""
+    """Check that a step leaves the same bytes when it is run again."""
     if measurement(examined.name).stage:
         return "a stage is run again with the measurements that need it"
     step = _done(examined.name)[0]
@@ -122,7 +122,7 @@ def ask_again(examined: Examined) -> str:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    """Return the step's files except its meta, which holds times."""
+    """Return a step's files without its meta, which holds times."""
     files = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "meta.json")
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 

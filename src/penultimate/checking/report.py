@@ -1,4 +1,4 @@
-"""The findings of a check, and how a terminal shows them."""
+"""The findings of a check, and their form on a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WIDTH = 100
 
 @dataclass(frozen=True)
 class Finding:
-    """One check of one plug-in: what was examined, whether it is correct, and what to do if not."""
+    """One check of one plug-in: what was examined, whether it is correct, and otherwise what to do."""
 
     name: str
     kind: str

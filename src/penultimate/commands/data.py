@@ -76,7 +76,7 @@ def _data(options: argparse.Namespace) -> int:
 
 
 def _counting(done: int) -> None:
-    """Yield a function that shows on a terminal how many images are decoded."""
+    """Show on a terminal how many images are decoded."""
     if sys.stderr.isatty():
         print(f"\r{done:,} images decoded ", end="", file=sys.stderr, flush=True)
 

@@ -213,7 +213,7 @@ def _list(options: argparse.Namespace) -> int:
     for failure in open_packages():
         say(f"penultimate: {failure}", file=sys.stderr)
     kinds = dict.fromkeys(names(kind), kind)
-    if kind == "measurement":  # what a study can ask for: no stages, but simpler plug-ins
+    if kind == "measurement":  # all that a study can ask for: no stages, but also simpler plug-ins
         from penultimate.measures import catalogue
 
         kinds = {name: catalogue.measurement(name).kind for name in catalogue.names()}

@@ -111,7 +111,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def settings_help(arguments: Sequence[str]) -> int:
-    """Return the settings of the study that is named before `--set --help`, or of quickstart if none is."""
+    """Print the settings of the study that is named before `--set --help`, by default those of quickstart."""
     from penultimate.study.selection import load_study
     from penultimate.study.settings import settings
 

@@ -1,4 +1,4 @@
-"""What of the machine, the versions, the results and the data is sound, and what to do about what is not."""
+"""Examination of the machine, the versions, the results and the data, with a remedy for whatever is wrong."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from penultimate.errors import RequestError
 
 
 def examine(out: Path | str = "runs") -> int:
-    """Say it of a store and what it rests on; 0 if all is sound, 1 if something is to be done.
+    """Print the state of a store and of what it depends on; return 0 if all is sound and 1 otherwise.
 
-    Nothing is changed. Raises RequestError where `out` is a file.
+    Nothing is changed. Raises RequestError if `out` is a file.
     """
     root = Path(out)
     if root.exists() and not root.is_dir():
@@ -36,7 +36,7 @@ def examine(out: Path | str = "runs") -> int:
 
 
 def _tell(console: Console, title: str, findings: list[Finding]) -> int:
-    """Print a part's findings, and count its remedies; one stands once, below all that it is for."""
+    """Print the findings of a part, and count its remedies; each is printed once, below all its findings."""
     console.print(f"[bold]{escape(title)}[/]")
     for finding in findings:
         if not finding.remedy:

@@ -1,4 +1,4 @@
-"""What is found: a sentence, and what to do about it where something is to be done."""
+"""Findings: a sentence, and a remedy if something is to be done."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Finding:
-    """A fact; without a remedy it is sound, or nothing that anyone has to act on."""
+    """A fact; without a remedy it is sound, or nobody has to act on it."""
 
     text: str
     remedy: str = ""

@@ -1,4 +1,4 @@
-"""The store and the runs that come with the package: every file against its digest, and what lies about."""
+"""Examination of a store and of the package's reference runs: every file's digest, and stray files."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ from penultimate.records.tuning import TUNING_FILE, read_tuning
 from penultimate.store import META, Store
 
 AHEAD = 60.0
-"""Seconds by which a file's time may be ahead of the clock."""
+"""The number of seconds by which a file's time may be ahead of the clock."""
 
 
 def look_at_store(
     root: Path, progressed: Callable[[int, int], None] = lambda done, total: None
 ) -> list[Finding]:
-    """Look for what is not sound in a store: studies, steps, unfinished work,
-    damaged and stray files.
-    """
+    """Return what is found in a store: studies, steps, unfinished work, damaged and stray files."""
     store = Store(root)
     folders = sorted(path for path in _inside(root / "studies") if path.is_dir())
     steps = sorted(path.name for path in _inside(root / "steps"))
@@ -45,7 +43,7 @@ def look_at_store(
 
 
 def look_at_data() -> list[Finding]:
-    """Return whether the runs that come with the package are what was kept."""
+    """Return findings on whether the reference runs of the package are as they were kept."""
     findings = []
     for folder in references().values():
         try:
@@ -59,7 +57,7 @@ def look_at_data() -> list[Finding]:
 def _studies(
     store: Store, folders: Iterable[Path], present: set[str]
 ) -> tuple[list[StudyFolder], list[Finding]]:
-    """Return the studies that can be read, and what is to be said of each folder."""
+    """Return the studies that can be read, and the findings on each folder."""
     studies, findings = [], []
     for path in folders:
         command = _command(path.name)
@@ -85,7 +83,7 @@ def _studies(
         try:
             if shown.is_file() and not study.is_running() and shown.read_bytes() != study.state():
                 text = f"the page of {study.name} does not show what the study has, or shows what is gone"
-        except PenultimateError as error:  # the record of a search that the page shows
+        except PenultimateError as error:  # from the record of a search that the page shows
             text = str(error)
         findings += [Finding(text, study.command_for("", verify=False))] if text else []
         findings += [Finding(text, study.command_for("", verify=False)) for text in _changed_beside(study)]
@@ -93,8 +91,9 @@ def _studies(
 
 
 def _command(name: str) -> str:
-    """Return what runs a study by its folder; "" where that does not say it: a study file's,
-    or a changed one's.
+    """Return the command that runs a study, as far as the name of its folder tells.
+
+    It is "" for a study from a file and for one that was changed, whose names do not tell it.
     """
     kind, dash, study = name.partition("-")
     if kind == "tune" and dash:
@@ -103,7 +102,7 @@ def _command(name: str) -> str:
 
 
 def _changed_beside(study: StudyFolder) -> Iterator[str]:
-    """Yield the files in a study's folder that are not what was written."""
+    """Yield a sentence for each file in a study's folder that is not what was written."""
     for name, digest in study.files.items():
         path = study.path / name
         if not path.is_file() or digest_file(path) != digest:
@@ -128,7 +127,7 @@ def _steps(
         progressed(done, len(steps))
         try:
             meta = Store(root, thorough=True).finished(step_id)
-            if meta is None:  # set aside meanwhile
+            if meta is None:  # the step was set aside meanwhile
                 continue
             latest = max(latest, (root / "steps" / step_id / META).stat().st_mtime)
         except OtherVersionError as error:
@@ -167,7 +166,7 @@ def _steps(
 
 
 def _copies(root: Path, steps: Iterable[str], studies: Iterable[StudyFolder]) -> list[Finding]:
-    """Compare every file of every prepared copy that studies here read with its digest."""
+    """Compare every file of every prepared copy that these studies read with its digest."""
     places = {
         Path(where).expanduser() for study in studies for where in study.description.get("data", {}).values()
     }
@@ -194,7 +193,7 @@ def _copies(root: Path, steps: Iterable[str], studies: Iterable[StudyFolder]) ->
 
 
 def _healing(step_id: str, place: Path, studies: Iterable[StudyFolder], verify: bool = True) -> str:
-    """Return what computes a step again, or goes on with it."""
+    """Return the command that computes a step again, or continues it."""
     for study in studies:
         if step_id in study.description["steps"]:
             return study.command_for(step_id, verify)
@@ -202,7 +201,7 @@ def _healing(step_id: str, place: Path, studies: Iterable[StudyFolder], verify: 
 
 
 def _unfinished(store: Store, studies: list[StudyFolder]) -> list[Finding]:
-    """Work in progress, and what runs that were stopped have left of it."""
+    """Return findings on work in progress, and on what was left of it by runs that were stopped."""
     findings = []
     running = set()
     for study in studies:
@@ -228,7 +227,7 @@ def _unfinished(store: Store, studies: list[StudyFolder]) -> list[Finding]:
 
 
 def _lying_about(root: Path, is_running: bool) -> list[Finding]:
-    """Return what was set aside, and temporary files that killed processes have left."""
+    """Return findings on files set aside, and on temporary files of processes that were killed."""
     findings = []
     damaged = list(_inside(root / "damaged"))
     if damaged:

@@ -1,4 +1,4 @@
-"""The machine and the versions of what runs on it; no package is imported to be asked."""
+"""The machine, and the versions of the software on it; no package is imported to learn its version."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from penultimate.files import size_text, standing
 from penultimate.memory import memory
 
 LEAST_MEMORY, LEAST_DISK = 1e9, 1e9
-"""Bytes of free memory and disk below which a study may not get far."""
+"""Bytes of free memory and of free disk below which a study may not get far."""
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def look_at_machine(root: Path) -> list[Finding]:
-    """Cores, memory, threads, and the disk that a store lies on."""
+    """Return findings on the cores, the memory, the threads, and the disk on which a store lies."""
     cores = os.cpu_count() or 1
     usable = usable_cores()
     limited = f", of which this process may use {usable}" if usable < cores else ""
@@ -52,7 +52,7 @@ def _memory() -> Finding:
 
 
 def look_at_versions() -> list[Finding]:
-    """Python, what this package requires, and whether its own code is that of its commit."""
+    """Return findings on Python, the required packages, and whether this package's code was changed."""
     from packaging.requirements import Requirement
     from packaging.specifiers import SpecifierSet
 

@@ -1,1 +1,1 @@
-"""The layers of a network: non-zero activations, class separation, CKA between layers."""
+"""Measurements of a network's layers: non-zero activations, class separation, and CKA between layers."""

@@ -1,4 +1,4 @@
-"""CKA between the layers of networks: any networks, any data."""
+"""CKA between the layers of any networks on any data."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def compare_networks(
     batch_size: int = 256,
     seed: int = 0,
 ) -> Comparison:
-    """Linear CKA between all tapped layers of all networks, in one pass over the data.
+    """Return the linear CKA between all tapped layers of all networks, computed while the data pass by.
 
     CKA = mean_i HSIC_1(A_i, B_i) / sqrt( mean_i HSIC_1(A_i, A_i) mean_i HSIC_1(B_i, B_i) ) over batches i
 
@@ -77,10 +77,10 @@ def compare_networks(
     - `loader`: batches: a tensor, a tuple or list that begins with one, or a mapping of keyword arguments
       (without labels, and without ids unless the network takes them). Networks also accept an ImageSet:
       `seed` draws its batches, different ones in every pass.
-    - `layers`: patterns of names (see `backbones.taps.taps`), the same for all or a mapping by network; by
-      default every residual block or stage. Networks may differ in their numbers of layers.
-    - `passes` over the data, useful with different batches each time (a DataLoader that shuffles); the
-      paper's is 10.
+    - `layers`: patterns of names (see `backbones.taps.taps`), the same for all networks or a mapping by
+      network; by default every residual block or stage. Networks may differ in their numbers of layers.
+    - `passes`: the number of passes over the data, useful if batches differ each time (a DataLoader that
+      shuffles); the paper makes 10.
     - `tokens`, for outputs [n t d]: "flatten" (as for maps), "mean" over tokens, "first" (the class token).
     - `output`: a name for the output of the whole network (a trained Network's penultimate features), which
       is then compared too, as its last layer.
@@ -121,10 +121,10 @@ def compare_networks(
 
 @dataclass(frozen=True, eq=False)
 class LayerGrams:
-    """The Gram matrices of a network's layers on a few batches: all that comparing it with another takes.
+    """The Gram matrices of a network's layers on a few batches, which suffice to compare it with others.
 
-    `batches` float32 [l n(n-1)/2], of each batch the U-centred Gram matrices above the diagonal, by layer;
-    `sizes` are their examples.
+    `batches` holds for each batch the entries above the diagonal of the U-centred Gram matrices, by layer:
+    float32 [l n(n-1)/2]. `sizes` holds the numbers of examples.
     """
 
     layers: tuple[str, ...]
@@ -141,9 +141,10 @@ def layer_grams(
     batch_size: int = 256,
     seed: int = 0,
 ) -> LayerGrams:
-    """Return what `compare_grams` compares of a network; settings as of `compare_networks`, in one pass.
+    """Return the Gram matrices of a network's layers, which `compare_grams` compares.
 
-    With no layers, (), it is the output alone.
+    The settings are those of `compare_networks`, with a single pass. If `layers` is (), only the output is
+    taken.
     """
     watched = observed({"network": network}, layers, output)
     found = [
@@ -159,9 +160,9 @@ def layer_grams(
 
 
 def compare_grams(networks: Mapping[str, LayerGrams]) -> Comparison:
-    """Linear CKA between all layers of networks whose Gram matrices are of the same batches.
+    """Return the linear CKA between all layers of networks whose Gram matrices are of the same batches.
 
-    Raises RequestError for other numbers of examples.
+    Raises RequestError if the numbers of examples differ.
 
     >>> batches = [torch.randn(16, 3) for _ in range(4)]
     >>> nets = {name: nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2)) for name in "ab"}
@@ -189,9 +190,7 @@ def _sheets(
     seed: int,
     tokens: str,
 ) -> Iterator[tuple[int, _Sheet]]:
-    """Yield the pass, and the Gram matrices, of every batch; the next batch takes the place
-    of the one before.
-    """
+    """Yield the number of the pass and the Gram matrices of every batch, which the next batch overwrites."""
     sheet = _Sheet(sum(len(network.layers) for network in watched), watched[0].device, TOKENS[tokens])
     with torch.no_grad(), ExitStack() as modes:
         for network in watched:
@@ -214,11 +213,11 @@ def _sheets(
 def compare_banks(
     banks: Mapping[str, FeatureBank], passes: int = 1, batch_size: int = 256, seed: int = 0
 ) -> Comparison:
-    """Linear CKA between the penultimate features in banks, with examples matched by their ids.
+    """Return the linear CKA between the penultimate features in banks, with examples matched by their ids.
 
-    As `compare_networks`, with each bank a network of one layer, "penultimate"; `seed` draws the batches.
-    Raises RequestError if banks hold different ids (how many, and the first), and for several banks of which
-    one has none.
+    It is computed as in `compare_networks`, with each bank as a network of one layer, "penultimate"; `seed`
+    draws the batches. Raises RequestError if banks hold different ids (how many, and the first), or if there
+    are several banks and one of them has no ids.
 
     >>> features = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
     >>> ids = np.arange(40)
@@ -275,11 +274,10 @@ def settle_batch_norm(module: nn.Module, batches: Iterable[Any]) -> nn.Module:
 def at_initialisation(
     network: TrainedNetwork, images: Images, seed: int = 0, batch_size: int = 256
 ) -> TrainedNetwork:
-    """Return the network as it was before training, drawn from `seed`,
-    with batch-norm moments set on `images`.
+    """Return the network as it was before training, with batch-norm moments set on `images`.
 
-    Networks trained from one seed share their start; another seed gives a separate control. Raises
-    RequestError for fewer than 4 images.
+    Its weights are drawn from `seed`. Networks trained from one seed share their start; another seed gives a
+    separate control. Raises RequestError for fewer than 4 images.
 
     >>> from penultimate.data.images import ChannelStatistics, ImageSet
     >>> images = ImageSet(np.zeros((4, 8, 8, 3), np.uint8), np.zeros(4, int), np.arange(4), ("a", "b"))
@@ -299,7 +297,7 @@ def at_initialisation(
 
 
 class _Sheet:
-    """The U-centred Gram matrices of one batch: a row per layer, in the order in which layers first ran."""
+    """The U-centred Gram matrices of one batch, with a row for each layer in the order of their first run."""
 
     def __init__(self, layers: int, device: torch.device, pool: Callable[[Tensor], Tensor]) -> None:
         self.layers, self.pool = layers, pool

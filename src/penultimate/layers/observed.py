@@ -1,4 +1,4 @@
-"""Networks whose layers are observed: which layers, how a batch is run, and the batches of all passes."""
+"""Networks with observed layers: which layers, how a batch is run, and the batches of all passes."""
 
 from __future__ import annotations
 
@@ -35,33 +35,33 @@ Layers: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str] | Non
 LABELS = ("label", "labels")
 """Keys of a batch that are never passed to a network."""
 AT_ONCE = 64
-"""Images that are asked for at once: of those on disk several such stretches are decoded side by side."""
+"""The number of images requested at once; on disk, several such stretches are decoded in parallel."""
 MOST_PASSES = 10_000
-"""More would not end; the paper makes 10."""
+"""The largest number of passes, beyond which a run would not end; the paper makes 10."""
 IDS = ("id", "ids", "index", "indices", "path", "paths", "key", "__key__")
 """Keys that are passed to a network only if its forward pass takes them."""
 
 
 @dataclass(frozen=True)
 class ObservedNetwork:
-    """A named network and its tapped layers; `prepare` is how a `Network` takes uint8 images."""
+    """A named network and its tapped layers; `prepare` is the function with which a `Network` takes uint8."""
 
     name: str
     module: nn.Module
     layers: dict[str, nn.Module]
     prepare: Callable[[Tensor], Tensor] | None
     calls: list[int] = field(default_factory=list)
-    """Which of its layers were found to be the final ones in the batch before."""
+    """The layers that were found to be final in the batch before."""
 
     @classmethod
     def of(
         cls, name: str, network: AnyNetwork, patterns: str | Sequence[str] | None, output: str = ""
     ) -> ObservedNetwork:
-        """`output`: a name for the output of the whole module, which then counts as its last layer.
+        """Return a network with those of its layers that match the patterns.
 
-        It is the only one where the patterns are ().
-
-        Raises RequestError for anything but a network, and for patterns that match none of its layers.
+        `output` is a name for the output of the whole module, which then counts as its last layer, or as its
+        only layer if the patterns are (). Raises RequestError for anything but a network, and for patterns
+        that match none of its layers.
         """
         if isinstance(network, Model):
             prepare = preparer(network)
@@ -83,13 +83,14 @@ class ObservedNetwork:
 
     @property
     def device(self) -> torch.device:
-        """Where it runs."""
+        """The device on which the network runs."""
         return device_of(self.module)
 
     def penultimate(self, batch: Any) -> Tensor | None:
         """Return the penultimate features of a batch.
 
-        None if the output is no tensor, or class scores that are made in a way that is not known.
+        Returns None if the output is not a tensor, or if it holds class scores that are made in an unknown
+        way.
         """
         if self.prepare is not None:  # the body of a Network gives them
             output = self.run(batch)
@@ -134,8 +135,9 @@ class ObservedNetwork:
 def observed(
     networks: Sequence[AnyNetwork] | Mapping[str, AnyNetwork], layers: Layers, output: str = ""
 ) -> list[ObservedNetwork]:
-    """Return the networks of a list ("0", "1", ...) or a mapping; `layers` for all,
-    or a mapping by network.
+    """Return the networks of a list (named "0", "1", ...) or of a mapping, with their observed layers.
+
+    `layers` holds the patterns for all networks, or a mapping of patterns by network.
     """
     if isinstance(networks, nn.Module | Network | Model):
         raise RequestError("networks are a list or a mapping of networks; for a single one, pass [network]")
@@ -154,8 +156,9 @@ def observed(
 
 
 def in_context(error: RequestError, where: str) -> RequestError:
-    """Return the error with where it was raised; that layers cannot be observed is still told
-    from what is wrong.
+    """Return the error with the place where it was raised added to its message.
+
+    An UnobservableError stays one, so that it can be told from a wrong request.
     """
     kind = UnobservableError if isinstance(error, UnobservableError) else RequestError
     return kind(f"{where}: {error}")
@@ -190,11 +193,11 @@ def batches_of(
     batch_size: int,
     seed: int,
 ) -> Iterator[tuple[int, int, Any]]:
-    """(pass, number in it, batch); batches of an ImageSet are redrawn in every pass.
+    """Yield (pass, number in it, batch); the batches of an ImageSet are drawn again in every pass.
 
     Raises RequestError, before anything runs, for an ImageSet with a network that has no statistics, several
     passes over an iterator, anything that does not give batches, and a DataLoader whose last batch will hold
-    fewer than 4 examples; later, for a loader with nothing left in a later pass.
+    fewer than 4 examples; and later, if the loader gives nothing in a further pass.
     """
     whole_number(passes, "passes", 1, MOST_PASSES)
     if isinstance(loader, Images):
@@ -247,7 +250,7 @@ def batches_at(images: Images, groups: Sequence[npt.NDArray[np.int64]]) -> Itera
 
 
 def expect_batches(loader: Any) -> None:
-    """Raise RequestError unless it is an iterable of batches: not a single batch, nor single examples.
+    """Raise RequestError unless a loader is an iterable of batches, rather than one batch or single examples.
 
     >>> expect_batches(torch.zeros(8, 3))
     Traceback (most recent call last):
@@ -267,7 +270,7 @@ def expect_batches(loader: Any) -> None:
 def draws(
     total: int, passes: int, batch_size: int, seed: int
 ) -> Iterator[tuple[int, int, npt.NDArray[np.int64]]]:
-    """(pass, number in it, rows): each pass a permutation, in batches of sizes that differ by at most one.
+    """Yield (pass, number in it, rows): a permutation in each pass, in batches equal to within one row.
 
     >>> [(pass_number, len(rows)) for pass_number, _, rows in draws(10, passes=2, batch_size=8, seed=0)]
     [(0, 5), (0, 5), (1, 5), (1, 5)]
@@ -300,7 +303,7 @@ def _refuse_announced_remainder(loader: Iterable[Any]) -> None:
         return
     try:
         rest = len(sampler.sampler) % sampler.batch_size  # type: ignore[arg-type]
-    except TypeError:  # a sampler without a length
+    except TypeError:  # the sampler has no length
         return
     if rest:
         expect_enough(rest)

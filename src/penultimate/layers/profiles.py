@@ -31,14 +31,14 @@ from penultimate.metrics.separation import SeparationAccumulator
 __all__ = ["LayerProfile", "profile_layers"]
 
 PENULTIMATE = "penultimate"
-"""The layer of the penultimate features, where no layer of the network has that name."""
+"""The name of the layer of penultimate features, unless a layer of the network has that name."""
 
 
 @dataclass(frozen=True)
 class LayerProfile:
-    """One layer: the share of its activations that are not zero, and the class separation R^2 of its maps.
+    """One layer: the share of its activations that are not zero, and the class separation R^2 of its output.
 
-    `class_separation` is None if it has no value (`undefined` says why); `dimensions` are those of one
+    `class_separation` is None if it has no value (`undefined` says why); `dimensions` is the length of one
     example's flattened output.
     """
 
@@ -57,16 +57,18 @@ def profile_layers(
     by_class: bool = False,
     batch_size: int = 256,
 ) -> list[LayerProfile]:
-    """Non-zero activations and class separation of all layers, in one pass over the data; in running order.
+    """Return the non-zero activations and class separation of all layers, in running order.
 
     nonzero_share: mean_i #{j: x_ij != 0} / m;   class separation: R^2 of the outputs, flattened over space
+
+    There is one pass over the data.
 
     - `loader`: batches (inputs, labels), or mappings with the key "labels"; or, for a trained Network, an
       ImageSet. An ImageSet is visited class by class, so the state is O(m) per layer, as it is with
       `by_class`, which promises that a loader goes class by class. Otherwise it is O(K m) for K classes.
     - `layers`: patterns of names (see `backbones.taps.taps`), and "penultimate" for the penultimate features,
-      which come last: what the final linear layer is given, or the output of a network without one. By
-      default every residual block or stage, and these. A network whose output is no tensor has none.
+      which come last: the input of the final linear layer, or the output of a network without one. By
+      default every residual block or stage, and these. A network whose output is not a tensor has none.
 
     No activation is kept. The network runs on its own device, in evaluation mode, without gradients. Raises
     RequestError for patterns that match nothing, activations that are not finite (with layer and batch) and
@@ -113,9 +115,7 @@ def profile_layers(
 
 
 def _watched(network: AnyNetwork, layers: str | Sequence[str] | None) -> tuple[ObservedNetwork, bool]:
-    """Return the network with the layers that are asked for, and whether its penultimate features are,
-    too.
-    """
+    """Return the network with the requested layers, and whether the penultimate features are requested."""
     listed = [layers] if isinstance(layers, str) else layers
     if layers is not None and not (isinstance(listed, list | tuple) and PENULTIMATE in listed):
         return ObservedNetwork.of("0", network, layers), False
@@ -160,7 +160,7 @@ class _Gauge:
 
 
 def _labelled(loader: Images | Iterable[Any], batch_size: int) -> Iterator[tuple[Any, Any]]:
-    """Batches with their labels; an ImageSet class by class, each class in its stored order."""
+    """Yield batches with their labels; an ImageSet is read class by class, each class in its stored order."""
     if isinstance(loader, Images):
         order = np.argsort(one_class_each(loader, "layers are profiled on"), kind="stable")
         for batch, rows in loader.batches(batch_size, order):

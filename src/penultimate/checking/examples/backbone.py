@@ -13,7 +13,7 @@ from penultimate import register
 
 @register.backbone(name="plain")
 class Plain(nn.Module):
-    """Three convolutions, each followed by batch normalisation and a rectifier; the mean over the image."""
+    """Three convolutions, each with batch normalisation and a rectifier, then the mean over the image."""
 
     def __init__(self, *, width=32):
         super().__init__()

@@ -4,8 +4,9 @@
     penultimate run smoke --plugin mine.py --set targets=gratings,digits_smoke
     penultimate run smoke --plugin mine.py --set source=gratings --set "measure=accuracy, linear"
 
-A target has the splits train and test; what networks are trained on has a holdout too. An id stands in one
-split alone, which shows that no test image is trained on. Images that are always the same ignore the draw.
+A target has the splits train and test; a data set that networks are trained on has a holdout too. Every id
+occurs in one split only, which shows that no test image is trained on. Images that never change ignore the
+draw.
 """
 
 import numpy as np

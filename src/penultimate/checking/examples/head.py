@@ -1,4 +1,4 @@
-"""A head: from features to logits, by a weight and a bias of each class.
+"""A head: it turns features into logits, with a weight and a bias for each class.
 
     penultimate check mine.py
     penultimate run quickstart --plugin mine.py --only "softmax, nearness, nearness(temperature=4) + sigmoid"

@@ -1,11 +1,12 @@
-"""A loss: how wrong the logits of each example are.
+"""A loss: a measure of how wrong the logits of each example are.
 
     penultimate check mine.py
     penultimate run quickstart --plugin mine.py --only "softmax, margin, cosine_softmax + margin(margin=7)"
 
-`logits` [n k] are what the head gives: W x + b from the usual, linear one; from logit_norm the same at length
-1 / tau; from cosine_softmax cos(W_k, x) / tau + b_k, already divided by tau, so that a margin of 0.35 between
-cosines is here, at tau = 0.05, a margin of 7. `targets` [n k] are distributions, one-hot or soft.
+`logits` [n k] come from the head. The usual, linear head gives W x + b; logit_norm gives the same, scaled to
+length 1 / tau; cosine_softmax gives cos(W_k, x) / tau + b_k. That one is already divided by tau, so that a
+margin of 0.35 between cosines is a margin of 7 here, at tau = 0.05. `targets` [n k] are distributions,
+one-hot or soft.
 """
 
 from penultimate import register

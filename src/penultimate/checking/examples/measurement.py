@@ -1,11 +1,11 @@
-"""A measurement: numbers of a network, a target or a whole study, from what it declares to need.
+"""A measurement: numbers about a network, a target or a whole study, made from the inputs that it declares.
 
     penultimate check mine.py
     penultimate run smoke --plugin mine.py --set "measure=accuracy, linear, lengths(order=1)"
     penultimate show plugins --allow-limited
 
-A metric or a probe needs no declaration; this is for what needs logits, the final layer, images, several
-networks or stages. `penultimate.measures.declaration` lists what can be needed.
+A metric or a probe needs no declaration. A measurement is for quantities that need logits, the final layer,
+images, several networks or stages; `penultimate.measures.declaration` lists what can be needed.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""A metric: a number, or {name: number}, of a network's features of the source's training and test images.
+"""A metric: a number, or {name: number}, of a network's features of the source's training or test images.
 
     penultimate check mine.py
     penultimate run smoke --plugin mine.py --set "measure=accuracy, linear, dimensions"
@@ -15,7 +15,7 @@ from penultimate.metrics import UndefinedError
 
 @register.metric
 def dimensions(bank, *, power=2):
-    """How many directions the features vary in: from 1 to m, as their principal variances are more equal."""
+    """The effective dimension of the features: 1 if they vary in one direction, m if equally in all."""
     variances = np.linalg.svd(bank.features - bank.features.mean(0), compute_uv=False) ** 2
     if not variances.any():
         raise UndefinedError("the features are constant")

@@ -1,4 +1,4 @@
-"""A penalty: what is added to the loss of each example, by its logits and the final layer.
+"""A penalty: a term that is added to the loss of each example, from its logits and the final layer.
 
     penultimate check mine.py
     penultimate run quickstart --plugin mine.py --only "softmax, confidence, sigmoid + confidence"

@@ -4,7 +4,7 @@
     penultimate run smoke --plugin mine.py --set "measure=accuracy, linear, ridge(strength=10)"
     penultimate show plugins --allow-limited
 
-It is built again for each network and target, and fitted to NumPy arrays: float32 features, integer labels.
+It is built afresh for each network and target, and fitted to NumPy arrays: float32 features, integer labels.
 """
 
 import numpy as np
