@@ -6,7 +6,7 @@ from pathlib import Path
 from penultimate.registry import declare
 
 REFERENCE = Path(str(resources.files(__name__))) / "reference"
-"""The folder of the reference runs in the package, with a folder of its name for each."""
+"""The folder of the reference runs in the package; each run has a folder of its name there."""
 
 declare("page", "usual", "penultimate.paper.page:PAGE", "a study beside the paper")
 declare("reference", "kornblith2021", f"{__name__}:REFERENCE", "the runs that come with the package")

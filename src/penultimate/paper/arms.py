@@ -1,4 +1,4 @@
-"""The arms of this paper's studies, which lead its exhibits and claims to networks of other conditions."""
+"""The arms of this paper's studies, by which exhibits and claims find the networks of other conditions."""
 
 SWEEP = "temperature"
 """The arm of a sweep of cosine softmax over temperatures, which Table 4 compares."""

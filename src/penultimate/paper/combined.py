@@ -38,6 +38,6 @@ def best_epochs(measurements: Measurements, arm: str = "") -> ByRun:
 
 
 def of_one_recipe(measurements: Measurements) -> bool:
-    """Return whether the main arm has the recipe of the combinations, so that its objectives are parts."""
+    """Return whether the main arm has the combinations' recipe, so that its objectives are their parts."""
     recipe: Mapping[str, object] = measurements.recipe
     return recipe == measurements.in_arm(COMBINATIONS).recipe

@@ -1,4 +1,4 @@
-"""The printed numbers of Kornblith et al. (2021): their transfer data sets, and the numbers in findings."""
+"""The printed numbers of Kornblith et al. (2021): their transfer data sets, and numbers for findings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAPER_PER_CLASS = ("pets", "flowers")
 
 
 def mean_of_printed(row: Mapping[str, str]) -> float:
-    """Return the mean of the eight printed transfer accuracies of a row, which the paper does not print."""
+    """Return the mean of a row's eight printed transfer accuracies, which the paper itself does not print."""
     return math.fsum(float(row[f"{name}_percent"]) for name in PAPER_TARGETS) / len(PAPER_TARGETS)
 
 
@@ -53,7 +53,7 @@ def printed_correlations() -> dict[str, float]:
 
 
 def printed_transfer(group: str) -> tuple[Printed, ...]:
-    """Return the columns of the paper's transfer data sets, and of their mean, which it does not print."""
+    """Return the columns of the paper's transfer data sets and of their mean, which it does not print."""
     columns = [
         Printed(f"{name}_percent", title + MEAN_PER_CLASS * (name in PAPER_PER_CLASS), group, "%")
         for name, title in PAPER_TARGETS.items()

@@ -1,4 +1,4 @@
-"""Remarks on the runs of a study beside this paper: the meaning of a seed, and what other tables show."""
+"""Remarks on a study's runs that are specific to this paper: the meaning of a seed, and what is not shown."""
 
 from __future__ import annotations
 

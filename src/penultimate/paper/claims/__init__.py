@@ -1,1 +1,1 @@
-"""The paper's claims, judged on a study: the rules as data, the verdicts, and the evidence on both sides."""
+"""The paper's claims, judged on a study: rules as data, verdicts, and the evidence on both sides."""

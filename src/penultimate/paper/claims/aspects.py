@@ -1,4 +1,4 @@
-"""What the claims speak of, in words and as quantities that a study measures."""
+"""The quantities that claims are about, with their names and the measurements that hold them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ELSEWHERE: dict[Aspect, str] = {
     "augmented": "penultimate run evidence",
     "combined": "penultimate run evidence",
 }
-"""The commands that measure what it does not."""
+"""The commands that measure aspects which that study lacks."""
 NAMES: dict[Aspect, str] = {
     "accuracy": "accuracy on the classes trained on",
     "train": "accuracy on the training images",
@@ -81,11 +81,11 @@ QUANTITIES: dict[Aspect, Quantity] = {
     "likeness": Quantity("cka", over="layers", or_arm=ONE_DRAW),
     "combined": percent("top1", split="holdout", over="epochs"),
 }
-"""The rows that hold an aspect, or that it is computed from; those of all others follow from these."""
+"""The rows that hold an aspect, or from which it is computed; all other aspects follow from these."""
 ORIGINAL = percent("relearn_original_top1", setting="shots", optional=True)
-"""The accuracy of original heads on the images that relearned ones are scored on, where these are others."""
+"""The accuracy of original heads on the images that score relearned ones, if these are other images."""
 OF_SPLITS = {"test": "test ", "train": "training ", "holdout": "holdout "}
-"""How the accuracy on a split of the pretraining data is called."""
+"""The words before an accuracy on a split of the pretraining data."""
 
 
 def is_ratio(aspect: Aspect) -> bool:
@@ -96,7 +96,7 @@ def is_ratio(aspect: Aspect) -> bool:
 
 
 def unit_of(aspect: Aspect) -> str:
-    """Return what a difference in an aspect is counted in.
+    """Return the unit in which a difference in an aspect is counted.
 
     >>> unit_of("train"), unit_of("linear"), unit_of("separation"), unit_of("shared")
     ('points of training accuracy', 'points of linear transfer', 'of R²', 'of ρ')
@@ -111,11 +111,11 @@ def unit_of(aspect: Aspect) -> str:
 
 
 SHARED: Mapping[str, float] = MappingProxyType({"newfaces": 1.0, "pets": 1.0, **SHARES})
-"""The share of a task's classes that counts as those of pretraining; none of one that is not here."""
+"""The share of a task's classes that count as classes of pretraining; 0 for a task that is not listed."""
 OF_THE_SWEEP: tuple[Aspect, ...] = ("accuracy", "separation", "linear")
-"""What claims about temperatures read of the sweep."""
+"""The aspects that claims about temperatures take from the sweep."""
 UNDER_AUGMENTATION: tuple[Aspect, ...] = ("accuracy", "separation")
-"""What the claim about augmentation reads of its arm."""
+"""The aspects that the claim about augmentation takes from its arm."""
 
 
 def read_by_claims() -> tuple[Quantity, ...]:

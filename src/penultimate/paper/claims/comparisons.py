@@ -1,4 +1,4 @@
-"""Softmax against the alternatives in one quantity: each alone, all at once, and task by task."""
+"""Comparisons of softmax with the alternatives in one quantity: with each, with all, and task by task."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ from penultimate.statistics import holm, mean, pooled_spread, seeds_needed
 
 @dataclass(frozen=True)
 class AgainstSoftmax:
-    """Softmax and the alternatives in one quantity, by seed; those with enough runs can be tested.
+    """Softmax and the alternatives in one quantity, by seed; alternatives with enough runs can be tested.
 
-    With `blocks` they are compared within the seeds that they share.
+    With `blocks`, they are compared within the seeds that they share.
     """
 
     aspect: Aspect
@@ -65,7 +65,7 @@ class AgainstSoftmax:
 
     @property
     def margin(self) -> float:
-        """The smallest difference that counts: a share of what softmax lacks to the highest possible."""
+        """The smallest difference that counts: a share of the highest possible value less softmax's."""
         return least_difference(self.aspect, mean(self.softmax.values()), self.criteria)
 
     def groups(self, slug: str) -> tuple[BySeed, BySeed]:
@@ -77,11 +77,11 @@ class AgainstSoftmax:
         return {seed: pair[0][seed] for seed in seeds}, {seed: pair[1][seed] for seed in seeds}
 
     def effect(self, slug: str, sign: int = 1) -> Effect | None:
-        """sign * (alternative - softmax)."""
+        """Return the effect sign * (alternative - softmax), or None if it has no interval."""
         return difference(self.groups(slug), (sign, -sign), self.margin, self.criteria, self.blocks)
 
     def gain(self, slug: str) -> float:
-        """alternative - softmax; without a common seed, of the means over all."""
+        """Return alternative - softmax, from the means over common seeds or, without any, over all seeds."""
         groups = self.groups(slug) if all(self.counts(slug)) else (self.alternatives[slug], self.softmax)
         return mean(groups[0].values()) - mean(groups[1].values())
 
@@ -90,23 +90,23 @@ class AgainstSoftmax:
         return len(first), len(second)
 
     def tested(self, sign: int = 1, among: Collection[str] = ALTERNATIVES) -> dict[str, Effect]:
-        """Return the effect of every one of these alternatives that can be tested."""
+        """Return the effects of those of these alternatives that can be tested."""
         enough = self.criteria.least_runs.value
         slugs = [slug for slug in among if slug in self.alternatives and min(self.counts(slug)) >= enough]
         effects = {slug: self.effect(slug, sign) for slug in slugs}
         return {slug: effect for slug, effect in effects.items() if effect is not None}
 
     def untested(self, ours: str, slugs: Iterable[str]) -> Assessment:
-        """Return the assessment where none of these can be tested."""
+        """Return the assessment for the case that none of these alternatives can be tested."""
         counts = [count for slug in slugs for count in self.counts(slug)]
         few = min(counts) < self.criteria.least_runs.value
         return not_judged(ours, not_enough_runs(counts, self.criteria) if few else COPIES)
 
     def seeds_to_find(self, slug: str, gain: float) -> int | None:
-        """Return how many seeds would find a gain of this size, judged by how far the differences spread
-        here.
+        """Return the number of seeds that would find a gain of this size, given the differences' spread here.
 
-        Where blocks are compared, corrected for all alternatives; None where no number of seeds can be said.
+        The number is corrected for all alternatives. It is None if the comparison is not within blocks, or if
+        no number of seeds can be given.
         """
         ours, softmax = self.groups(slug)
         differences = [ours[seed] - softmax[seed] for seed in common_seeds((ours, softmax))]
@@ -121,18 +121,18 @@ class AgainstSoftmax:
 
 
 def least_difference(aspect: Aspect, softmax: float, criteria: Criteria) -> float:
-    """Return the smallest difference that counts where softmax has this value."""
+    """Return the smallest difference that counts if softmax has this value."""
     return criteria.least_gain.value * ((1 if is_ratio(aspect) else 100) - softmax)
 
 
 def compare(evidence: Evidence, aspect: Aspect, criteria: Criteria, blocks: bool) -> AgainstSoftmax | None:
-    """Return the comparison that a study allows; None where softmax was not measured."""
+    """Return the comparison that a study allows, or None if softmax was not measured."""
     softmax, alternatives = evidence.alternatives(aspect)
     return AgainstSoftmax(aspect, softmax, alternatives, criteria, blocks) if softmax else None
 
 
 def better(evidence: Evidence, aspect: Aspect, slug: str, criteria: Criteria, blocks: bool) -> Assessment:
-    """Is this alternative above softmax? Corrected for being one of several."""
+    """Judge whether an alternative is above softmax, corrected for being one of several."""
     compared = compare(evidence, aspect, criteria, blocks)
     if compared is None or slug not in compared.alternatives:
         return _no_run(evidence, aspect, BASELINE if compared is None else slug)
@@ -158,7 +158,7 @@ def _no_run(evidence: Evidence, aspect: Aspect, slug: str) -> Assessment:
 
 
 def better_in_paper(aspect: Aspect, slug: str, criteria: Criteria) -> str:
-    """Return the paper's difference, with the interval of its standard errors where it prints them."""
+    """Return the paper's difference, with the interval from its standard errors if it prints them."""
     means, runs = paper(aspect), paper_runs(aspect)
     effect = contrast([runs[slug], runs[BASELINE]], (1, -1), 0.0, criteria) if runs else None
     return difference_text(means[slug] - means[BASELINE], effect, [PAPER_RUNS], aspect)
@@ -167,7 +167,7 @@ def better_in_paper(aspect: Aspect, slug: str, criteria: Criteria) -> str:
 def against_all(
     evidence: Evidence, rule: BestOfAll | Unbeaten | OnlyThese, criteria: Criteria, blocks: bool
 ) -> Assessment:
-    """Softmax against several alternatives: ahead of each, behind each, behind none, behind these alone.
+    """Judge whether softmax is ahead of each alternative, behind each, behind none, or behind these alone.
 
     "Each" is an intersection: to hold, every test must pass, uncorrected; to fail, one must, corrected.
     """
@@ -194,9 +194,7 @@ def against_all(
 
 
 def _tests(rule: BestOfAll | Unbeaten | OnlyThese) -> tuple[int, tuple[str, ...], frozenset[str]]:
-    """Return the sign of the differences that are tested, of which alternatives,
-    and of which it is denied.
-    """
+    """Return the sign of the tested differences, the alternatives, and those for which a gain is denied."""
     match rule:
         case BestOfAll(_, sign, among):
             return -sign, among, frozenset()
@@ -240,9 +238,7 @@ def in_paper(rule: BestOfAll | Unbeaten | OnlyThese) -> str:
 
 
 def _rival(rule: BestOfAll | Unbeaten | OnlyThese, gains: Mapping[str, float]) -> str:
-    """Return the alternative on which the claim hangs: the best one,
-    or the lowest where each is claimed to gain.
-    """
+    """Return the alternative that decides the claim: the best, or the lowest if each is claimed to gain."""
     sign = rule.sign if isinstance(rule, BestOfAll) else 1
     return max(gains, key=lambda slug: sign * gains[slug])
 
@@ -254,7 +250,7 @@ def _rivals_text(rule: BestOfAll | Unbeaten | OnlyThese, softmax: float, rival: 
 
 
 def best_for_most(evidence: Evidence, rule: BestForMost, criteria: Criteria, blocks: bool) -> Assessment:
-    """Is softmax ahead of every alternative on more than half of the tasks?
+    """Judge whether softmax is ahead of every alternative on more than half of the tasks.
 
     To hold, that many tasks must pass: with u of T needed, p_(u) (T - u + 1) <= a over the tasks' own p, each
     an intersection over alternatives. To fail, T - u + 1 of them must, likewise.
@@ -291,13 +287,13 @@ def best_for_most(evidence: Evidence, rule: BestForMost, criteria: Criteria, blo
 
 
 def _means(compared: AgainstSoftmax) -> dict[str, float]:
-    """By millionths of a point: of a kept study, whose rows have nine digits, what is tied is tied too."""
+    """Return means to a millionth of a point, so that ties stay ties in a kept study with nine digits."""
     runs = {BASELINE: compared.softmax, **compared.alternatives}
     return {slug: round(mean(values.values()), 6) for slug, values in runs.items()}
 
 
 def best_for_most_in_paper(aspect: Aspect) -> str:
-    """On how many of the paper's tasks softmax is best, as printed."""
+    """Return on how many of the paper's tasks softmax is best, as printed."""
     rows = published.printed(f"neurips_table1_{aspect}")
     by_task = {
         task: {row["objective"]: float(row[f"{task}_percent"]) for row in rows} for task in PAPER_TARGETS
@@ -306,7 +302,7 @@ def best_for_most_in_paper(aspect: Aspect) -> str:
 
 
 def _count_best(by_task: Mapping[str, Mapping[str, float]]) -> tuple[int, int]:
-    """On how many tasks softmax has the highest mean, and on how many of these another has it too."""
+    """Return on how many tasks softmax has the highest mean, and on how many of these it shares it."""
     best = [means for means in by_task.values() if means[BASELINE] == max(means.values())]
     return len(best), sum([*means.values()].count(means[BASELINE]) > 1 for means in best)
 

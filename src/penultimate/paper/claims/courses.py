@@ -1,4 +1,4 @@
-"""One number a run, from what a study measured in the course of training or of pairs of networks."""
+"""Numbers for each run or seed, from measurements in the course of training or of pairs of networks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Courses: TypeAlias = Mapping[str, Series]
 
 
 def below_their_peak(courses: Courses) -> ByRun:
-    """Return how far each run ends below its value at the peak, which is where the mean
-    of the other runs has it.
+    """Return how far each run ends below its value at the epoch of the peak.
 
-    A peak among several snapshots is the highest by chance too, were it sought in the run itself. Of a single
-    run its own is taken; runs of fewer than three snapshots have none.
+    The peak is taken from the mean of the other runs, because the highest of several snapshots of the run
+    itself would be high by chance too. A single run is its own measure; there is no value for runs of fewer
+    than three snapshots.
 
     >>> below_their_peak({"softmax": {0: [(1, 0.1), (2, 0.4), (3, 0.25)], 1: [(1, 0.1), (2, 0.4), (3, 0.3)]}})
     {'softmax': {0: 0.15..., 1: 0.10...}}
@@ -38,11 +38,10 @@ def below_their_peak(courses: Courses) -> ByRun:
 
 
 def at_equal_training(train: Courses, test: Courses) -> ByRun:
-    """Return the test accuracy of each run where its training accuracy first reaches the highest
-    that all reach.
+    """Return the test accuracy of each run when its training accuracy first reaches a common level.
 
-    "All" are the runs of its seed. Between snapshots both are interpolated; a run whose first snapshot lies
-    above is left out.
+    The level is the highest training accuracy that all runs of the seed reach. Both accuracies are
+    interpolated between snapshots; a run whose first snapshot lies above the level is left out.
 
     >>> course = {"softmax": {0: [(1, 0.4), (2, 0.8)]}, "sigmoid": {0: [(1, 0.5), (2, 0.6)]}}
     >>> test = {"softmax": {0: [(1, 0.4), (2, 0.6)]}, "sigmoid": {0: [(1, 0.5), (2, 0.55)]}}
@@ -65,9 +64,7 @@ def at_equal_training(train: Courses, test: Courses) -> ByRun:
 
 
 def _crossing(across: Sequence[float], up: Sequence[float], level: float) -> float | None:
-    """Return the height at which a line from point to point first reaches `level`;
-    None if it starts above.
-    """
+    """Return the height of a line where it first reaches `level` across, or None if it starts above that."""
     if len(across) != len(up) or across[0] > level:
         return None
     for place, right in enumerate(across):
@@ -79,13 +76,13 @@ def _crossing(across: Sequence[float], up: Sequence[float], level: float) -> flo
 
 
 def kinship(pairs: Pairs) -> tuple[dict[Seed, float], float]:
-    """Return how much more alike two networks of one objective are than two of different ones,
-    all of two seeds.
+    """Return how much more alike two networks of one objective are than two of different objectives.
 
-    It is a difference m of means over pairs; of each seed, the jackknife's pseudo-value n m - (n - 1) m' with
-    m' that without the seed, for a seed is in many pairs. And how alike those of different objectives are.
-    Of two seeds it is m itself, without a spread; nothing where either kind of pair is missing, or is when a
-    seed is left out. Networks without a seed have no part in it.
+    Only networks of different seeds are compared. The difference of the two means over pairs is m. Since a
+    seed is in many pairs, the result for each seed is the jackknife's pseudo-value n m - (n - 1) m', where m'
+    leaves that seed out; for two seeds it is m itself, without a spread. There are no values if either kind
+    of pair is missing, also without a seed. Networks without a seed are left out. The second result is the
+    mean likeness of networks of different objectives.
 
     Arvesen, 1969.
     """

@@ -1,6 +1,6 @@
-"""Every number that a verdict depends on, with its reason.
+"""All numbers on which a verdict depends, with their reasons.
 
-Margins are shares or ranks, never points, so that the same serve the embedded world and ImageNet.
+Margins are shares or ranks, never points, so that the same numbers serve the embedded world and ImageNet.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penultimate.statistics.comparison import LEAST_RUNS, LEVEL
 
 @dataclass(frozen=True)
 class Criterion:
-    """A number of the rules, and why it is this one."""
+    """A number of the rules, with the reason for its value."""
 
     value: float
     reason: str
@@ -22,7 +22,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Criteria:
-    """Every number that a verdict depends on.
+    """All numbers on which a verdict of the first set of rules depends.
 
     >>> CRITERIA.one_sided
     0.025
@@ -94,7 +94,7 @@ CRITERIA = Criteria()
 
 @dataclass(frozen=True)
 class FurtherCriteria:
-    """Every number that a verdict of these rules depends on, beside those of the first set."""
+    """The further numbers on which a verdict of the second set of rules depends."""
 
     far: Criterion = Criterion(
         0.25,
@@ -138,7 +138,7 @@ FURTHER = FurtherCriteria()
 
 
 def judged_shots(shots: Iterable[int], images_per_class: float) -> int | None:
-    """Return the number of images per class at which relearning is judged; None of none.
+    """Return the number of images per class at which relearning is judged, or None if there is none.
 
     >>> judged_shots([5, 10, 40], images_per_class=100), judged_shots([40, 100], images_per_class=1281)
     (5, 40)

@@ -1,14 +1,14 @@
-"""From measurements to a verdict: effects with their intervals, and the one decision that every claim shares.
+"""Effects with their intervals, and the one decision from an effect to a verdict that all claims share.
 
-An effect is turned so that the claim says: it is positive. With e its estimate, m the smallest effect that
-counts and a the one-sided level,
+The sign of an effect is such that the claim says: the effect is positive. With e its estimate, m the smallest
+effect that counts and a the one-sided level,
 
     holds          e >= m, and "no effect, or the opposite one" is rejected at a
     does not hold  "an effect of m or more" is rejected at a
     undecided      otherwise
 
-No data can satisfy both (the second needs e < m), and at a given estimate a narrower interval leads only from
-undecided to the side on which the estimate lies.
+No data can satisfy both of the first two (the second needs e < m). At a given estimate, a narrower interval
+can only change "undecided" into the verdict on the side of the estimate.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def all_of(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def corrected(effects: Sequence[Effect], side: Literal["p_for", "p_against"]) -> list[Effect]:
-    """Return the effects with one of their p values corrected for how many they are."""
+    """Return the effects with one of their p values corrected for the number of effects."""
     p_values = holm([getattr(effect, side) for effect in effects])
     return [dataclasses.replace(effect, **{side: p}) for effect, p in zip(effects, p_values, strict=True)]
 
@@ -101,10 +101,10 @@ def each(
     times_for: int = 1,
     times_against: int = 1,
 ) -> dict[str, Verdict]:
-    """Return the verdicts on effects of which "each is there, and of `denied` none" is claimed.
+    """Return the verdict on each effect, if the claim is that all exist, except the `denied` ones.
 
-    For the claim each is tested by itself, against it they are corrected for how many they are; p values for
-    and against are multiplied first, where the claim itself is one of several.
+    For the claim, each effect is tested by itself; against it, they are corrected for their number. If the
+    claim itself is one of several, p values for it and against it are first multiplied by the two factors.
     """
     against = holm([one.p_for if slug in denied else one.p_against for slug, one in effects.items()])
     verdicts = {}
@@ -121,12 +121,11 @@ def each(
 def contrast(
     groups: Sequence[Summary], weights: Sequence[float], margin: float = 0.0, criteria: Criteria = CRITERIA
 ) -> Effect | None:
-    """Return the effect sum_i w_i mean_i of independent groups; with weights (1, -1)
-    Welch's comparison of two.
+    """Return the effect sum_i w_i mean_i of independent groups; weights (1, -1) give Welch's comparison.
 
     se^2 = sum_i w_i^2 e_i^2,    df = se^4 / sum_i [w_i^4 e_i^4 / (n_i - 1)],    e_i: standard errors
 
-    None where no interval exists: a group of one run, or no spread at all (runs that are copies).
+    Returns None if no interval exists: for a group of one run, or without any spread (runs that are copies).
 
     >>> sigmoid, softmax = Summary(77.9, 0.05, 8), Summary(77.0, 0.06, 8)
     >>> effect = contrast([sigmoid, softmax], [1, -1], margin=0.23)
@@ -159,7 +158,7 @@ def contrast(
 
 
 def common_seeds(groups: Iterable[BySeed]) -> list[Seed]:
-    """Return the seeds that all have, in the order of the first."""
+    """Return the seeds that all groups have, in the order of the first group."""
     first, *others = groups
     return [seed for seed in first if all(seed in runs for runs in others)]
 
@@ -171,14 +170,13 @@ def difference(
     criteria: Criteria = CRITERIA,
     blocks: bool = True,
 ) -> Effect | None:
-    """Return the effect sum_i w_i mean_i of objectives that share their seeds:
-    t of the mean over common seeds.
+    """Return the effect sum_i w_i mean_i of objectives that share their seeds, by a t test over common seeds.
 
     d_s = sum_i w_i y_is,    se = s_d / sqrt(n),    df = n - 1
 
-    Whatever a seed adds to all of them is gone where the weights sum to zero, and nothing is assumed of how
-    their variances compare. Without `blocks` the groups are taken for independent (`contrast`). None where
-    no interval exists: fewer than two common seeds, or equal differences in all.
+    If the weights sum to zero, whatever a seed adds to all objectives cancels, and nothing is assumed about
+    how their variances compare. Without `blocks`, the groups are treated as independent (`contrast`). Returns
+    None if no interval exists: with fewer than two common seeds, or equal differences in all of them.
 
     >>> softmax, sigmoid = {0: 70.0, 1: 75.0, 2: 80.0}, {0: 71.1, 1: 75.9, 2: 81.0}
     >>> effect = difference([sigmoid, softmax], [1, -1], margin=0.3)
@@ -197,15 +195,15 @@ def difference(
 def trend_effect(
     blocks: Sequence[Sequence[float]], sign: int, criteria: Criteria = CRITERIA
 ) -> Effect | None:
-    """Return the effect sign * mean_s rho_s, rho_s that of the values of block s [k] with their positions.
+    """Return the effect sign * mean_s rho_s, where rho_s is that of block s [k] with the positions.
 
     p_for is Page's: L = sum_s sum_j j R_sj against all orders within blocks, exact up to eight positions. The
-    interval and p_against are Fisher's for the mean of the blocks' artanh rho_s, each kept half a step off
-    +-1:
+    interval and p_against are Fisher's for the mean of the blocks' artanh rho_s, where each rho_s is kept
+    half a step away from +-1:
 
         se^2 = (1 + m^2/2) / (n (k - 3)),    m = tanh(mean_s artanh rho_s)
 
-    A single block is what `rank_effect` makes of it. None with fewer than four positions, or where the values
+    A single block is passed to `rank_effect`. Returns None with fewer than four positions, or if the values
     of a block are all equal.
 
     >>> effect = trend_effect([[1, 2, 3, 4, 5], [1, 2, 3, 5, 4], [2, 1, 3, 4, 5]], sign=1)
@@ -245,15 +243,17 @@ def rank_effect(
     over_seeds: tuple[float, float] | None = None,
     criteria: Criteria = CRITERIA,
 ) -> Effect | None:
-    """Return the effect sign * rho, rho Spearman's correlation of x and y [n].
+    """Return the effect sign * rho, where rho is Spearman's correlation of x and y [n].
 
-    Its interval is the wider, at either end, of `over_seeds` (that of rho) and the one over objectives:
+    At either end, its interval is the wider one of `over_seeds` (an interval of rho) and of that over
+    objectives:
 
         tanh(artanh r +- z sqrt((1 + rho^2/2)/(n - 3)))
 
     with r = rho, kept half a step of its scale, 6/(n^3 - n), away from +-1. p_for is half the two-sided p of
-    `spearman` (exact up to 12 pairs), p_against that of artanh r against artanh m. None where there is no
-    such effect: fewer than four pairs, all x or all y equal. Raises RequestError as `spearman` does.
+    `spearman` (exact up to 12 pairs), p_against that of artanh r against artanh m. Returns None if there is
+    no such effect: with fewer than four pairs, or if all x or all y are equal. Raises RequestError as
+    `spearman` does.
 
     >>> effect = rank_effect([0.35, 0.42, 0.46, 0.60, 0.64, 0.85], [76, 74, 75, 71, 66, 55], sign=-1)
     >>> round(effect.estimate, 2), round(effect.p, 3), decide(effect)
@@ -288,11 +288,10 @@ def rank_effect(
 def bootstrap_over_seeds(
     x: Sequence[BySeed], y: Sequence[BySeed], criteria: Criteria = CRITERIA
 ) -> tuple[float, float]:
-    """Return how far rho of the means moves when other seeds are drawn:
-    the central 95 % of resamples of the seeds.
+    """Return the central 95 % interval of rho of the means when the seeds are resampled.
 
     A seed is drawn for all objectives at once, since they share its draw of the data; an objective without a
-    run of any drawn seed keeps its mean. Deterministic.
+    run of any drawn seed keeps its mean. The result is deterministic.
 
     >>> runs = [{0: 1.0, 1: 1.1}, {0: 2.0, 1: 2.1}, {0: 3.0, 1: 3.1}]
     >>> bootstrap_over_seeds(runs, runs)

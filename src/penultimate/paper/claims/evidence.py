@@ -1,4 +1,4 @@
-"""What the claims are judged by: a study's numbers by objective or temperature, and the paper's own."""
+"""The evidence for claims: a study's numbers by objective or temperature, and the paper's own numbers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from penultimate.statistics import Summary, mean
 
 BASELINE = "softmax"
 PAPER_RUNS = 8
-"""Networks behind each mean of the paper's Tables 1 and 3."""
+"""The number of networks behind each mean of the paper's Tables 1 and 3."""
 
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a study says of a claim: its numbers in a line, the verdict, and why.
+    """What a study says about a claim: its numbers in a line, the verdict, and the reason.
 
-    Not `judged`: too little was measured for the rule to be applied, which leaves the claim undecided too;
-    `missing` is what it needs where nothing of it was measured.
+    `judged` is false if too little was measured for the rule to be applied, which leaves the claim undecided
+    too. `missing` says what has to be measured if nothing was.
     """
 
     ours: str
@@ -42,17 +42,16 @@ class Assessment:
 
 
 def not_judged(ours: str, reason: str) -> Assessment:
-    """Return the assessment where the rule cannot be applied."""
+    """Return the assessment for the case that the rule cannot be applied."""
     return Assessment(ours, "undecided", reason, judged=False)
 
 
 def of_all_alternatives(
     ours: str, verdicts: Mapping[str, Verdict], why: Callable[[str], Mapping[Verdict, str]]
 ) -> Assessment:
-    """Return the assessment of a claim about every alternative, from the verdict of each
-    that could be tested.
+    """Return the assessment of a claim about every alternative, from the verdicts of those that were tested.
 
-    `why` gives the reasons, from the names of those whose own verdict is that of the claim.
+    `why` gives the reasons, from the names of those alternatives whose verdict is that of the claim.
     """
     verdict = all_of(verdicts.values())
     absent = [slug for slug in ALTERNATIVES if slug not in verdicts]
@@ -63,16 +62,16 @@ def of_all_alternatives(
 
 
 def unmeasured(what: str, command: str = f"penultimate run {MEASURED_BY}") -> Assessment:
-    """Return the assessment where there is nothing to assess."""
+    """Return the assessment for the case that nothing was measured."""
     missing = Missing(f"{what[0].upper()}{what[1:]}", command)
     return Assessment(MISSING, "undecided", str(missing), judged=False, missing=missing)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A study as the claims read it, its heads relearned from `shots` images of each class.
+    """The numbers of a study that claims are judged by, with heads relearned from `shots` images per class.
 
-    Accuracies and gaps are in per cent. With a `task`, transfer is to that one alone.
+    Accuracies and gaps are in per cent. If a `task` is given, transfer is to that task alone.
     """
 
     measurements: Measurements
@@ -80,9 +79,7 @@ class Evidence:
     task: str = ""
 
     def values(self, aspect: Aspect, over: Among = "objectives") -> ByRun:
-        """Return the runs of every objective that is compared, or of every temperature of the sweep,
-        ascending.
-        """
+        """Return the runs of every compared objective, or of the sweep's temperatures in ascending order."""
         runs = _values(self.among(over), aspect, self.shots, self.task)
         if over == "objectives":
             return runs
@@ -97,12 +94,13 @@ class Evidence:
         return dataclasses.replace(self, task=task)
 
     def of_seeds(self, seeds: Collection[Seed]) -> Evidence:
-        """Return the same of some seeds alone."""
+        """Return the evidence of some seeds only."""
         return dataclasses.replace(self, measurements=self.measurements.of_seeds(seeds))
 
     def alternatives(self, aspect: Aspect) -> tuple[BySeed, dict[str, BySeed]]:
-        """Return the runs of softmax, and of each of the paper's alternatives by its slug (the first
-        of several).
+        """Return the runs of softmax, and those of the paper's alternatives by their slugs.
+
+        If a study has several objectives of one slug, the first counts.
         """
         by_slug: dict[str, BySeed] = {}
         for spec, runs in self.values(aspect).items():
@@ -151,18 +149,16 @@ def _scaled(runs: ByRun, scale: float) -> ByRun:
 
 
 def relearned(measurements: Measurements) -> dict[int, ByRun]:
-    """Return the accuracies of relearned heads, by the images of each class that taught them,
-    the fewest first.
-    """
+    """Return the accuracies of relearned heads, by the number of images per class, in ascending order."""
     conditions = measurements.conditions("relearn_top1")
     by_shots = {int(setting.removeprefix("shots=")): runs for setting, runs in conditions.items() if setting}
     return dict(sorted(by_shots.items()))
 
 
 def original_heads(measurements: Measurements, shots: int | None) -> ByRun:
-    """Return the accuracies of original heads, in per cent, where it was measured beside relearned ones.
+    """Return the accuracies of original heads in per cent, if they were measured beside relearned ones.
 
-    That is where heads are relearned from test images, and scored on the others.
+    They are if heads are relearned from some of the test images, and scored on the others.
     """
     return _scaled(measurements.runs(ORIGINAL.metric, setting=f"shots={shots}"), ORIGINAL.scale)
 
@@ -191,9 +187,7 @@ def paper(aspect: Aspect, over: Among = "objectives") -> dict[str, float]:
 
 
 def paper_runs(aspect: Aspect) -> dict[str, Summary]:
-    """Return the paper's accuracy of each objective with its standard error (table 3);
-    nothing for what has none.
-    """
+    """Return the paper's accuracies with standard errors (Table 3) by objective, or {} for other aspects."""
     if aspect != "accuracy":
         return {}
     return {

@@ -1,18 +1,19 @@
 """The second set of rules: fine-tuning, layers, augmentation, combinations and robustness.
 
-They were written before any study with enough seeds had measured what they judge, but for the likeness of
+They were written before any study with enough seeds had measured what they judge, except for the likeness of
 layers and the shifted test sets of the reference run, whose means were known. The first set and its numbers
 stay as they are.
 
-How often they decide, of simulated studies of three seeds and of five: a ratio of 0.1 is found far below in
-60 to 89 and 65 to 86 % (by noise and tasks), one of 0.5 is denied in 42 to 66 and 49 to 62 %. That no
-alternative is apart, where none is, is shown in 93 and 100 % if runs differ by 0.1 points, in 0 and 24 % if
-by 0.3; one that is apart by twice what counts refutes it in 68 and 100, or 11 and 85 %. With the reference
-run's noise, AutoAugment that gains a point and leaves R² alone is found to in 93 and 100 %; that
-combinations gain nothing, where they do not, in 14 and 30 %, where they lose half a point in 74 and 100 %;
-a gain of a point refutes it in 96 and 100 %. Last layers are found in 94 % (six objectives) and 100 %
-(nine) where all differ alike, in 20 and 60 % where they differ very unequally. Wrong verdicts come in 3 %
-at most.
+Simulated studies show how often these rules decide. The first figure of a pair is for three seeds, the second
+for five. A ratio of 0.1 is found to be far below in 60 to 89 and 65 to 86 % of the studies (depending on
+noise and tasks), and one of 0.5 is denied in 42 to 66 and 49 to 62 %. If no alternative is apart, this is
+shown in 93 and 100 % if runs differ by 0.1 points, and in 0 and 24 % if by 0.3; an alternative that is apart
+by twice what counts refutes it in 68 and 100 %, or in 11 and 85 %. With the reference run's noise,
+AutoAugment that gains a point and leaves R² alone is found to do so in 93 and 100 %. That combinations gain
+nothing is shown in 14 and 30 % if they neither gain nor lose, and in 74 and 100 % if they lose half a point;
+a gain of a point refutes it in 96 and 100 %. That the last layers differ is found in 94 % with six objectives
+and in 100 % with nine if all of them differ alike, and in 20 % and 60 % if they differ very unequally. Wrong
+verdicts come in 3 % at most.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def further_digest() -> str:
 
 
 def further_spoken() -> tuple[str, ...]:
-    """These rules in sentences; what the first set says of level, runs and objectives holds for them too."""
+    """Return these rules in sentences; those of the first set on level, runs and objectives hold here too."""
     expected = fixed(len(FURTHER_CLAIMS) * CRITERIA.one_sided, 2)
     return (
         f"The rules on fine-tuning, layers, augmentation, combinations and robustness are a set of their own,"

@@ -1,4 +1,4 @@
-"""In which layers objectives differ: how much more alike two networks of one objective are than of two."""
+"""The layers in which objectives differ, judged by how alike networks of one and of two objectives are."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penultimate.report.text import counted, fixed, in_words, listed, signed
 
 
 def last_layers(evidence: Evidence, criteria: Criteria, further: FurtherCriteria) -> Assessment:
-    """Do objectives differ in the last third of the layers, and a quarter as much or less in the first?"""
+    """Judge whether objectives differ in the last third of layers, and far less (a quarter) in the first."""
     layers = likeness_by_layer(evidence.measurements.or_in_arm(ONE_DRAW))
     objectives = sorted(
         {a.objective for pairs in layers.values() for a, b in pairs if a.objective == b.objective}
@@ -75,7 +75,7 @@ MISSING_SPREAD = "No spread at all between objectives"
 
 
 def likeness_by_layer(measurements: Measurements) -> dict[str, Pairs]:
-    """Return the CKA of each layer of every two networks of different seeds, from the first layer on."""
+    """Return the CKA of each layer between any two networks of different seeds, from the first layer on."""
     metric = QUANTITIES["likeness"].metric
     rows = measurements.rows(metric)
     names = in_order({str(row.layer) for row in rows if row.layer and row.layer == row.layer_b}, measurements)
@@ -104,7 +104,10 @@ def _likeness(pairs: Pairs, objectives: Collection[str]) -> tuple[float, float]:
 
 
 def _pseudo_values(layers: list[Pairs], objectives: list[str]) -> list[float]:
-    """Return n m - (n - 1) m' for each objective: m averages within less between, m' does so without it."""
+    """Return the jackknife's pseudo-values n m - (n - 1) m' of the objectives.
+
+    Here m is the mean likeness within objectives less that between them, and m' leaves the objective out.
+    """
 
     def gap(among: list[str]) -> float:
         each_layer = [_likeness(pairs, among) for pairs in layers]
@@ -115,7 +118,7 @@ def _pseudo_values(layers: list[Pairs], objectives: list[str]) -> list[float]:
 
 
 def _more_alike(layers: list[Pairs], objectives: list[str]) -> int:
-    """For how many objectives two networks of one are more alike than one of them and one of another."""
+    """Return the number of objectives whose networks are more alike than they are to those of others."""
 
     def gap(one: str) -> float:
         of_one = (
@@ -128,7 +131,7 @@ def _more_alike(layers: list[Pairs], objectives: list[str]) -> int:
 
 
 def _numbered(values: list[float]) -> BySeed:
-    """Values as `difference` takes them: objectives are what is left out here, in place of seeds."""
+    """Return values as `difference` takes them; here objectives are left out in turn, in place of seeds."""
     return dict(enumerate(values))
 
 

@@ -1,4 +1,4 @@
-"""Claims about one number a seed: of an objective's course of training, of tasks, of pairs of networks."""
+"""Claims about one number per seed: from the course of training, from tasks, or from pairs of networks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from penultimate.statistics import mean, spearman
 
 
 def positive(evidence: Evidence, rule: Positive, criteria: Criteria) -> Assessment:
-    """Has the number that each seed has one of a mean above zero?"""
+    """Judge whether the number that there is for each seed has a mean above zero."""
     values, margin = _of_seeds(evidence, rule, criteria)
     if not values:
         return unmeasured(NAMES[rule.aspect])
@@ -59,7 +59,7 @@ def _least(margin: float, aspect: Aspect) -> Least:
 
 
 def _of_seeds(evidence: Evidence, rule: Positive, criteria: Criteria) -> tuple[BySeed, float]:
-    """Return the number of each seed, and the smallest that counts."""
+    """Return the number for each seed, and the smallest number that counts."""
     if rule.aspect == "kinship":
         quantity = QUANTITIES["kinship"]
         gains, others = kinship(pairs_of(evidence.measurements.or_in_arm(ONE_DRAW), quantity))
@@ -76,10 +76,11 @@ def _of_seeds(evidence: Evidence, rule: Positive, criteria: Criteria) -> tuple[B
 
 
 def _shared(evidence: Evidence) -> BySeed:
-    """Within each seed, the slope of a task's rho (of R² and transfer) over the share of its classes.
+    """Return, for each seed, the slope of the tasks' rho (R² with transfer) over their shares of classes.
 
-    Where tasks share all or none, that is the mean rho of these less that of the others. Networks without a
-    seed are left out, and of a seed the tasks on which all transfer alike.
+    If tasks share all of their classes or none, the slope is the mean rho of the former less that of the
+    latter. Networks without a seed are left out, and so are, for each seed, tasks on which all transfer
+    alike.
     """
     separation = {spec: runs for spec, runs in evidence.values("separation").items() if {*runs} != {None}}
     tasks = {task: evidence.on_task(task).values("linear") for task in evidence.measurements.targets}
@@ -106,8 +107,8 @@ def _shared(evidence: Evidence) -> BySeed:
 def slope_over_shares(rhos: Mapping[str, float]) -> float:
     """Return the least-squares slope of the tasks' rho over the share of their classes that pretraining has.
 
-    Where tasks share all of their classes or none, it is the difference of two means. A task without a rho is
-    left out; NaN where all share alike.
+    If tasks share all of their classes or none, it is the difference of two means. A task without a rho is
+    left out. The slope is NaN if all tasks share alike.
 
     >>> slope_over_shares({"newfaces": -0.5, "shared_50": -0.75, "maths": -1.0, "typeface": math.nan})
     0.5
@@ -124,7 +125,7 @@ def _share(task: str) -> float:
 
 
 def shared_in_paper() -> str:
-    """Return the paper's rho on Pets, and the range of the others'."""
+    """Return the paper's rho on Pets, and the range of its rho on the other tasks."""
     rhos = printed_correlations()
     shared = rhos.pop("pets")
     others = range_text(min(rhos.values()), max(rhos.values()), 2)
@@ -132,7 +133,7 @@ def shared_in_paper() -> str:
 
 
 def none_positive(evidence: Evidence, rule: NonePositive, criteria: Criteria) -> Assessment:
-    """Has the number of no alternative a mean above zero? Each must be excluded; one refutes."""
+    """Judge whether no alternative has a mean above zero: each must be excluded, and one refutes it."""
     softmax, _ = evidence.alternatives("separation")
     _, values = evidence.alternatives(rule.aspect)
     if not values or not softmax:

@@ -1,4 +1,4 @@
-"""Do two quantities rank objectives alike, and does accuracy level off as the temperature rises?"""
+"""Claims that two quantities rank objectives alike, or that accuracy levels off as the temperature rises."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ from penultimate.statistics import summarise
 def ranked(
     evidence: Evidence, x: Aspect, y: Aspect, sign: int, criteria: Criteria, over: Among = "objectives"
 ) -> Assessment:
-    """Do x and y rank the objectives (or temperatures) as claimed? By means over the runs that have both.
+    """Judge whether x and y rank objectives (or temperatures) as claimed, by means over runs that have both.
 
-    A seed is a draw of the world: where enough seeds are common to all that are ranked, only those count, so
-    that a mean is not lower for a harder draw. Sign 0 claims neither order.
+    A seed is a draw of the world. If all that are ranked have enough seeds in common, only these count, so
+    that no mean is lower because of a harder draw. A sign of 0 claims neither order.
     """
     pairs = _pairs(evidence, x, y, over)
     least = criteria.least_objectives if over == "objectives" else criteria.least_temperatures
@@ -99,7 +99,7 @@ _UNRELATED: dict[Verdict, str] = {
 
 
 def trend(evidence: Evidence, rule: Trend, criteria: Criteria) -> Assessment:
-    """Does y rise or fall with the temperature within each seed that has all temperatures?"""
+    """Judge whether y rises or falls with the temperature within each seed that has all temperatures."""
     y = evidence.values(rule.aspect, "temperatures")
     temperatures = [
         (value, objective)
@@ -135,12 +135,12 @@ def trend(evidence: Evidence, rule: Trend, criteria: Criteria) -> Assessment:
 
 
 def _missing(evidence: Evidence, x: Aspect, y: Aspect, over: Among) -> str:
-    """Return what is not measured of a ranking that has no pair."""
+    """Return the name of the quantity that a ranking without any pair lacks."""
     return NAMES[next((name for name in (x, y) if not evidence.values(name, over)), y)]
 
 
 def _missing_of_temperatures(evidence: Evidence, aspect: Aspect) -> str:
-    """Return what is not measured of the temperatures: the one aspect, or any."""
+    """Return the name of what is missing at several temperatures: the one aspect, or the sweep as a whole."""
     some = any(evidence.values(other, "temperatures") for other in OF_THE_SWEEP)
     return f"{NAMES[aspect]} at several temperatures of cosine softmax" if some else NAMES["temperature"]
 
@@ -160,7 +160,7 @@ def _pairs(evidence: Evidence, of_x: Aspect, of_y: Aspect, over: Among = "object
 
 
 def _balanced(pairs: _Pairs, criteria: Criteria) -> _Pairs:
-    """Return the runs of the seeds that all have, if these are enough, or all runs."""
+    """Return the runs of the seeds that all have in common if these are enough, and otherwise all runs."""
     kept = common_seeds(x for x, _ in pairs.values())
     if len(kept) < criteria.least_runs.value:
         return pairs
@@ -179,7 +179,7 @@ def _means(by_run: Iterable[BySeed]) -> list[float]:
 
 
 def _shots_text(evidence: Evidence, x: Aspect, y: Aspect, criteria: Criteria, specs: Sequence[str]) -> str:
-    """From how many images per class the heads were relearned; rho of the same at the other numbers."""
+    """Return words on the images per class that relearned the heads, with rho at the other numbers."""
     if evidence.shots is None or not {x, y} & {"relearned", "gap"}:
         return ""
     others = []
@@ -208,17 +208,17 @@ def ranked_in_paper(x: Aspect, y: Aspect, criteria: Criteria, over: Among = "obj
 
 
 def _with_error(x: Aspect, y: Aspect) -> str:
-    """Return what stands before a correlation with an error, of which more is worse."""
+    """Return the words before a correlation with an error, of which a higher value is worse."""
     return "With the calibration error (ECE, higher is worse): " if "ece" in (x, y) else ""
 
 
 def levels(evidence: Evidence, aspect: Aspect, criteria: Criteria, blocks: bool) -> Assessment:
-    """Does accuracy A rise up to the middle temperature, and is it level above?
+    """Judge whether accuracy A rises up to the middle temperature and is level above it.
 
     |A_t - A_mid| < share * (A_mid - A_min) for every t > mid
 
-    Each bound is a linear contrast of means. All must be met, uncorrected, for the claim to hold; one must be
-    broken, corrected, for it to fail.
+    Each bound is a linear contrast of means. The claim holds if all bounds are met, uncorrected; it fails if
+    one is broken, corrected.
     """
     runs = evidence.values(aspect, "temperatures")
     temperatures = evidence.among("temperatures").temperatures
@@ -261,7 +261,7 @@ def _levels_reason(verdict: Verdict, moved: Iterable[float], middle: float, shar
 
 
 def levels_text(means: dict[float, float]) -> str:
-    """Accuracy at the lowest and the middle temperature, and its range above.
+    """Return the accuracy at the lowest and the middle temperature, and its range above, in words.
 
     >>> levels_text({0.01: 74.9, 0.02: 77.0, 0.03: 77.5, 0.04: 77.6, 0.05: 77.5})
     '74.9 % at τ = 0.01, 77.5 % at 0.03, 77.5 to 77.6 % above'
@@ -277,7 +277,8 @@ def levels_text(means: dict[float, float]) -> str:
 
 
 def _middle(count: int) -> int:
-    """Return the index of the lower median: of the paper's eight, 0.04,
-    from which it calls accuracy saturated.
+    """Return the index of the lower median.
+
+    Among the paper's eight temperatures it is 0.04, from which the paper calls accuracy saturated.
     """
     return (count - 1) // 2

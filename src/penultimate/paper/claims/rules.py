@@ -1,4 +1,4 @@
-"""What a claim is, and the kinds of rule that judge one: data."""
+"""Claims, and the kinds of rule that judge them, as data."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from penultimate.paper import published
 from penultimate.paper.claims.aspects import Aspect
 
 FIRST_RULES = "2026-11-20"
-"""The date of the rules that this package began with, whose verdicts stand beside those of today's."""
+"""The date of this package's first rules, whose verdicts are shown beside those of today's rules."""
 RULES_OF = "2026-11-22"
 """The date of today's rules."""
 AMENDED = "2026-11-23"
-"""The date since which shared classes are judged by a slope over their share: before, all or none were."""
+"""The date since which a slope over their share judges shared classes; before, all or none were shared."""
 ALTERNATIVES = tuple(name for name in published.objectives() if name != "softmax")
 """The objectives that the paper compares with softmax."""
 
 
 @dataclass(frozen=True)
 class Better:
-    """The objective's mean is above softmax's (one of several: Holm over all alternatives)."""
+    """Rule: the objective's mean is above softmax's (one of several: Holm over all alternatives)."""
 
     aspect: Aspect
     objective: str
@@ -28,7 +28,7 @@ class Better:
 
 @dataclass(frozen=True)
 class BestOfAll:
-    """Softmax's mean is above (sign +1) or below (sign -1) that of each of these objectives."""
+    """Rule: softmax's mean is above (sign +1) or below (sign -1) that of each of these objectives."""
 
     aspect: Aspect
     sign: Literal[-1, 1] = 1
@@ -37,14 +37,14 @@ class BestOfAll:
 
 @dataclass(frozen=True)
 class Unbeaten:
-    """No alternative's mean is above softmax's."""
+    """Rule: no alternative's mean is above softmax's."""
 
     aspect: Aspect
 
 
 @dataclass(frozen=True)
 class OnlyThese:
-    """The means of these objectives are above softmax's, those of the other alternatives are not."""
+    """Rule: the means of these objectives are above softmax's; those of the other alternatives are not."""
 
     aspect: Aspect
     objectives: tuple[str, ...]
@@ -52,14 +52,14 @@ class OnlyThese:
 
 @dataclass(frozen=True)
 class BestForMost:
-    """On more than half of the tasks, softmax's mean is above that of every alternative."""
+    """Rule: on more than half of the tasks, softmax's mean is above that of every alternative."""
 
     aspect: Literal["linear", "knn"]
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """x and y rank the objectives alike (sign +1), oppositely (-1), or neither (0)."""
+    """Rule: x and y rank the objectives alike (sign +1), oppositely (-1), or neither (0)."""
 
     x: Aspect
     y: Aspect
@@ -68,7 +68,7 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Trend:
-    """Within each seed, the quantity rises (sign +1) or falls (-1) with the temperature (Page's test)."""
+    """Rule: within each seed, the quantity rises (sign +1) or falls (-1) with temperature (Page's test)."""
 
     aspect: Aspect
     sign: Literal[-1, 1]
@@ -76,14 +76,14 @@ class Trend:
 
 @dataclass(frozen=True)
 class Levels:
-    """The mean rises up to the middle temperature and is level above it."""
+    """Rule: the mean rises up to the middle temperature and is level above it."""
 
     aspect: Aspect
 
 
 @dataclass(frozen=True)
 class Positive:
-    """A quantity that each seed has one of (of this objective, or of the study) has a mean above zero."""
+    """Rule: the mean over seeds of a quantity (of this objective, or of the study) is above zero."""
 
     aspect: Aspect
     objective: str = ""
@@ -91,14 +91,14 @@ class Positive:
 
 @dataclass(frozen=True)
 class NonePositive:
-    """Of no alternative has the quantity a mean above zero."""
+    """Rule: no alternative has a mean of the quantity above zero."""
 
     aspect: Aspect
 
 
 @dataclass(frozen=True)
 class Narrower:
-    """The objectives' means are spread much less in x than in y."""
+    """Rule: the spread of the objectives' means is much smaller in x than in y."""
 
     x: Literal["fine_tuned", "robust"]
     y: Literal["linear"]
@@ -106,26 +106,26 @@ class Narrower:
 
 @dataclass(frozen=True)
 class Alike:
-    """The mean of every alternative is as high as softmax's, neither much above nor much below."""
+    """Rule: the mean of every alternative is neither much above nor much below softmax's."""
 
     aspect: Aspect
 
 
 @dataclass(frozen=True)
 class LastLayers:
-    """Networks of one objective are more alike than those of two in the last layers, hardly in the first."""
+    """Rule: networks of one objective are more alike than of two in the last layers, hardly in the first."""
 
 
 @dataclass(frozen=True)
 class OnlyAccuracy:
-    """In this arm accuracy is above that of the main one, and class separation is what it is there."""
+    """Rule: in this arm accuracy is above that of the main arm, and class separation is unchanged."""
 
     arm: str
 
 
 @dataclass(frozen=True)
 class NoSum:
-    """Objectives combined are no better than the better of their parts, in the mean of the combinations."""
+    """Rule: combined objectives are no better than the better of their parts, in the mean of combinations."""
 
 
 Rule: TypeAlias = (
@@ -149,11 +149,11 @@ Rule: TypeAlias = (
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement in our words, where the paper makes it, and the rule that judges it.
+    """A statement in our words, with its place in the paper and the rule that judges it.
 
-    ours    the paper prints numbers, but does not make the statement: it is ours
-    prints  the paper's evidence, where no table of it has the numbers
-    since   the date of the rules that it came with, or of its amended rule
+    ours    whether the paper prints the numbers but does not make the statement, so that it is ours
+    prints  the paper's evidence, if no table of the paper has the numbers
+    since   the date of the rules that the claim came with, or of its amended rule
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""How far objectives are apart in one quantity, as a share of how far they are in another."""
+"""Claims about the spread of objectives in one quantity, as a share of their spread in another."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PLACES: dict[Aspect, tuple[str, str]] = {
     "robust": ("on shifted test sets", "shifted test set"),
     "linear": ("with linear classifiers", "task"),
 }
-"""Where the objectives are spread, and what the mean is taken over."""
+"""Words for where the objectives are spread, and for what the means are taken over."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """The spreads in x and in y (None where chance accounts for all of it), and their ratio as an effect.
+    """The spreads in x and in y, and their ratio as an effect.
 
     The effect is how far the ratio is below `far`.
     """
@@ -54,17 +54,17 @@ def spread_ratio(
 
         v = sum_{s != r} w_s w_r C_sr / sum_{s != r} w_s w_r,    spread = sqrt(max(v, 0))
 
-    C_sr is the covariance over objectives of their means over tasks in seed s and in seed r, w_s how often a
-    seed is drawn (once, for the estimate): the chance of a run is in no product of two seeds, and what a
-    seed adds to all objectives is in no covariance. Resamples of one seed alone are left out. Deterministic.
-    None where y has no spread beyond chance.
+    C_sr is the covariance, over objectives, of their means over tasks in seed s and in seed r; w_s is how
+    often a seed is drawn (once, for the estimate). The noise of a run enters no product of two seeds, and
+    what a seed adds to all objectives enters no covariance. Resamples of a single seed are left out. The
+    result is deterministic, and None if y has no spread beyond chance.
 
     Owen, 2007.
     """
     import numpy as np
 
     def variance(values: np.ndarray, seeds: np.ndarray, tasks: np.ndarray) -> np.ndarray:
-        """[b], of seeds drawn so often [b n] and tasks [b t]."""
+        """Return v [b] for resamples that draw seeds [b n] and tasks [b t] so many times."""
         centred = values - values.mean(0)
         means = np.einsum("bt,knt->bnk", tasks / tasks.sum(1, keepdims=True), centred)
         pairs = seeds[:, :, None] * seeds[:, None, :] * (1 - np.eye(seeds.shape[1]))
@@ -101,7 +101,7 @@ def spread_ratio(
 
 
 def narrower(evidence: Evidence, rule: Narrower, criteria: Criteria, further: FurtherCriteria) -> Assessment:
-    """Is the spread of the objectives in x far below that in y?"""
+    """Judge whether the spread of the objectives in x is far below that in y."""
     import numpy as np
 
     of_x, of_y = _by_task(evidence, rule.x), _by_task(evidence, rule.y)
@@ -152,7 +152,7 @@ def narrower(evidence: Evidence, rule: Narrower, criteria: Criteria, further: Fu
 
 
 def _by_task(evidence: Evidence, aspect: Aspect) -> dict[str, Mapping[str, BySeed]]:
-    """Return the runs of every objective, by task or by shifted test set, of those that were measured."""
+    """Return the runs of every objective by task, or by shifted test set, if there are any."""
     of_study = evidence.measurements
     tasks: Sequence[str] = tuple(shifted(of_study.source)) if aspect == "robust" else of_study.targets
     by_task = {task: evidence.on_task(task).values(aspect) for task in tasks}
@@ -167,9 +167,7 @@ def _spreads_text(rule: Narrower, of_x: float, of_y: float) -> str:
 
 
 def narrower_in_paper(rule: Narrower) -> str:
-    """Return the ratio of the spreads of the paper's printed means; without the one that is lowest in y,
-    too.
-    """
+    """Return the ratio of spreads of the paper's printed means, also without the objective lowest in y."""
     from statistics import stdev
 
     x, y = paper(rule.x), paper(rule.y)

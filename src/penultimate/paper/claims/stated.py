@@ -1,12 +1,12 @@
 """The claims, the digest of their rules, and the rules in sentences.
 
-The first rules (`FIRST_RULES`) were written before this package's first run; the paper's numbers were known,
-and a prototype's of the embedded world. Those of `RULES_OF` followed the reference run of that time, of which
-the means and the verdicts under the first rules were known.
+The first rules (`FIRST_RULES`) were written before this package's first run, when the paper's numbers and
+those of a prototype of the embedded world were known. The rules of `RULES_OF` followed the reference run of
+that time, of which the means and the verdicts under the first rules were known.
 
-Why objectives are compared within seeds, and the variance is not pooled over objectives, which differ in
-it: with the paper's own standard errors as the truth, five seeds and no differences, Dunnett's test on the
-pooled variance finds one in 7 % of studies instead of 2.5, the paired tests in fewer than 2 %.
+Objectives are compared within seeds, and the variance is not pooled over objectives, because it differs
+between them: with the paper's own standard errors as the truth, five seeds and no differences, Dunnett's test
+on the pooled variance finds one in 7 % of studies instead of 2.5, the paired tests in fewer than 2 %.
 """
 
 from __future__ import annotations
@@ -207,9 +207,7 @@ CLAIMS: tuple[Claim, ...] = (
 
 
 def digest() -> str:
-    """Return the sha256 of the rules: every number with its reason, the shares of classes,
-    every claim and rule.
-    """
+    """Return the sha256 of the rules: numbers with reasons, shares of classes, and claims with rules."""
     return digest_of((CRITERIA, dict(SHARED)), CLAIMS)
 
 
@@ -219,7 +217,7 @@ def digest_of(criteria: object, claims: tuple[Claim, ...]) -> str:
 
 
 def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
-    """Return the rules in sentences, for the notes under the verdicts; `reasons` has every number of them."""
+    """Return the rules in sentences, for the notes under the verdicts; `reasons` lists their numbers."""
     return (
         f"These rules are of {RULES_OF} (sha256 {digest()[:12]}); the first, of {FIRST_RULES}, came"
         " before this package's first run. A run that is older than its rules is described by them, not"

@@ -1,6 +1,6 @@
-"""Claims that something changes nothing: fine-tuned accuracy, R² under augmentation, combinations.
+"""Claims that nothing changes: fine-tuned accuracy, R² under augmentation, combinations of objectives.
 
-Each needs a test of equivalence: it holds where a change that counts is excluded, not because none is found.
+Each needs a test of equivalence: it holds if a change that counts is excluded, not if none is found.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from penultimate.statistics import mean
 
 
 def alike(evidence: Evidence, rule: Alike, criteria: Criteria, further: FurtherCriteria) -> Assessment:
-    """Is the mean of every alternative as high as softmax's? Two one-sided tests for each."""
+    """Judge whether every alternative's mean is as high as softmax's, by two one-sided tests for each."""
     compared = compare(evidence, rule.aspect, _with_least(criteria, further.little), blocks=True)
     if compared is None or not compared.alternatives:
         return unmeasured(NAMES[rule.aspect], ELSEWHERE[rule.aspect])
@@ -86,7 +86,7 @@ def _farthest_text(compared: AgainstSoftmax) -> str:
 
 
 def alike_in_paper(rule: Alike, further: FurtherCriteria) -> str:
-    """Return the printed means that lie farther from softmax than what counts."""
+    """Return the printed means that differ from softmax's by at least the smallest difference that counts."""
     means = paper(rule.aspect)
     softmax = means[BASELINE]
     least = further.little.value * (100 - softmax)
@@ -102,7 +102,7 @@ def alike_in_paper(rule: Alike, further: FurtherCriteria) -> str:
 def only_accuracy(
     evidence: Evidence, rule: OnlyAccuracy, criteria: Criteria, further: FurtherCriteria
 ) -> Assessment:
-    """Does this arm raise accuracy, and leave class separation as it is, in the mean over its objectives?"""
+    """Judge whether an arm raises accuracy and leaves class separation alone, in the mean over objectives."""
     arm = dataclasses.replace(evidence, measurements=evidence.measurements.in_arm(rule.arm))
     plain = [evidence.values("accuracy"), evidence.values("separation")]
     other = [arm.values("accuracy"), arm.values("separation")]
@@ -159,7 +159,7 @@ def _with_interval(effect: Effect, digits: int, unit: str = "") -> str:
 
 
 def only_accuracy_in_paper(rule: OnlyAccuracy) -> str:
-    """Return the paper's mean gain in accuracy and its mean change of R², with the largest one."""
+    """Return the paper's mean gain in accuracy, its mean change of R², and the largest change of R²."""
     rows = published.printed("neurips_tableE3_autoaugment_separation")
     by_arm = [
         {row["objective"]: row for row in rows if row["augmentation"] == arm}
@@ -177,7 +177,7 @@ def only_accuracy_in_paper(rule: OnlyAccuracy) -> str:
 
 
 def no_sum(evidence: Evidence, criteria: Criteria) -> Assessment:
-    """Do combinations gain nothing on the better of their parts, in their mean?"""
+    """Judge whether combinations gain nothing over the better of their parts, in the mean."""
     measurements = evidence.measurements
     combined, single = best_epochs(measurements, COMBINATIONS), best_epochs(measurements)
     by_term = {_terms(spec): runs for spec, runs in single.items() if len(_terms(spec)) == 1}
@@ -218,7 +218,7 @@ def no_sum(evidence: Evidence, criteria: Criteria) -> Assessment:
 
 
 def _terms(spec: str) -> frozenset[str]:
-    """Return what is put together in an objective, softmax left out."""
+    """Return the parts of an objective without softmax."""
     return frozenset(str(term) for term in terms_of(spec) if term.name != "softmax")
 
 
@@ -227,7 +227,7 @@ def _parts(spec: str) -> list[frozenset[str]]:
 
 
 def on_better(whole: BySeed, parts: Sequence[BySeed], seeds: Sequence[Seed]) -> BySeed:
-    """Return, for each seed, the combination less the part that is best in the mean of the other seeds."""
+    """Return, for each seed, the combination minus the part that is best in the mean of the other seeds."""
     gains = {}
     for seed in seeds:
         others = [other for other in seeds if other != seed]
@@ -237,8 +237,9 @@ def on_better(whole: BySeed, parts: Sequence[BySeed], seeds: Sequence[Seed]) -> 
 
 
 def no_sum_in_paper() -> str:
-    """Return the printed combinations less the better of their parts: the median (one is a misprint),
-    the best.
+    """Return the gains of the printed combinations over the better of their parts: the median and the best.
+
+    It is the median because one printed value is a misprint.
     """
     rows = published.printed("neurips_tableC4_combinations")
     values = {

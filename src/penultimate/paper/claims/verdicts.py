@@ -1,4 +1,4 @@
-"""Every claim judged: the paper's evidence and ours in a line each, the verdict, and its replication."""
+"""The verdicts on all claims, each with the paper's evidence and ours in a line, and with its replication."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ LIMITED = "A limited run is no evidence."
 class Judged:
     """A claim with the evidence on both sides.
 
-    first   what the first rules make of the same runs; None of a claim that they did not have
-    halves  what these rules make of the first half of the seeds, and of the second
+    first   the verdict of the first rules on the same runs; None for a claim that they did not have
+    halves  the verdicts of the present rules on the first half of the seeds, and on the second
     """
 
     claim: Claim
@@ -89,7 +89,7 @@ def judge(
 
 
 def halves(seeds: Sequence[Seed]) -> tuple[tuple[Seed, ...], tuple[Seed, ...]]:
-    """Return the seeds in two halves, in their order; of an odd number the first half has one more.
+    """Return the seeds in two halves, in their order; if their number is odd, the first half has one more.
 
     >>> halves([0, 1, 2, 3, 4])
     ((0, 1, 2), (3, 4))

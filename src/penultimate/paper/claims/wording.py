@@ -1,4 +1,4 @@
-"""Effects and reasons in words: short enough for a table's cell, the same for every claim."""
+"""Effects and reasons in words that fit into a cell of a table and are the same for all claims."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COPIES = "No spread at all between runs: they are copies of each other, and coun
 
 @dataclass(frozen=True)
 class Least:
-    """The smallest effect that counts: as what was reached, and as what was excluded."""
+    """Words for the smallest effect that counts: as one that was reached, and as one that was excluded."""
 
     reached: str
     excluded: str
@@ -41,13 +41,13 @@ def level_text(value: float, aspect: Aspect) -> str:
 
 
 def least_gain(margin: float, aspect: Aspect) -> Least:
-    """In points of accuracy, or in R²."""
+    """Return the smallest gain that counts, in points of accuracy or in R²."""
     least = amount(margin, aspect)
     return Least(f"at least {least}", f"a gain of {least} or more")
 
 
 def least_correlation(sign: int, criteria: Criteria) -> Least:
-    """In ranks, with the claimed sign."""
+    """Return the weakest correlation that counts, with the claimed sign."""
     rho = f"ρ = {signed(sign * criteria.least_correlation.value, 2)}"
     return Least(f"at least as strong as {rho}", f"{rho} or stronger")
 
@@ -60,10 +60,10 @@ def reason(
     several: int = 1,
     opposite: float | None = None,
 ) -> str:
-    """Return the reason for a verdict; `several` is the number of comparisons that p is corrected for.
+    """Return the reason for a verdict; `several` is the number of comparisons for which p is corrected.
 
-    `opposite` is the one-sided p of an effect the other way round, corrected too; of one comparison it
-    follows.
+    `opposite` is the one-sided p of the opposite effect, corrected too; for a single comparison it follows
+    from that of the effect.
 
     >>> from penultimate.paper.claims.criteria import CRITERIA
     >>> effect = Effect(0.9, 0.7, 1.1, 0.23, p_for=0.002, p_against=1)
@@ -94,7 +94,7 @@ def reason(
 
 
 def enough_seeds(gain: float, seeds: int, aspect: Aspect) -> str:
-    """Return how many seeds would have found what the paper found.
+    """Return a sentence on the number of seeds that would have found what the paper found.
 
     >>> enough_seeds(0.9, 12, "accuracy")
     " The paper's gain of 0.90 points would take 12 seeds to be found in nine studies of ten."
@@ -104,7 +104,7 @@ def enough_seeds(gain: float, seeds: int, aspect: Aspect) -> str:
 
 
 def not_enough_runs(counts: Iterable[int], criteria: Criteria) -> str:
-    """Return the reason why so few runs decide nothing.
+    """Return the reason why these runs are too few to decide anything.
 
     >>> from penultimate.paper.claims.criteria import CRITERIA
     >>> not_enough_runs([1, 1], CRITERIA)
@@ -117,12 +117,12 @@ def not_enough_runs(counts: Iterable[int], criteria: Criteria) -> str:
 
 
 def too_few(count: int, enough: int, noun: str) -> str:
-    """Return the reason why so few objectives or temperatures decide nothing."""
+    """Return the reason why these objectives or temperatures are too few to decide anything."""
     return f"Too few: {counted(count, noun)}; {counted(enough, noun)} or more are needed."
 
 
 def runs_each(counts: Iterable[int]) -> str:
-    """Return how many runs stand behind each mean.
+    """Return the number of runs behind each mean, in words.
 
     >>> runs_each([5, 5]), runs_each([3, 5])
     ('five runs each', '3 to 5 runs each')
