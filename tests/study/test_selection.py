@@ -14,6 +14,7 @@ from penultimate import registry
 from penultimate.cli import main
 from penultimate.data.augmentation.settings import Augmentation
 from penultimate.errors import RequestError
+from penultimate.networks.key import NetworkKey
 from penultimate.paper import studies
 from penultimate.study import Given, Study, load_study
 from penultimate.study.blocks import Runs
@@ -82,6 +83,22 @@ def test_networks_with_measurements_of_their_own_keep_those_that_are_asked_for()
     only = override(whole, ["measure=depth"])
     assert {key.arm for key in only.keys()} == {""}
     assert {one.text for of in only.measured().values() for one in of} == {"depth"}
+
+
+@pytest.mark.parametrize("name", ["imagenet_transfer", "imagenet_robustness", "full", "two arms"])
+def test_a_measurement_that_no_grid_had_is_added_to_every_grid(name: str, two_arms: Study) -> None:
+    study = two_arms if name == "two arms" else load_study(name)
+    added, before = "relearning_from_test", _names_measured(study)
+    named = dict.fromkeys(name for names in before.values() for name in names)
+    assert added not in named
+    after = _names_measured(override(study, [f"measure={','.join([*named, added])}"]))
+    assert all(after[key] >= {*names, added} for key, names in before.items())
+    alone = _names_measured(override(study, [f"measure={added}"]))
+    assert alone == {key: {added} for key in before}
+
+
+def _names_measured(study: Study) -> dict[NetworkKey, set[str]]:
+    return {key: {one.measurement.name for one in of} for key, of in study.measured().items()}
 
 
 def test_settings_of_a_grid_are_changed_in_every_grid_or_in_those_of_an_arm(two_arms: Study) -> None:

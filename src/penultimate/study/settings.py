@@ -26,13 +26,13 @@ OF_RUNS = tuple(item.name for item in dataclasses.fields(Runs) if item.name not 
 def override(study: Study, assignments: Sequence[str]) -> Study:
     """Return the study with settings changed: "threads=2", "targets=digits", "recipe.epochs=3".
 
-    A setting of a grid of runs (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
-    the grids of one arm: "temperature.recipe.epochs=3". New objectives replace those of the first grid; every
-    further grid keeps those of its own that are among them. If the measurements change
-    ("measure=linear,knn"), networks that have their own keep those of their own that are among the new ones,
-    and are left out if none is. A measurement's setting is changed wherever the study asks for the
-    measurement: "fine_tuning.learning_rate=(0.01, 0.1)". The expected cost of a training is dropped if its
-    data, recipe or architecture changes, unless the cost is set as well.
+    What a grid of runs holds (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
+    those of one arm: "temperature.recipe.epochs=3". Other objectives are those of the first grid; further
+    grids keep what they have of them. Other measurements ("measure=linear,knn") are those of every grid that
+    has no list of its own. A grid with its own list keeps those that it has of them, takes those that no grid
+    had before, and is left out if nothing remains. A measurement's setting is changed wherever the study asks
+    for it: "fine_tuning.learning_rate=(0.01, 0.1)". What a training is expected to cost is forgotten where
+    its data, recipe or architecture changes, unless it is set as well.
     """
     before = _trained(study)
     for assignment in assignments:
@@ -183,12 +183,22 @@ def _with_objectives(study: Study, objectives: Sequence[str]) -> Study:
 
 
 def _with_measure(study: Study, measure: Sequence[str]) -> Study:
-    """Return the study with new measurements; networks with their own keep those that are among them."""
+    """Return the study with other measurements.
+
+    Networks with measurements of their own keep those of them that are among these, and are measured by what
+    the study measured of no network before.
+    """
     texts = {registry.parse(text).name: text for text in measure if isinstance(text, str)}
+    before = {
+        registry.parse(text).name
+        for block in study.networks
+        for text in (study.measure if block.measure is None else block.measure)
+    }
+    added = tuple(text for name, text in texts.items() if name not in before)
     blocks = []
     for block in study.networks:
-        own = dict.fromkeys(registry.parse(text).name for text in block.measure or ())
-        kept = tuple(texts[name] for name in own if name in texts)
+        own = None if block.measure is None else [registry.parse(text).name for text in block.measure]
+        kept = None if own is None else (*(texts[name] for name in own if name in texts), *added)
         if kept or not own:
-            blocks.append(dataclasses.replace(block, measure=kept or block.measure))
+            blocks.append(dataclasses.replace(block, measure=kept))
     return dataclasses.replace(study, measure=tuple(measure), networks=tuple(blocks))
