@@ -137,6 +137,20 @@ def test_imagenet_is_trained_on_as_the_appendix_says(name: str) -> None:
         assert (augmented.mixup > 0) == ("mixup" in arm)
 
 
+@pytest.mark.parametrize("name", [*OF_IMAGENET, "imagenet64"])
+def test_features_of_targets_are_of_uncropped_shorter_sides_and_all_else_is_as_in_pretraining(
+    name: str,
+) -> None:
+    """Appendix A.2 against A.1: of a target's image that is square, all of it is seen."""
+    size, targets = (64 if name == "imagenet64" else 224), load_study(name).targets
+    features, found = {"extract", "transfer_dynamics", "depth"}, set()
+    for step in graph(name).steps.values():
+        of_target = step.name in features and step.columns["target"] in targets
+        assert step.config.get("resize") == (size if of_target else None)
+        found |= {step.columns["target"]} if of_target else set()
+    assert found == {*targets}
+
+
 @pytest.mark.parametrize("name", OF_IMAGENET)
 def test_learning_rates_are_the_closed_form_of_the_paper(name: str) -> None:
     """Ten epochs of warm-up to 1.6, then x 0.975 (0.985) an epoch, at steps of every part of the run."""

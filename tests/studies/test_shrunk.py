@@ -14,7 +14,7 @@ from tests.data.published import CHOSEN, MAKERS, WNIDS, put_image
 from penultimate import registry
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
-from penultimate.paper.studies.imagenet_transfer import PROBES
+from penultimate.paper.studies.imagenet_transfer import OF_FEATURES
 from penultimate.records.reading import study_folder
 from penultimate.report import exhibit, read_study, write_report
 from penultimate.store import Store
@@ -70,7 +70,7 @@ def part_of(name: str, root: Path) -> Study:
     part = PARTS.get(name, Part())
     study = restrict(override(load_study(name), part.changes), part.only, part.seeds)
     if name == "imagenet_transfer":  # of the grid's 72 cells the first two
-        measure = (*PROBES, "fine_tuning(head='fresh', learning_rate=(0.001, 0.01), decay=0.0, steps=2)")
+        measure = (*OF_FEATURES, "fine_tuning(head='fresh', learning_rate=(0.001, 0.01), decay=0.0, steps=2)")
         study = dataclasses.replace(study, networks=(dataclasses.replace(study.main, measure=measure),))
     return shrunk(study, root, part.size, epochs=part.epochs, batch_size=part.batch_size)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -211,7 +211,10 @@ class Inputs:
                 f"{self.step.name} has no network that says how the images of '{self.target}' on disk are"
                 " resized and cropped"
             )
-        return listed_images(folder, split, (to or self.network).preparation, self.workers)
+        preparation = (to or self.network).preparation
+        if "resize" in self.step.config:
+            preparation = replace(preparation, resize=self.step.config["resize"])
+        return listed_images(folder, split, preparation, self.workers)
 
     @property
     def workers(self) -> int:

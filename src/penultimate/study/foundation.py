@@ -166,10 +166,21 @@ class Foundation:
         supplies = [Supply("network", network, network=key), Supply("images", data, split, of)]
         columns = self.columns((key,), "network", of)
         label = f"{self.label((key,), 'network', of)}-{split}"
-        config, identity = {"split": split, "dtype": "float32"}, {"split": split}
+        identity = {"split": split, **self.of_transfer(key, of)}
+        config = {**identity, "dtype": "float32"}
         bank = self.add(self._core("extract", config, columns, label, priority, supplies, identity))
         self._banks[key, of, split, draw] = bank
         return bank
+
+    def of_transfer(self, key: NetworkKey, of: str) -> dict[str, int]:
+        """Return how a target's images on disk are resized for the features of a network trained here.
+
+        The shorter side has as many pixels as the crop (appendix A.2 of the paper), where the tests of
+        pretraining cut the middle out of a larger image (A.1).
+        """
+        block, on_disk = self.blocks[key], of in self.study.data or of in self.study.nowhere
+        moved = on_disk and of in self.study.targets and of != self.study.source
+        return {"resize": block.recipe.size} if moved and isinstance(block, Runs) else {}
 
     def gives(self, key: NetworkKey, need: Any) -> bool:
         """Return whether a network can provide what a measurement needs."""

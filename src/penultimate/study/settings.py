@@ -26,13 +26,13 @@ OF_RUNS = tuple(item.name for item in dataclasses.fields(Runs) if item.name not 
 def override(study: Study, assignments: Sequence[str]) -> Study:
     """Return the study with settings changed: "threads=2", "targets=digits", "recipe.epochs=3".
 
-    What a grid of runs holds (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
-    those of one arm: "temperature.recipe.epochs=3". Other objectives are those of the first grid; further
-    grids keep what they have of them. Other measurements ("measure=linear,knn") are those of every grid that
-    has no list of its own. A grid with its own list keeps those that it has of them, takes those that no grid
-    had before, and is left out if nothing remains. A measurement's setting is changed wherever the study asks
-    for it: "fine_tuning.learning_rate=(0.01, 0.1)". What a training is expected to cost is forgotten where
-    its data, recipe or architecture changes, unless it is set as well.
+    A setting of a grid of runs (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
+    the grids of one arm: "temperature.recipe.epochs=3". New objectives replace those of the first grid; every
+    further grid keeps those of its own that are among them. New measurements ("measure=linear,knn") are those
+    of every grid without a list of its own. A grid with its own list keeps those that it has of them, takes
+    those that no grid had before, and is left out if nothing remains. A measurement's setting is changed
+    wherever the study asks for the measurement: "fine_tuning.learning_rate=(0.01, 0.1)". The expected cost of
+    a training is dropped if its data, recipe or architecture changes, unless the cost is set as well.
     """
     before = _trained(study)
     for assignment in assignments:
@@ -183,10 +183,9 @@ def _with_objectives(study: Study, objectives: Sequence[str]) -> Study:
 
 
 def _with_measure(study: Study, measure: Sequence[str]) -> Study:
-    """Return the study with other measurements.
+    """Return the study with new measurements.
 
-    Networks with measurements of their own keep those of them that are among these, and are measured by what
-    the study measured of no network before.
+    Networks with their own keep those that are among them, and take those that no network had before.
     """
     texts = {registry.parse(text).name: text for text in measure if isinstance(text, str)}
     before = {

@@ -135,6 +135,8 @@ class _Unfolding:
             extra |= filled(class_order_said="class_order" in said)
         if needs.Trained() in what.needs:
             extra |= self.base.training(place.networks[0])
+        elif what.of_targets and what.runs_networks:
+            extra |= self.base.of_transfer(place.networks[0], place.target)
         if what.scope == "study":  # the seeds of the whole group, though the step may be given fewer networks
             extra["seeds"] = sorted({key.seed for key in place.networks if key.seed is not None})
         step = Step(
