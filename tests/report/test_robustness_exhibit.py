@@ -8,6 +8,7 @@ import pytest
 
 from penultimate.data.catalog import card
 from penultimate.data.corruptions import BENCHMARK
+from penultimate.data.readers.entries import ENTRIES
 from penultimate.records.table import Table
 from penultimate.report import StudyResults, exhibit
 from penultimate.report.base import Built, ExhibitTable
@@ -107,6 +108,49 @@ def test_the_caption_says_what_stands_in_for_imagenets_sets(results: StudyResult
     assert "-A: what a network outside the study gets wrong" in caption
     alone = exhibit("tableC2", described(results, source="digits")).caption
     assert alone.startswith(f"{card('digits').title} has no shifted test sets. mCE, ")
+
+
+def test_on_the_published_sets_the_reference_is_alexnet_and_no_stand_in_is_spoken_of(
+    results: StudyResults,
+) -> None:
+    renamed = Table(
+        dataclasses.replace(
+            row,
+            step=row.step.replace("robustness", "published_robustness", 1),
+            source="imagenet",
+            target=(row.target or "").replace("glyphs", "imagenet") or None,
+        )
+        for row in results.table
+    )
+    moved = dataclasses.replace(results, table=renamed)
+    cards = [ENTRIES["imagenet"].card.described()]
+    built = exhibit("tableC2", described(moved, source="imagenet", targets=[], cards=cards))
+    column = column_of(table_of(built, "tableC2"), "mce")
+    assert list(column) == list(NINE)
+    for slug in ("softmax", "squared_error"):
+        own = [
+            100 * mean_of([mean_of(of_corruption) / ALEXNET[name] for name, of_corruption in found.items()])
+            for found in (errors(results, slug, seed) for seed in SEEDS)
+        ]
+        assert column[slug].value == pytest.approx(mean_of(own))
+        assert column[slug].error == pytest.approx(standard_error_of(own))
+    assert built.missing == ()
+    assert "on the published ImageNet-V2, -A, -R and -Sketch" in built.caption
+    assert "The reference is AlexNet on the published ImageNet-C, as in the paper." in built.caption
+    assert not any(word in built.caption for word in ("place of", "procedural", "outside the study"))
+
+
+ALEXNET = dict(
+    zip(
+        BENCHMARK,
+        (
+            *(0.886428, 0.894468, 0.922640, 0.819880, 0.826268, 0.785948, 0.798360, 0.866816),
+            *(0.826572, 0.819324, 0.564592, 0.853204, 0.646056, 0.717840, 0.606500),
+        ),
+        strict=True,
+    )
+)
+"""AlexNet's errors as the benchmark gives them, in the order of its table."""
 
 
 def test_what_was_not_measured_is_said(results: StudyResults) -> None:

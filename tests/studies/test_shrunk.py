@@ -17,6 +17,7 @@ from penultimate.errors import RequestError
 from penultimate.paper.studies.imagenet_transfer import OF_FEATURES
 from penultimate.records.reading import study_folder
 from penultimate.report import exhibit, read_study, write_report
+from penultimate.report.base import MISSING, Built
 from penultimate.store import Store
 from penultimate.study import Study, load_study
 from penultimate.study.selection import restrict
@@ -46,6 +47,7 @@ PARTS = {
     "imagenet_inception_v3": Part(
         ("softmax",), (0, 1), 75, 12, 4, ("targets=pets", "recipe.learning_rate=0.1")
     ),
+    "imagenet_transfer": Part(("softmax", "sigmoid", "dropout"), changes=("targets=pets,cars,chexpert",)),
     "imagenet_relearning": Part(("softmax", "sigmoid")),
     "imagenet_temperature": Part((), changes=("targets=cars",)),
     "imagenet_combinations": Part(("softmax", "dropout", "sigmoid", "dropout + sigmoid")),
@@ -84,6 +86,18 @@ def rows(out: Path, study: Study) -> dict[str, bytes]:
     }
 
 
+def columns_without_number(built: Built) -> list[str]:
+    """The columns of our tables in which every row has a dash, and our panels in which nothing is drawn."""
+    found = []
+    for table in (table for table in built.tables if table.source == "ours" and table.rows):
+        for place, column in enumerate(table.columns):
+            if all(row.cells[place].text in ("", MISSING) for row in table.rows):
+                found.append(f"{table.title}: {column.group} {column.label}")
+    panels = [panel for figure in built.figures for panel in figure.panels if panel.source == "ours"]
+    drawn = [panel for panel in panels if panel.points or panel.curves or panel.raster]
+    return found + [panel.title for panel in panels if panel not in drawn]
+
+
 def test_a_study_whose_data_lie_nowhere_is_planned_and_not_run(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"where the data .* CIFAR-10 \(--data cifar10=FOLDER\)"):
         run("cifar10_allcnnc", tmp_path)
@@ -108,6 +122,7 @@ def test_every_study_runs_to_its_end_and_draws_what_its_header_promises(name: st
         built = exhibit(shown, results, allow_limited=True)
         assert built.is_measured, shown
         assert built.missing == (), shown
+        assert columns_without_number(built) == [], shown
     write_report(results, tmp_path / "page.html")
     assert study.title in (tmp_path / "page.html").read_text()
 
