@@ -13,6 +13,8 @@ from penultimate.networks.key import NetworkKey
 
 NOW, NEXT, LATER = 1, 2, 3
 """Priorities: the first measurements of a new network, then further networks, then everything else."""
+TO_CROP = "to the crop"
+"""A step's `resize`: its images on disk are resized to the crop's size, and not cut out of larger ones."""
 
 
 @dataclass(frozen=True)

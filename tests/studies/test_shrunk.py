@@ -47,7 +47,10 @@ PARTS = {
     "imagenet_inception_v3": Part(
         ("softmax",), (0, 1), 75, 12, 4, ("targets=pets", "recipe.learning_rate=0.1")
     ),
-    "imagenet_transfer": Part(("softmax", "sigmoid", "dropout"), changes=("targets=pets,cars,chexpert",)),
+    "imagenet_transfer": Part(
+        ("softmax", "sigmoid", "dropout", "label_smoothing", "logit_norm", "cosine_softmax"),
+        changes=("targets=pets,chexpert",),
+    ),
     "imagenet_relearning": Part(("softmax", "sigmoid")),
     "imagenet_temperature": Part((), changes=("targets=cars",)),
     "imagenet_combinations": Part(("softmax", "dropout", "sigmoid", "dropout + sigmoid")),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penultimate.errors import PenultimateError
 from penultimate.files import file_name
+from penultimate.graph import TO_CROP
 from penultimate.metrics import UndefinedError
 from penultimate.networks.key import NetworkKey
 from penultimate.progress import Progress
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from penultimate.data.images import ImageSet
     from penultimate.features.bank import FeatureBank
     from penultimate.graph import Step, Supply
+    from penultimate.networks.given import GivenNetwork
     from penultimate.networks.protocol import FileNetwork
+    from penultimate.networks.trained import TrainedNetwork
 
 Setting: TypeAlias = Mapping[str, str | int | float]
 
@@ -211,10 +214,7 @@ class Inputs:
                 f"{self.step.name} has no network that says how the images of '{self.target}' on disk are"
                 " resized and cropped"
             )
-        preparation = (to or self.network).preparation
-        if "resize" in self.step.config:
-            preparation = replace(preparation, resize=self.step.config["resize"])
-        return listed_images(folder, split, preparation, self.workers)
+        return listed_images(folder, split, (to or self.network).preparation, self.workers)
 
     @property
     def workers(self) -> int:
@@ -258,8 +258,9 @@ class Inputs:
         return self.load_from(self._one("network"))
 
     def load_from(self, supply: Supply) -> FileNetwork:
-        """Return the network that a parent has left."""
-        return load_network_of(self.folders[supply.parent], self.device)
+        """Return the network that a parent has left; it resizes images as the step's protocol wants it."""
+        network = load_network_of(self.folders[supply.parent], self.device)
+        return network.resized_to_crop() if self.step.config.get("resize") == TO_CROP else network
 
     @property
     def network_folder(self) -> Path:
@@ -329,7 +330,7 @@ class Inputs:
         return FeatureBank.load(streamed.parent if streamed else folder / f"{file_name(supply.name)}.npz")
 
 
-def load_network_of(folder: Path, device: str = "cpu") -> FileNetwork:
+def load_network_of(folder: Path, device: str = "cpu") -> TrainedNetwork | GivenNetwork:
     """Return the network that a step left in a folder, trained or given, on a device."""
     from penultimate.networks.given import load_given
     from penultimate.networks.sources import GIVEN

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,12 @@ class TrainedNetwork:
         """How image files are resized and cropped for it: as in its tests, or as usual for ImageNet."""
         resize, crop = self.card.get("resize", 256), self.card.get("crop", 224)
         return Preparation(resize, crop, "bilinear", self.statistics)
+
+    def resized_to_crop(self) -> TrainedNetwork:
+        """Return the network for images whose shorter side is resized to the crop, to lose less."""
+        return replace(
+            self, card={**self.card, "resize": self.preparation.crop, "crop": self.preparation.crop}
+        )
 
     def prepared(self, images: UInt8[Tensor, "n h w c"]) -> Float[Tensor, "n c h w"]:
         """Return images as the body expects them, on their own device."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from penultimate import registry
-from penultimate.graph import LATER, NEXT, NOW, Resources, Step, Supply
+from penultimate.graph import LATER, NEXT, NOW, TO_CROP, Resources, Step, Supply
 from penultimate.measures import declaration as needs
 from penultimate.measures.declaration import Scope
 from penultimate.networks.key import NetworkKey
@@ -172,15 +172,15 @@ class Foundation:
         self._banks[key, of, split, draw] = bank
         return bank
 
-    def of_transfer(self, key: NetworkKey, of: str) -> dict[str, int]:
+    def of_transfer(self, key: NetworkKey, of: str) -> dict[str, str]:
         """Return how a target's images on disk are resized for the features of a network trained here.
 
         The shorter side has as many pixels as the crop (appendix A.2 of the paper), where the tests of
         pretraining cut the middle out of a larger image (A.1).
         """
-        block, on_disk = self.blocks[key], of in self.study.data or of in self.study.nowhere
+        on_disk = of in self.study.data or of in self.study.nowhere
         moved = on_disk and of in self.study.targets and of != self.study.source
-        return {"resize": block.recipe.size} if moved and isinstance(block, Runs) else {}
+        return {"resize": TO_CROP} if moved and isinstance(self.blocks[key], Runs) else {}
 
     def gives(self, key: NetworkKey, need: Any) -> bool:
         """Return whether a network can provide what a measurement needs."""
