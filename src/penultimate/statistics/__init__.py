@@ -1,6 +1,6 @@
-"""Statistics of results: means over runs, what is best in a column, power, rank correlations, proportions.
+"""Statistics of results: means over runs, the best of a column, power, rank correlations, proportions.
 
-Names are resolved on first use; nothing here needs a tensor library.
+Names are resolved on first use, and nothing here needs a tensor library.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The average over data sets: a two-way analysis of variance, objective x data set."""
+"""Averages over data sets, compared by a two-way analysis of variance (objective x data set)."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ class Anova:
 
 
 def two_way_anova(cells: Cells) -> Anova:
-    """Do the objectives differ in their average over the data sets?
+    """Test whether the objectives differ in their average over the data sets.
 
-    With y_adr run r of objective a on data set d, n_ad runs in a cell, cell means m_ad, and D data sets,
+    Let y_adr be run r of objective a on data set d, n_ad the number of runs in a cell, m_ad the cell means, A
+    and D the numbers of objectives and data sets, and N the number of runs. Then
 
         M_a = mean_d m_ad,    w_a = D^2 / sum_d (1/n_ad),    M = sum_a w_a M_a / sum_a w_a
         F = [ sum_a w_a (M_a - M)^2 / (A - 1) ] / [ sum_adr (y_adr - m_ad)^2 / (N - A D) ]
 
-    which is the classical F when all cells have the same size, and its type III form otherwise (every data
-    set has equal weight). With one run in every cell there is no variation within cells; the interaction of
-    objective and data set takes its place, and `error` says "interaction" instead of "within cells".
+    which is the classical F if all cells have the same size, and its type III form otherwise (every data set
+    has equal weight). With one run in every cell there is no variation within cells; the interaction of
+    objective and data set then takes its place, and `error` is "interaction" instead of "within cells".
 
-    Raises RequestError when an objective lacks a data set (naming it), there are fewer than two objectives,
-    or a single run on a single data set leaves nothing to compare with.
+    Raise RequestError if an objective lacks a data set (the error names it), if there are fewer than two
+    objectives, or if each objective has a single run on a single data set, which leaves no error term.
 
     >>> softmax = {"food": [1.0, 2.0], "cars": [5.0, 6.0]}
     >>> two_way_anova({"softmax": softmax, "sigmoid": {"food": [2.0, 3.0], "cars": [6.0, 7.0]}})
@@ -53,7 +54,7 @@ def two_way_anova(cells: Cells) -> Anova:
     A, D = len(objectives), len(datasets)
     if A < 2:
         raise RequestError(f"an analysis of variance compares two objectives or more; got {A}")
-    # F has no unit; in this one its squares are floats.
+    # F does not depend on the unit of the values; in this unit their squares stay within the range of floats.
     middle = summarise([value for row in runs.values() for cell in row.values() for value in cell]).mean
     apart = [value - middle for row in runs.values() for cell in row.values() for value in cell]
     unit = unit_of([*apart, EPSILON * middle])
@@ -88,7 +89,7 @@ def two_way_anova(cells: Cells) -> Anova:
 
 
 def _runs(cells: Cells) -> dict[str, dict[str, list[float]]]:
-    """Return the cells as lists; every objective must have runs on every data set."""
+    """Return the cells as lists; raise RequestError unless every objective has runs on every data set."""
     runs = {
         a: {d: numbers(values, f"runs of '{a}' on '{d}'") for d, values in row.items()}
         for a, row in cells.items()

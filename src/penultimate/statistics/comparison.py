@@ -1,4 +1,4 @@
-"""Which entries of a column are beaten: the rule of significance that every table and verdict shares."""
+"""Which entries of a column are beaten: the rule of significance that all tables and verdicts share."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ _Seed = TypeVar("_Seed", bound=Hashable)
 
 LEVEL = 0.05
 LEAST_RUNS = 3
-"""One run shows no spread, and two leave a t-test one degree of freedom."""
+"""The fewest runs to test: one run shows no spread, and two leave a t-test a single degree of freedom."""
 ROUNDING = 1e-12
-"""Differences that vary by less, as a share of the largest value, are taken for equal."""
+"""Differences that vary by less than this share of the largest value are taken to be equal."""
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p values corrected for being m of them.
+    """Return m p values, corrected for the number of tests.
 
     p'_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)),    p_(1) <= p_(2) <= ...
 
-    Rejecting where p' <= a errs anywhere among the m with probability at most a, however they depend.
+    Rejecting every hypothesis with p' <= a makes any error at all with probability at most a, however the
+    tests depend on each other.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -40,10 +41,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class Bold:
-    """The bold entries of a column, and the p that an entry is no worse than another.
+    """The bold entries of a column, and the p values of its pairwise comparisons.
 
-    `p_values[a][b]` is twice the one-sided p against "b is no better than a", corrected for the comparisons
-    of a; pairs that cannot be tested are missing.
+    `p_values[a][b]` is twice the one-sided p of the null hypothesis that b is no better than a, corrected for
+    the number of comparisons of a. Pairs that cannot be tested are missing.
     """
 
     entries: frozenset[str]
@@ -56,19 +57,19 @@ class Bold:
 def bold(
     column: Mapping[str, Mapping[_Seed, float]], higher_is_better: bool = True, level: float = LEVEL
 ) -> Bold:
-    """Return the entries of a column that no other is better than beyond chance.
+    """Return the entries of a column that no other entry beats beyond chance.
 
-    `column` maps names to runs by seed. Two entries are compared within the seeds that both have, which
-    share what the seed decides, such as a draw of the data:
+    `column` maps names to runs by seed. Two entries are compared within the seeds that both have, because
+    runs of the same seed share what the seed decides, such as a draw of the data:
 
     d_s = x_bs - x_as,    t = mean d / (s_d / sqrt(n)),    df = n - 1
 
-    An entry is beaten where the one-sided p of one of its comparisons, corrected by Holm for all of them, is
-    at most level / 2. Where one entry is ahead of each other, every comparison tested by itself, it alone is
-    bold: "each of them" needs no correction. Pairs with fewer than three common seeds, or with the same
-    difference in all, cannot be tested; an entry without any test is not bold.
+    An entry is beaten if the one-sided p of one of its comparisons, corrected by Holm for all of them, is at
+    most level / 2. If one entry is ahead of every other in uncorrected tests, it alone is bold: a claim that
+    needs all the tests to succeed needs no correction. Pairs with fewer than three common seeds, or with the
+    same difference in all seeds, cannot be tested; an entry without any test is not bold.
 
-    Raises RequestError for a level outside (0, 1), or a value that is no finite number.
+    Raise RequestError for a level outside (0, 1), or for a value that is not a finite number.
 
     >>> softmax, sigmoid = {0: 70.0, 1: 75.0, 2: 80.0}, {0: 71.1, 1: 75.9, 2: 81.0}
     >>> found = bold({"softmax": softmax, "sigmoid": sigmoid})
@@ -108,8 +109,9 @@ def bold(
 
 
 def _p_above(better: Mapping[_Seed, float], worse: Mapping[_Seed, float]) -> float | None:
-    """Return the one-sided p that the first is no higher than the second;
-    None where nothing can be tested.
+    """Return the one-sided p of the null hypothesis that the first is no higher than the second.
+
+    Return None if nothing can be tested.
     """
     seeds = [seed for seed in worse if seed in better]
     if len(seeds) < LEAST_RUNS:

@@ -13,15 +13,15 @@ from penultimate.errors import RequestError
 from penultimate.statistics.summary import numbers
 
 EXACT_UP_TO = 12
-"""The exact distribution costs 2^n n numbers: 0.1 s at 12."""
+"""The most pairs for an exact p, whose distribution costs 2^n n numbers: 0.1 s at n = 12."""
 
 
 @dataclass(frozen=True)
 class Correlation:
     """Spearman's rho of n pairs, two-sided p values and an interval; undefined values are NaN.
 
-    `p_t` is from the t approximation, `p_exact` from all n! orders (None above 12 pairs); `low` and `high`
-    bound an approximate 95 % interval. `p` is the exact value if there is one.
+    `p_t` comes from the t approximation, and `p_exact` from all n! orders (None above 12 pairs); `low` and
+    `high` are the ends of an approximate 95 % interval. `p` is the exact value if there is one, else `p_t`.
     """
 
     rho: float
@@ -39,15 +39,16 @@ class Correlation:
 def spearman(
     x: Iterable[float], y: Iterable[float], confidence: float = 0.95, exact: bool = True
 ) -> Correlation:
-    """Return the correlation of the ranks of x and y; equal values share the mean of their ranks.
+    """Return the correlation of the ranks of x and y, where equal values share the mean of their ranks.
 
     rho = sum_i a_i b_i / sqrt(sum_i a_i^2 sum_i b_i^2),    a, b: the ranks less (n + 1)/2
     p_t: rho sqrt((n - 2)/(1 - rho^2)) under t with n - 2 degrees of freedom (n >= 3)
     p_exact: the share of the n! orders of b whose |sum_i a_i b_i| is at least the observed one
     interval: tanh(artanh rho +- z sqrt((1 + rho^2/2)/(n - 3))) (n >= 4, |rho| < 1)
 
-    If all x or all y are equal there is no rho: NaN throughout. Raises RequestError when the lengths differ,
-    there are fewer than two pairs, or a value is not finite (naming the pair). Not `exact`: without p_exact.
+    If all x or all y are equal, rho does not exist and every value is NaN. With `exact=False`, `p_exact` is
+    not computed. Raise RequestError if the lengths differ, if there are fewer than two pairs, or if a value
+    is not finite (the error names the pair).
 
     >>> spearman([0.35, 0.42, 0.60, 0.85], [75.9, 74.3, 70.2, 71.0])
     Correlation(rho=-0.8, n=4, p_t=0.19..., p_exact=0.33..., low=-0.99..., high=0.81...)
@@ -77,7 +78,11 @@ def spearman(
 
 @dataclass(frozen=True)
 class WithoutTwo:
-    """The range of rho without any two; the two that move it most, rho without them, how many do so."""
+    """How far rho moves when two pairs are left out.
+
+    `low` and `high` are its range over all choices of two; `pair` is the choice that moves rho most, `rho`
+    the value without it, and `ties` the number of choices that move rho as far.
+    """
 
     low: float
     high: float
@@ -87,8 +92,9 @@ class WithoutTwo:
 
 
 def leave_two_out(x: Sequence[float], y: Sequence[float]) -> WithoutTwo | None:
-    """Return how much of Spearman's rho any two pairs carry; None for fewer than five pairs,
-    or without a rho.
+    """Return how far Spearman's rho moves when any two pairs are left out.
+
+    Return None for fewer than five pairs, or if rho does not exist.
 
     >>> leave_two_out([1, 2, 3, 4, 5, 6], [3, 1, 4, 2, 9, 8])
     WithoutTwo(low=0.0, high=0.8, pair=(4, 5), rho=0.0, ties=1)
@@ -111,7 +117,7 @@ def leave_two_out(x: Sequence[float], y: Sequence[float]) -> WithoutTwo | None:
 
 
 def _centred_ranks(values: list[float]) -> list[int]:
-    """Twice the ranks, less n + 1: whole numbers even for shared ranks, so sums compare exactly."""
+    """Return twice the ranks minus n + 1: whole numbers even for shared ranks, so sums compare exactly."""
     ascending, n = sorted(values), len(values)
     return [bisect_left(ascending, value) + bisect_right(ascending, value) - n for value in values]
 
@@ -137,16 +143,16 @@ def _interval(rho: float, n: int, confidence: float) -> tuple[float, float]:
 
 
 def _exact_p(a: list[int], b: list[int], observed: int) -> float:
-    """Return the share of orders pi with |sum_i a_i b_pi(i)| >= observed,
-    counted without visiting all n! orders.
+    """Return the share of orders pi with |sum_i a_i b_pi(i)| >= observed, without visiting all n! orders.
 
-    Row s of `counts` is the distribution of the sum over the first |s| of a, matched to the set s of b in
-    every order; adding an element j to a set shifts its distribution by a_i b_j.
+    The row of `counts` for a set s of elements of b is the distribution of the sum over the first |s|
+    elements of a, matched to s in every order. Adding an element j to a set shifts its distribution by a_i
+    b_j.
     """
     import numpy as np
 
     n = len(a)
-    # Every partial sum stays within this bound (Cauchy and Schwarz).
+    # Every partial sum stays within this bound, by the Cauchy-Schwarz inequality.
     bound = math.isqrt(sum(v * v for v in a) * sum(v * v for v in b))
     width = 2 * bound + 1
     subsets = np.arange(1 << n)

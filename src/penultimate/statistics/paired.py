@@ -1,8 +1,8 @@
-"""Which of several networks that saw the same test examples is better: intervals and paired tests.
+"""Intervals and paired tests that compare networks on the same test examples.
 
-An `Answers` holds one task; several of them are compared by the mean of their accuracies, each task weighing
-the same. Chance is that of the test examples, not of networks or training images: what is said holds for
-these networks.
+An `Answers` holds one task. Over several tasks, networks are compared by their mean accuracy, in which every
+task has the same weight. The only randomness considered is the choice of test examples, not the training of
+networks or the choice of training images, so the results hold for these networks.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 FLIPS, SEED = 20_000, 0
-"""Flips of signs where a test is not exact, and their seed."""
+"""The number of random sign flips for a test that is not exact, and their seed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
     """Which examples of a task each network gets right: bool [networks n]; `strata` [n] are their classes.
 
-    With `per_class` the accuracy is the mean of those of the classes.
+    With `per_class` the accuracy is the mean over classes of each class's accuracy.
     """
 
     correct: npt.NDArray[np.bool_]
@@ -45,7 +45,7 @@ class Answers:
             )
 
     def parts(self) -> list[tuple[npt.NDArray[np.bool_], float]]:
-        """Return the groups within which examples weigh the same, each with its weight."""
+        """Return the groups of examples that share a weight, each with the weight of the group."""
         import numpy as np
 
         if not self.per_class:
@@ -60,7 +60,7 @@ class Answers:
         return np.asarray(np.sum([weight * part.mean(1) for part, weight in self.parts()], axis=0))
 
     def chance(self) -> float:
-        """Return the accuracy of always naming the same class, the most frequent one.
+        """Return the accuracy of always predicting the most frequent class.
 
         >>> import numpy as np
         >>> Answers(np.ones((1, 4), bool), np.array([0, 0, 0, 1])).chance()
@@ -74,7 +74,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Interval:
-    """An accuracy with the ends of its interval."""
+    """An accuracy and the two ends of its interval."""
 
     value: float
     low: float
@@ -82,10 +82,10 @@ class Interval:
 
 
 def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[Interval]:
-    """Return the mean accuracy over tasks of each network, with an interval that holds for few examples too.
+    """Return each network's mean accuracy over tasks, with an interval that holds for few examples too.
 
-    The accuracy of one task is a share of its examples, whose interval is exact (`proportion_interval`); a
-    mean over classes or over tasks is a share of examples of several weights (`weighted_interval`).
+    The accuracy on one task is a proportion of its examples, whose interval is exact (`proportion_interval`).
+    A mean over classes or tasks is a proportion of weighted examples (`weighted_interval`).
 
     >>> import numpy as np
     >>> right = np.array([[True] * 31, [True] * 5 + [False] * 26])
@@ -106,12 +106,14 @@ def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[Interval]:
 
 
 def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -> float:
-    """Return the two-sided p that two networks answer alike: signs of their differences flip at random.
+    """Return the two-sided p of a sign-flip test of the null hypothesis that two networks are equally good.
 
-    Exact where all examples weigh the same (McNemar's exact test), else from `FLIPS` random flips, which show
-    no p below 1 / (1 + FLIPS), or by a bound where that is smaller, n_w the examples of weight w that differ:
+    If all examples have the same weight, p is exact (McNemar's exact test). Otherwise it comes from `FLIPS`
+    random flips, which cannot show a p below 1 / (1 + FLIPS), or from the following bound if that is smaller:
 
-    p <= 2 exp(-D^2 / (2 sum_w n_w w^2)),    D the difference
+    p <= 2 exp(-D^2 / (2 sum_w n_w w^2)),    D the difference,
+
+    where n_w is the number of examples of weight w that exactly one of the networks gets right.
 
     >>> import numpy as np
     >>> right = np.array([[True] * 8 + [False] * 92, [False] * 100])
@@ -146,7 +148,7 @@ def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -
 
 @dataclass(frozen=True)
 class Pair:
-    """Two networks by their places in the answers: by how much the first is ahead, and the corrected p."""
+    """Two networks by their index in the answers, how far the first is ahead, and the corrected p."""
 
     one: int
     other: int
@@ -159,7 +161,7 @@ class Pair:
 
 
 def compared(tasks: Sequence[Answers]) -> list[Pair]:
-    """Return every two networks, the better one first; p is corrected for all pairs (Holm)."""
+    """Return every pair of networks, the better one first, with p corrected for all pairs (Holm)."""
     import numpy as np
 
     values = np.mean([task.accuracies() for task in tasks], axis=0)
@@ -175,10 +177,10 @@ def compared(tasks: Sequence[Answers]) -> list[Pair]:
 
 
 def places(pairs: Sequence[Pair], networks: int) -> list[tuple[int, int]]:
-    """Return the best and the worst place that each network may have, by the pairs that are told apart.
+    """Return the best and the worst place that each network may have, from the pairs that differ.
 
-    The best is 1 + the number of networks that are better beyond chance, the worst is the number of networks
-    that are not worse beyond chance. Where no other is better the best place is the first.
+    The best place is 1 + the number of networks that are better beyond chance. The worst is the number of
+    networks, itself included, that are not worse beyond chance.
 
     >>> places([Pair(0, 1, 0.2, 0.01), Pair(0, 2, 0.1, 0.3), Pair(2, 1, 0.1, 0.4)], 3)
     [(1, 2), (2, 3), (1, 3)]
@@ -194,9 +196,10 @@ def answers(
     truth: Mapping[int, int],
     per_class: bool,
 ) -> Answers:
-    """Return the answers of networks to the same examples, matched by their ids: {network: (ids, predicted)}.
+    """Return the answers of networks to the same examples, which are matched by their ids.
 
-    Raises RequestError for a network that was asked about other examples.
+    `predictions` is {network: (ids, predicted classes)}, and `truth` is {id: class}. Raise RequestError for a
+    network that was tested on other examples.
     """
     import numpy as np
 

@@ -10,20 +10,20 @@ from penultimate.statistics.comparison import LEVEL
 from penultimate.statistics.summary import numbers, summarise
 
 POWER = 0.9
-"""The usual aim: nine studies in ten find a difference that is there."""
+"""The usual target: nine studies in ten find a difference that exists."""
 MOST_SEEDS = 10_000
 
 
 def power(difference: float, spread: float, seeds: int, comparisons: int = 1, level: float = LEVEL) -> float:
-    """Return the probability that a difference between two objectives is found, compared within seeds.
+    """Return the probability of finding a difference between two objectives that are compared within seeds.
 
     P(T > t), T noncentral t with n - 1 degrees of freedom and difference / spread * sqrt(n),
     t the quantile of Student's t at 1 - level / (2 comparisons)
 
-    `spread` is the standard deviation between seeds of the difference within one (`pooled_spread`), in the
-    same unit as `difference`. Of several comparisons the first that Holm's correction makes is meant, which
-    is the strictest. Raises RequestError for a spread that is not positive, fewer than two seeds, and a
-    level outside (0, 1).
+    `spread` is the standard deviation, over seeds, of the difference within a seed (`pooled_spread`), in the
+    same unit as `difference`. With several comparisons, the level is that of the first step of Holm's
+    correction, which is the strictest. Raise RequestError for a spread that is not positive, fewer than two
+    seeds, or a level outside (0, 1).
 
     >>> round(power(0.5, spread=0.265, seeds=9, comparisons=8), 3)
     0.938
@@ -45,7 +45,7 @@ def power(difference: float, spread: float, seeds: int, comparisons: int = 1, le
     quantile = float(stdtrit(degrees, 1 - level / (2 * comparisons)))
     expected = difference / spread * math.sqrt(seeds)
     found = 1 - float(nctdtr(degrees, expected, quantile))
-    return found if math.isfinite(found) else float(expected > quantile)  # so far out SciPy gives up
+    return found if math.isfinite(found) else float(expected > quantile)  # SciPy gives up this far out
 
 
 def seeds_needed(
@@ -55,9 +55,9 @@ def seeds_needed(
     aim: float = POWER,
     level: float = LEVEL,
 ) -> int | None:
-    """Return the smallest number of seeds with which `power` reaches the aim; None where ten thousand do not.
+    """Return the smallest number of seeds whose `power` reaches the aim, or None if ten thousand do not.
 
-    Raises RequestError for a difference that is not positive or an aim outside (0, 1), and as `power` does.
+    Raise RequestError for a difference that is not positive, for an aim outside (0, 1), and as `power` does.
 
     >>> seeds_needed(0.5, spread=0.265, comparisons=8), seeds_needed(0.5, spread=0.486, comparisons=8)
     (9, 20)
@@ -80,11 +80,11 @@ def seeds_needed(
 
 
 def pooled_spread(groups: Iterable[Iterable[float]]) -> float:
-    """Return the standard deviation within groups, such as of each alternative's differences from softmax.
+    """Return the pooled standard deviation within groups, such as each objective's differences from softmax.
 
     s^2 = sum_g sum_i (d_gi - mean_g)^2 / sum_g (n_g - 1)
 
-    Raises RequestError where no group has two values.
+    Raise RequestError if no group has two values.
 
     >>> pooled_spread([[0.0, 2.0], [5.0, 6.0, 7.0], [3.0]])
     1.1547...

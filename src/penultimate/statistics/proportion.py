@@ -1,4 +1,4 @@
-"""The interval of a proportion, such as an accuracy: exact, so it holds for small counts too."""
+"""Confidence intervals of a proportion, such as an accuracy, that hold for small counts too."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from penultimate.errors import RequestError
 
 
 def proportion_interval(right: int, of: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the lower and the upper end of the exact interval for the proportion behind `right` of `of`.
+    """Return the two ends of the exact interval of a proportion, given `right` successes in `of` trials.
 
     P(X >= right | lower) = P(X <= right | upper) = (1 - level) / 2,    X binomial of `of` trials
 
-    The lower end is 0 where `right` is 0, and the upper end is 1 where all are right. The interval covers
-    the true proportion at least as often as the level says, whatever the count; it is never a single point.
-
-    Raises RequestError for counts that are not whole numbers with 0 <= right <= of and of >= 1, and for a
-    level outside (0, 1).
+    The lower end is 0 if `right` is 0, and the upper end is 1 if all trials are successes. The interval
+    covers the true proportion at least as often as the level says, whatever the count, and it is never a
+    single point. Raise RequestError for counts that are not whole numbers with 0 <= right <= of and of >= 1,
+    and for a level outside (0, 1).
 
     >>> [round(end, 3) for end in proportion_interval(31, 31)]
     [0.888, 1.0]
@@ -45,22 +44,23 @@ def proportion_interval(right: int, of: int, level: float = 0.95) -> tuple[float
 def weighted_interval(
     right: Sequence[int], of: Sequence[int], weights: Sequence[float], level: float = 0.95
 ) -> tuple[float, float]:
-    """Return an interval for the share of right answers where the groups of examples weigh differently.
+    """Return an interval for the share of right answers when groups of examples have different weights.
 
-    Group g has right_g of of_g examples right, each of which weighs w_g; all weights sum to 1. The interval
-    is that of a beta distribution of the mean and the variance of the weighted sum (y = sum_g w_g c_g):
+    In group g, right_g of of_g answers are right, and each answer has the weight w_g; the weights of all
+    answers sum to 1. The interval is that of a beta distribution with the mean and the variance of the
+    weighted sum (y = sum_g w_g c_g):
 
     L(c) = B^-1(tail; y / s, (1 - y) / s + 1),    s = sum_g w_g^2 c_g / y
-    U(c) = the same of 1 - tail, with one further event of the largest weight in both sums
+    U(c) = the same at 1 - tail, with one more event of the largest weight in both sums
 
-    Either end is the wider of what the right and what the wrong answers give: L(right) or 1 - U(wrong) below,
-    U(right) or 1 - L(wrong) above. Where all examples weigh the same it is `proportion_interval`, and it is
-    never a single point.
+    Each end is the wider of those from the right and from the wrong answers: L(right) or 1 - U(wrong) below,
+    U(right) or 1 - L(wrong) above. If all examples have the same weight, this is `proportion_interval`. The
+    interval is never a single point.
 
     >>> [round(end, 3) for end in weighted_interval([31, 4], [31, 4], [0.5 / 31, 0.5 / 4])]
     [0.631, 1.0]
 
-    Fay & Feuer, 1997, for weighted sums of Poisson counts; here of counts that are bounded.
+    Fay & Feuer, 1997, for weighted sums of Poisson counts; adapted here to bounded counts.
     """
     if len(set(weights)) == 1:
         return proportion_interval(sum(right), sum(of), level)
@@ -72,7 +72,7 @@ def weighted_interval(
 
 
 def _end(counts: Sequence[int], weights: Sequence[float], quantile: float) -> float:
-    """Return an end of the interval for the weighted share of events, by the events alone."""
+    """Return one end of the interval for the weighted share of events, from the events alone."""
     from scipy.special import betaincinv
 
     further = max(weights) if quantile > 0.5 else 0.0
@@ -87,7 +87,7 @@ def _end(counts: Sequence[int], weights: Sequence[float], quantile: float) -> fl
 
 
 def _whole(value: object) -> int | None:
-    """Return the number as an int, or None where it is not a whole number (a bool is none)."""
+    """Return the number as an int, or None if it is not a whole number; a bool does not count as one."""
     if isinstance(value, bool):
         return None
     try:

@@ -10,14 +10,14 @@ from typing import TypeAlias
 from penultimate.errors import RequestError
 
 LARGEST = 1e300
-"""Sums of larger numbers leave the range of floats; a run that reached them has diverged."""
+"""The largest valid value: sums of larger ones may overflow, and a run that reached one has diverged."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean and standard error of n runs, as computed by `summarise` or as printed in a paper.
+    """The mean and standard error of n runs, as computed by `summarise` or as printed in a paper.
 
-    The standard error of a single run is NaN; `is_single` is then True.
+    The standard error of a single run is NaN, and `is_single` is then True.
 
     >>> Summary(mean=77.0, standard_error=0.06, n=8).is_single
     False
@@ -34,19 +34,18 @@ class Summary:
 
     @property
     def is_single(self) -> bool:
-        """Whether there is one run, so that the variation between runs is unknown."""
+        """Whether there is a single run, so that the variation between runs is unknown."""
         return self.n == 1
 
 
 Runs: TypeAlias = Summary | Iterable[float]
-"""What a test compares: the values of the runs, or their summary."""
+"""The input of a test: the values of the runs, or their summary."""
 
 
 def summarise(values: Runs) -> Summary:
-    """Return the mean of the runs and its standard error s / sqrt(n)
-    with s^2 = sum_i (x_i - mean)^2 / (n - 1).
+    """Return the mean of the runs and its standard error s / sqrt(n), s^2 = sum_i (x_i - mean)^2 / (n - 1).
 
-    Raises RequestError when there is no value or one is not finite (leave out diverged runs, and say so).
+    Raise RequestError if there is no value, or if one is not finite (leave out diverged runs, and say so).
 
     >>> summarise([77.1, 76.9, 77.0, 77.0])
     Summary(mean=77.0, standard_error=0.0408..., n=4)
@@ -76,8 +75,9 @@ def summarise(values: Runs) -> Summary:
 
 
 def unit_of(values: Iterable[float]) -> float:
-    """Return the power of two next to the largest size: dividing by it changes no digit,
-    and squares stay floats.
+    """Return a power of two near the largest absolute value.
+
+    Dividing by it changes no digit, and the squares of the quotients neither overflow nor underflow.
 
     >>> unit_of([-5e200, 3.0]) ** 0.5 > 1e100, unit_of([])
     (True, 0.5)
@@ -86,7 +86,7 @@ def unit_of(values: Iterable[float]) -> float:
 
 
 def numbers(values: Iterable[float], what: str) -> list[float]:
-    """Return the values as floats; raises RequestError for anything but numbers."""
+    """Return the values as floats; raise RequestError for anything but numbers."""
     try:
         return [float(value) for value in values]
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
@@ -103,7 +103,7 @@ def mean(values: Runs) -> float:
 
 
 def standard_error(values: Runs) -> float:
-    """Return the standard error of the mean of the runs; NaN for one run.
+    """Return the standard error of the mean of the runs, which is NaN for a single run.
 
     >>> standard_error([1.0, 3.0])
     1.0
