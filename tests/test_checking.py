@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from penultimate import registry
-from penultimate.checking import Finding, Report, check_entry, check_file, render_report
+from penultimate.checking import CheckOutcome, Report, check_entry, check_file, render_report
 from penultimate.plugins import loaded
 
 SAMPLES = Path(__file__).parent / "plugins"
@@ -208,8 +208,8 @@ def test_the_report_is_plain_text_that_fits_a_terminal() -> None:
 
 
 def test_a_report_is_ok_when_nothing_is_wrong() -> None:
-    right = Finding("a", "loss", "shape", True, "fine.")
-    wrong = Finding("a", "loss", "dtype", False, "not fine.")
+    right = CheckOutcome("a", "loss", "shape", True, "fine.")
+    wrong = CheckOutcome("a", "loss", "dtype", False, "not fine.")
     assert Report(Path("a.py"), "0", (right,)).ok
     assert not Report(Path("a.py"), "0", (right, wrong)).ok
     assert Report(Path("a.py"), "0", (right, wrong)).wrong == (wrong,)

@@ -15,7 +15,7 @@ from penultimate import RequestError
 from penultimate import statistics as statistics_room
 from penultimate.statistics import (
     Anova,
-    Summary,
+    MeanWithError,
     bold,
     leave_two_out,
     mean,
@@ -255,8 +255,8 @@ def test_bad_input_is_named() -> None:
     for call, message in [
         (lambda: mean([]), "mean of no runs"),
         (lambda: summarise([1.0, math.nan]), "run 1 of 2 has the value nan: leave diverged runs out"),
-        (lambda: Summary(1.0, -0.1, 3), "no negative standard error"),
-        (lambda: Summary(1.0, 0.1, 0), "n >= 1"),
+        (lambda: MeanWithError(1.0, -0.1, 3), "no negative standard error"),
+        (lambda: MeanWithError(1.0, 0.1, 0), "n >= 1"),
         (lambda: bold({"a": {0: 1.0}}, level=5), "level of a test"),
         (lambda: bold({"a": {0: "high"}}), "runs of 'a' must be a list of numbers"),
         (lambda: spearman([1, 2, 3], [1, 2]), "takes pairs; got 3 and 2"),

@@ -57,7 +57,7 @@ class EndingError(RequestError):
         )
 
 
-class Left(list[str]):
+class ChangedState(list[str]):
     """Names of the state that a user's code changed; `replaced` names the library functions among it."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ def has_run() -> bool:
 
 
 @contextlib.contextmanager
-def contained(who: str = "", *, patches: bool = True) -> Iterator[Left]:
+def contained(who: str = "", *, patches: bool = True) -> Iterator[ChangedState]:
     """Run a user's code in the block, and restore the state of the process afterwards.
 
     `who` names the code in messages. If it is given, a RequestError refuses code that replaced functions of
@@ -88,7 +88,7 @@ def contained(who: str = "", *, patches: bool = True) -> Iterator[Left]:
     """
     global _entered
     _entered |= patches
-    process, left, came = os.getpid(), Left(), list[int]()
+    process, left, came = os.getpid(), ChangedState(), list[int]()
     with _noted(came):
         before, drawn, imported = state(), generators(), len(sys.modules)
         functions: Functions = {}

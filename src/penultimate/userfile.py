@@ -23,7 +23,7 @@ from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from penultimate.containment import ROOTS, Left, PassingError, contained
+from penultimate.containment import ROOTS, ChangedState, PassingError, contained
 from penultimate.errors import PenultimateError, RequestError, nearest
 from penultimate.files import digest_bytes
 from penultimate.opened import INSTALLED, LIBRARY
@@ -120,7 +120,7 @@ def execute(
     module: ModuleType,
     told: Callable[[BaseException], str] | None = None,
     held: bool = False,
-) -> Left:
+) -> ChangedState:
     """Execute a file, and return the changes that it made to the process, which are undone.
 
     Raises RequestError, with the line, if it fails, ends the program, or replaces functions of libraries.
@@ -130,7 +130,7 @@ def execute(
     if not held:
         import_first(code, f"the {what} '{name}'", path)
     try:
-        with exits_noticed(), contextlib.nullcontext(Left()) if held else contained() as left:
+        with exits_noticed(), contextlib.nullcontext(ChangedState()) if held else contained() as left:
             exec(code, module.__dict__)
     except (Exception, SystemExit) as error:
         said = told(error) if told else in_words(error, what, path)

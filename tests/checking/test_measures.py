@@ -11,7 +11,7 @@ import pytest
 from tests.plugged import SAMPLES, plugged
 
 from penultimate import registry
-from penultimate.checking import Finding, check_entry, check_file, render_report
+from penultimate.checking import CheckOutcome, check_entry, check_file, render_report
 from penultimate.measures import measurement
 
 STAGES = {name for name in registry.names("measurement") if measurement(name).stage}
@@ -74,7 +74,7 @@ def test_a_protocol_of_a_plugin_is_sound() -> None:
 
 
 @pytest.fixture(scope="module")
-def wrong() -> Iterator[dict[str, list[Finding]]]:
+def wrong() -> Iterator[dict[str, list[CheckOutcome]]]:
     with plugged("wrong_measurements"):
         findings = check_file(SAMPLES / "wrong_measurements.py").findings
         yield {
@@ -84,7 +84,7 @@ def wrong() -> Iterator[dict[str, list[Finding]]]:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_is_wrong_is_told_and_nothing_else(wrong: dict[str, list[Finding]], name: str) -> None:
+def test_what_is_wrong_is_told_and_nothing_else(wrong: dict[str, list[CheckOutcome]], name: str) -> None:
     check, phrase = WRONG[name]
     told = {finding.check: finding.sentence for finding in wrong[name] if not finding.ok}
     assert list(told) == [check]
@@ -92,7 +92,7 @@ def test_what_is_wrong_is_told_and_nothing_else(wrong: dict[str, list[Finding]],
     assert told[check].endswith((".", "?", ")"))
 
 
-def test_every_wrong_sample_is_expected(wrong: dict[str, list[Finding]]) -> None:
+def test_every_wrong_sample_is_expected(wrong: dict[str, list[CheckOutcome]]) -> None:
     assert {name for name, findings in wrong.items() if findings} == WRONG.keys()
 
 

@@ -12,7 +12,7 @@ from tests.data.photographs import folder_of, hard_files, listing_of, photograph
 from torchvision.transforms import v2
 
 from penultimate.data.augmentation.settings import Augmentation
-from penultimate.data.disk.cropping import ASPECTS, Shown, box_of, cropped, random_box
+from penultimate.data.disk.cropping import ASPECTS, ShownCrops, box_of, cropped, random_box
 from penultimate.errors import DamagedFileError, RequestError
 
 SIZES = [(90, 70), (70, 90), (64, 64), (300, 8), (8, 300), (1, 1), (2, 500), (301, 299)]
@@ -64,7 +64,7 @@ def test_a_part_follows_from_seed_epoch_and_place_alone() -> None:
 
 @pytest.mark.parametrize("area", [PAPER, None])
 def test_what_is_shown_depends_on_no_batch(tmp_path: Path, area: tuple[float, float] | None) -> None:
-    shown = Shown(folder_of(tmp_path, images=12), GEOMETRY, area, seed=3)
+    shown = ShownCrops(folder_of(tmp_path, images=12), GEOMETRY, area, seed=3)
     together = shown((5, np.arange(12)))
     for rows in (np.array([7]), np.array([3, 11, 0])):
         assert np.array_equal(shown((5, rows)), together[rows])
@@ -74,7 +74,7 @@ def test_what_is_shown_depends_on_no_batch(tmp_path: Path, area: tuple[float, fl
 def test_every_kind_of_file_is_shown_and_a_damaged_one_is_named(tmp_path: Path) -> None:
     names = hard_files(tmp_path)
     listing = listing_of(tmp_path, names, np.zeros(len(names), np.int64))
-    shown = Shown(listing, GEOMETRY, PAPER, seed=0)
+    shown = ShownCrops(listing, GEOMETRY, PAPER, seed=0)
     assert shown((0, np.arange(len(names)))).shape == (len(names), 32, 32, 3)
     (tmp_path / names[4]).write_bytes((tmp_path / names[4]).read_bytes()[:500])
     with pytest.raises(DamagedFileError, match=f"{names[4]}.*start again.*from its last checkpoint"):

@@ -14,7 +14,7 @@ from tests.data.published import MAKERS, put, put_image
 
 from penultimate.cli import main
 from penultimate.data.readers.chexpert import COLUMNS
-from penultimate.data.readers.entries import ENTRIES, Entry
+from penultimate.data.readers.entries import ENTRIES, PublishedSet
 
 
 def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -82,7 +82,7 @@ def test_a_whole_copy_passes(
     published.pets(tmp_path)
     known = ENTRIES["pets"]
     card = dataclasses.replace(known.card, classes=3, sizes={"train": 9, "test": 5})
-    few: dict[str, Entry] = {"pets": dataclasses.replace(known, card=card)}
+    few: dict[str, PublishedSet] = {"pets": dataclasses.replace(known, card=card)}
     monkeypatch.setattr("penultimate.data.readers.opening.ENTRIES", few)
     code, out, _ = command(capsys, "data", "check", "pets", "--root", tmp_path)
     assert code == 0

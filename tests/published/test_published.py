@@ -10,7 +10,7 @@ import pytest
 from penultimate import RequestError
 from penultimate.paper import published
 from penultimate.paper.claims.effects import contrast
-from penultimate.statistics import Summary, spearman
+from penultimate.statistics import MeanWithError, spearman
 
 ROWS = {
     "iclr_table1_accuracy": 9,
@@ -147,7 +147,7 @@ def test_rank_correlations_recomputed_from_the_tables() -> None:
 
 def test_squared_error_against_softmax_from_the_printed_errors() -> None:
     summaries = {
-        str(row["objective"]): Summary(row["imagenet_top1_percent"], row["imagenet_top1_se"], 8)
+        str(row["objective"]): MeanWithError(row["imagenet_top1_percent"], row["imagenet_top1_se"], 8)
         for row in published.table("table3")
     }
     effect = contrast([summaries["squared_error"], summaries["softmax"]], [1, -1])

@@ -15,7 +15,7 @@ from penultimate.errors import RequestError
 from penultimate.records.archive import reference
 from penultimate.records.reading import StudyFolder
 from penultimate.records.tracing import NothingError, explain
-from penultimate.records.tuning import GridCell, Run, Tuned, Tuning, write_tuning
+from penultimate.records.tuning import CellRun, GridCell, Tuned, Tuning, write_tuning
 
 OBJECTIVES = [{"slug": name, "label": name, "spec": name} for name in ("softmax", "sigmoid", "ours")]
 SWEPT = "cosine_softmax(scale=0.05, temperature=0.05)"
@@ -151,7 +151,7 @@ def test_of_a_tuning_the_table_of_choices_shows_what_decided(tmp_path: Path) -> 
     columns = {**SOFTMAX, "source": "glyphs", "target": "glyphs"}
     step = finished(store, "train.softmax-s0.0", columns, [*curve, loss])
     folder = described(store, "tune-made", [step], networks=NETWORKS, tunes="made")
-    cell = GridCell("softmax", (), (), "grid", (Run(0, 0.25, step),))
+    cell = GridCell("softmax", (), (), "grid", (CellRun(0, 0.25, step),))
     tuned = Tuned("softmax", "Softmax", "softmax", (), (cell,), 0)
     settings = ("made", "glyphs", "net", 0, (0,), 1, {}, 1, 0, False, ("softmax",))
     write_tuning(folder.path / "tuning.json", Tuning(*settings, (tuned,)))

@@ -30,7 +30,7 @@ from penultimate.paper.claims.effects import (
     rank_effect,
     trend_effect,
 )
-from penultimate.statistics import Summary, holm, summarise
+from penultimate.statistics import MeanWithError, holm, summarise
 from tests.oracles import claims as oracle
 
 VERDICTS = ("holds", "does not hold", "undecided")
@@ -252,7 +252,7 @@ def test_more_runs_at_the_same_means_never_change_sides(
     path = []
     for n in sorted(sizes):
         error = spread / math.sqrt(n)
-        effect = contrast([Summary(gain, error, n), Summary(0.0, error, n)], (1, -1), margin)
+        effect = contrast([MeanWithError(gain, error, n), MeanWithError(0.0, error, n)], (1, -1), margin)
         assert effect is not None
         path.append(decide(effect))
     decided = [verdict for verdict in path if verdict != "undecided"]

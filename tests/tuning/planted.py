@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from penultimate.records.tuning import Run, Tuned
+from penultimate.records.tuning import CellRun, Tuned
 from penultimate.study import load_study
 from penultimate.study.selection import restrict
 from penultimate.study.spec import Study
@@ -17,7 +17,7 @@ def three_seeds() -> Study:
 
 def outcome(accuracies: Sequence[float | None], peak: int | None = None) -> SettingOutcome:
     runs = [
-        Run(seed, value, f"train.x-s{seed}.00", "" if value is not None else "the loss was no number")
+        CellRun(seed, value, f"train.x-s{seed}.00", "" if value is not None else "the loss was no number")
         for seed, value in enumerate(accuracies)
     ]
     return SettingOutcome(tuple(runs), peak)

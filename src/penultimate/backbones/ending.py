@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from penultimate.backbones.follows import Part, behind, depends, features_of, is_normalised, parts_of
+from penultimate.backbones.follows import TracedLayer, behind, depends, features_of, is_normalised, parts_of
 from penultimate.backbones.outputs import (
     OUTPUT,
     described,
@@ -281,7 +281,7 @@ def not_found(module: nn.Module, output: Any, say: str = SAY) -> RequestError:
     )
 
 
-def _found(module: nn.Module, output: Tensor, parts: list[Part]) -> Ending | None:
+def _found(module: nn.Module, output: Tensor, parts: list[TracedLayer]) -> Ending | None:
     """Return how an output [n k] depends on the layers that it is made of, or None if in no known way."""
     calls = [part.call for part in parts]
     classes = output.shape[1]
@@ -322,7 +322,7 @@ def _found(module: nn.Module, output: Tensor, parts: list[Part]) -> Ending | Non
     return Ending(_side_by_side(values, shared), logits, final, numbers, doubt, name)
 
 
-def _form(module: nn.Module, part: Part, classes: int) -> Form | None:
+def _form(module: nn.Module, part: TracedLayer, classes: int) -> Form | None:
     through = {*part.through} - {"average"}
     shown = _declares(module, classes) or _is_head(part.call.name)
     squashed = "average" in part.through and part.through[-1] not in ("average", "softmax")
@@ -342,7 +342,7 @@ def _form(module: nn.Module, part: Part, classes: int) -> Form | None:
     return "probabilities" if "softmax" in through else "logits"
 
 
-def _form_of_several(parts: list[Part]) -> Form | None:
+def _form_of_several(parts: list[TracedLayer]) -> Form | None:
     through = {past for part in parts for past in part.through} - {"average"}
     if through & {"relu", "tanh"}:
         return None
@@ -376,7 +376,7 @@ def _unclear(module: nn.Module, output: Tensor, trace: Trace, name: str) -> tupl
     return "", ""
 
 
-def _may_embed(module: nn.Module, part: Part, classes: int) -> bool:
+def _may_embed(module: nn.Module, part: TracedLayer, classes: int) -> bool:
     """Return whether a final layer's output may be the features.
 
     Its name may say so, or another of HEADS may be None.

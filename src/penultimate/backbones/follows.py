@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from penultimate.backbones.trace import Call, Node
+from penultimate.backbones.trace import Call, TracedTensor
 
 PASSED = (
     *("view", "_unsafe_view", "reshape", "_reshape_alias", "t", "transpose"),
@@ -49,7 +49,7 @@ RECTIFYING = ("relu", "hardtanh", "gelu", "silu", "elu", "leaky_relu", "hardswis
 ARITHMETIC = ("add", "sub", "rsub", "mul", "div")
 
 
-class Part(NamedTuple):
+class TracedLayer(NamedTuple):
     """A layer on which an output depends: the factor, the operations between, and the logits if known."""
 
     call: Call
@@ -59,36 +59,36 @@ class Part(NamedTuple):
 
 
 def parts_of(
-    node: Node, ended: Collection[Node], factor: float = 1.0, through: tuple[str, ...] = ()
-) -> list[Part]:
+    node: TracedTensor, ended: Collection[TracedTensor], factor: float = 1.0, through: tuple[str, ...] = ()
+) -> list[TracedLayer]:
     """Return the layers on which an output depends, or none if it also depends on anything else."""
     if node in ended:
         return []
     if node.call is not None:
-        return [Part(node.call, factor, through, None)]
+        return [TracedLayer(node.call, factor, through, None)]
     name, inputs = node.operation, node.inputs
     first = inputs[0] if inputs else None
     second = inputs[1] if len(inputs) > 1 else None
 
-    def on(value: Any, times: float = 1.0, past: str = "") -> list[Part]:
-        if not isinstance(value, Node):
+    def on(value: Any, times: float = 1.0, past: str = "") -> list[TracedLayer]:
+        if not isinstance(value, TracedTensor):
             return []
         return parts_of(value, ended, factor * times, (*through, past) if past else through)
 
     if name == "copy":
         return on(second)
     if name in PASSED:
-        same = isinstance(first, Node) and _numbers(first) == _numbers(node)
+        same = isinstance(first, TracedTensor) and _numbers(first) == _numbers(node)
         return on(first) if same else []
     if name in ("add", "sub", "rsub"):
         alpha = inputs[2] if len(inputs) > 2 and isinstance(inputs[2], int | float) else 1
         signs = {"add": (1, alpha), "sub": (1, -alpha), "rsub": (-alpha, 1)}[name]
         sides = [(value, sign) for value, sign in zip((first, second), signs, strict=True)]
-        found = [on(value, sign) for value, sign in sides if isinstance(value, Node)]
+        found = [on(value, sign) for value, sign in sides if isinstance(value, TracedTensor)]
         return [part for parts in found for part in parts] if all(found) else []
     if name in ("mul", "div"):
-        one, other = (first, second) if isinstance(first, Node) else (second, first)
-        if isinstance(one, Node) and isinstance(other, Node):
+        one, other = (first, second) if isinstance(first, TracedTensor) else (second, first)
+        if isinstance(one, TracedTensor) and isinstance(other, TracedTensor):
             if name == "mul" and _numbers(one) < _numbers(other):
                 one, other = other, one
             per_example = _numbers(other) == (node.shape[0] if node.shape else 1) < _numbers(node)
@@ -101,7 +101,7 @@ def parts_of(
         parts = on(first)
         return parts if all({"softmax", "increasing"} & {*part.through} for part in parts) else []
     if name == "pow":
-        return on(first) if isinstance(first, Node) and first.operation == "_cdist_forward" else []
+        return on(first) if isinstance(first, TracedTensor) and first.operation == "_cdist_forward" else []
     if name == "neg":
         return on(first, -1.0)
     if name in ("mean", "sum") and (stacked := _stacked(first)):
@@ -124,7 +124,7 @@ def parts_of(
     return []
 
 
-def features_of(call: Call) -> tuple[Tensor | None, Node]:
+def features_of(call: Call) -> tuple[Tensor | None, TracedTensor]:
     """Return the input features of a layer, and their node.
 
     If the weight is computed (normalised, as in a cosine classifier), a normalisation of the features counts
@@ -133,11 +133,11 @@ def features_of(call: Call) -> tuple[Tensor | None, Node]:
     node = call.operand
     while not (call.name or call.plain):
         first, second = (*node.inputs, None, None)[:2]
-        if node.operation == "mul" and not isinstance(first, Node):
+        if node.operation == "mul" and not isinstance(first, TracedTensor):
             first, second = second, first
-        if not isinstance(first, Node):
+        if not isinstance(first, TracedTensor):
             break
-        if node.operation in ("div", "mul") and isinstance(second, Node):
+        if node.operation in ("div", "mul") and isinstance(second, TracedTensor):
             if node.kept is not None and _measures(second, first):
                 return node.kept, first
             break
@@ -147,7 +147,7 @@ def features_of(call: Call) -> tuple[Tensor | None, Node]:
     return call.given, call.operand
 
 
-def behind(node: Node, ended: Collection[Node]) -> list[Call] | None:
+def behind(node: TracedTensor, ended: Collection[TracedTensor]) -> list[Call] | None:
     """Return the layers on which an output depends in any way, only the nearest one along each path.
 
     Returns None if a non-linearity or a removed head is nearer. A number for each example does not count.
@@ -168,22 +168,22 @@ def behind(node: Node, ended: Collection[Node]) -> list[Call] | None:
     return calls
 
 
-def is_normalised(node: Node) -> bool:
+def is_normalised(node: TracedTensor) -> bool:
     """Return whether a node was divided by its own norm, as embeddings are."""
-    while node.operation in PASSED and isinstance(node.inputs[0], Node):
+    while node.operation in PASSED and isinstance(node.inputs[0], TracedTensor):
         node = node.inputs[0]
     one, other = (*node.inputs, None, None)[:2]
-    if node.operation != "div" or not isinstance(one, Node) or not isinstance(other, Node):
+    if node.operation != "div" or not isinstance(one, TracedTensor) or not isinstance(other, TracedTensor):
         return False
     return one.operation != "pow" and _measures(other, one)  # normalised powers of probabilities
 
 
-def depends(node: Node, on: Collection[Call]) -> bool:
+def depends(node: TracedTensor, on: Collection[Call]) -> bool:
     """Return whether a node was computed from the output of any of the given layers."""
     return any(one.call in on for one in _before(node) if one.call is not None)
 
 
-def _measures(value: Node, of: Node) -> bool:
+def _measures(value: TracedTensor, of: TracedTensor) -> bool:
     """Return whether a value is a norm of a node, computed from it alone."""
     waiting, seen = [value], {of}
     while waiting:
@@ -197,7 +197,7 @@ def _measures(value: Node, of: Node) -> bool:
     return True
 
 
-def _before(node: Node) -> Iterator[Node]:
+def _before(node: TracedTensor) -> Iterator[TracedTensor]:
     """Yield a node, and every node from which it was computed."""
     waiting, seen = [node], set()
     while waiting:
@@ -210,12 +210,14 @@ def _before(node: Node) -> Iterator[Node]:
 
 def _stacked(value: Any) -> list[Any]:
     """Return the tensors of a stack, if a value is one."""
-    if not isinstance(value, Node) or value.operation not in ("stack", "cat") or not value.inputs:
+    if not isinstance(value, TracedTensor) or value.operation not in ("stack", "cat") or not value.inputs:
         return []
     listed = value.inputs[0]
-    shapes = {one.shape for one in listed if isinstance(one, Node)} if isinstance(listed, list) else set()
-    return listed if len(shapes) == 1 and all(isinstance(one, Node) for one in listed) else []
+    shapes = (
+        {one.shape for one in listed if isinstance(one, TracedTensor)} if isinstance(listed, list) else set()
+    )
+    return listed if len(shapes) == 1 and all(isinstance(one, TracedTensor) for one in listed) else []
 
 
-def _numbers(node: Node) -> int:
+def _numbers(node: TracedTensor) -> int:
     return math.prod(node.shape)

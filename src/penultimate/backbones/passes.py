@@ -22,7 +22,7 @@ TRIES = 8
 """The largest number of passes compared with the first, if a network draws random numbers and they agree."""
 
 
-class Difference(NamedTuple):
+class PassDifference(NamedTuple):
     """The largest difference between two passes over the same images, and the largest value of the first."""
 
     largest: float
@@ -62,7 +62,7 @@ def as_written() -> Iterator[None]:
         yield
 
 
-def difference(run: Callable[[], list[Tensor]], device: torch.device | None = None) -> Difference | None:
+def difference(run: Callable[[], list[Tensor]], device: torch.device | None = None) -> PassDifference | None:
     """Return how far two passes differ, or None if they differ by no more than rounding.
 
     `run` makes a pass. If it draws random numbers and two passes agree, a few more passes are made. The
@@ -80,7 +80,7 @@ def difference(run: Callable[[], list[Tensor]], device: torch.device | None = No
         return next((one for one in found if one is not None), None)
 
 
-def influence(run: Callable[[Tensor], list[Tensor]], images: Tensor) -> Difference | None:
+def influence(run: Callable[[Tensor], list[Tensor]], images: Tensor) -> PassDifference | None:
     """Return how far outputs for some images depend on other images in the batch, or None if they do not.
 
     >>> norm, images = torch.nn.BatchNorm1d(1), torch.tensor([[0.0], [2.0], [4.0], [6.0]])
@@ -120,17 +120,17 @@ def _drawn(devices: list[torch.device]) -> tuple[object, ...]:
     return (*(state.numpy().tobytes() for state in states), random.getstate(), repr(numpy))
 
 
-def _between(first: list[Tensor], second: list[Tensor]) -> Difference | None:
+def _between(first: list[Tensor], second: list[Tensor]) -> PassDifference | None:
     """Return the difference between two passes' outputs, or None if it is only rounding."""
-    worst: Difference | None = None
+    worst: PassDifference | None = None
     for one, other in zip(first, second, strict=False):
         if one.shape != other.shape:
-            return Difference(float("inf"), float("inf"))
+            return PassDifference(float("inf"), float("inf"))
         if not one.numel():
             continue
         coarse = 1e-5 if one.dtype in (torch.float32, torch.float64) else 1e-2
         values, again = one.double().nan_to_num(0, 0, 0), other.double().nan_to_num(0, 0, 0)
-        found = Difference(float((values - again).abs().max()), float(values.abs().max()))
+        found = PassDifference(float((values - again).abs().max()), float(values.abs().max()))
         if found.largest > 10 * coarse * found.scale and (worst is None or found.largest > worst.largest):
             worst = found
     return worst

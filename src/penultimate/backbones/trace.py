@@ -58,11 +58,11 @@ SQUASHING = ("_softmax", "_log_softmax", "sigmoid", "hardsigmoid", "log_sigmoid_
 
 
 @dataclass(eq=False)
-class Node:
+class TracedTensor:
     """A tensor that depends on the network's input, with the operation and the inputs it came from.
 
-    `inputs` are the operation's arguments, with a Node in place of each tensor that depends on the input. Of
-    the other tensors, single numbers are kept and the rest are None.
+    `inputs` are the operation's arguments, with a TracedTensor in place of each tensor that depends on the
+    input. Of the other tensors, single numbers are kept and the rest are None.
     """
 
     operation: str
@@ -73,11 +73,11 @@ class Node:
     """The input of an operation that is SQUASHING or SPREADING, or that may be a division by a norm."""
     stamp: int = 0
 
-    def parents(self) -> Iterator[Node]:
+    def parents(self) -> Iterator[TracedTensor]:
         """Yield the nodes among the arguments, also those inside lists."""
         for value in self.inputs:
             for one in value if isinstance(value, list | tuple) else (value,):
-                if isinstance(one, Node):
+                if isinstance(one, TracedTensor):
                     yield one
 
 
@@ -93,7 +93,7 @@ class Call:
     number: int
     name: str
     given: Tensor | None
-    operand: Node
+    operand: TracedTensor
     outputs: int
     convolves: bool = False
     plain: bool = True
@@ -114,14 +114,14 @@ class Trace:
     own: Mapping[int, str] = field(default_factory=dict)
     """The names of the module's parameters and buffers, by storage."""
     wanted: Collection[int] | None = None
-    ended: set[Node] = field(default_factory=set)
+    ended: set[TracedTensor] = field(default_factory=set)
     """The input nodes of a removed head (an Identity in its place)."""
     started: bool = False
     _examples: int = 0
     _calls: int = 0
     _open: list[str] = field(default_factory=list)
     _nodes: Any = field(default_factory=lambda: WeakIdKeyDictionary(ref_type=WeakIdRef))
-    _written: dict[int, tuple[int, Node]] = field(default_factory=dict)
+    _written: dict[int, tuple[int, TracedTensor]] = field(default_factory=dict)
     """For each storage, how often it was written to, and which node wrote last."""
 
     def start(self, values: Any) -> None:
@@ -129,15 +129,15 @@ class Trace:
         self.started = True
         for tensor in _tensors(values):
             self._examples = self._examples or (len(tensor) if tensor.ndim else 0)
-            self._register(tensor, Node("input", tuple(tensor.shape)))
+            self._register(tensor, TracedTensor("input", tuple(tensor.shape)))
 
-    def of(self, tensor: Tensor) -> Node | None:
+    def of(self, tensor: Tensor) -> TracedTensor | None:
         """Return the node of a tensor, or None if no dependence on the input was observed."""
-        node: Node | None = self._nodes.get(tensor)
+        node: TracedTensor | None = self._nodes.get(tensor)
         count, writer = self._written.get(_storage(tensor), (0, None))
         if writer is not None and (node is None or count > node.stamp):
             before = () if node is None else (node,)
-            return Node("written", tuple(tensor.shape), (*before, writer))
+            return TracedTensor("written", tuple(tensor.shape), (*before, writer))
         return node
 
     def enter(self, name: str) -> None:
@@ -155,7 +155,7 @@ class Trace:
         values = averaged(layer, given).clone() if self._wants(number) else None
         outputs = gave.shape[1] if isinstance(layer, CONVOLUTIONS) else gave.shape[-1]
         call = Call(number, name, values, operand, outputs, isinstance(layer, CONVOLUTIONS))
-        self._register(gave, Node("layer", tuple(gave.shape), (operand,), call))
+        self._register(gave, TracedTensor("layer", tuple(gave.shape), (operand,), call))
 
     def note(
         self, function: Any, arguments: tuple[Any, ...], options: Mapping[str, Any]
@@ -189,11 +189,11 @@ class Trace:
         fresh = not written and not any(one.alias_info for one in schema.returns)
         for tensor in written:
             count = self._written.get(_storage(tensor), (0, None))[0] + 1
-            self._written[_storage(tensor)] = count, Node(name, tuple(tensor.shape), inputs)
+            self._written[_storage(tensor)] = count, TracedTensor(name, tuple(tensor.shape), inputs)
         for tensor in (*_tensors(output), *written):
-            self._register(tensor, Node(name, tuple(tensor.shape), inputs, call, kept), fresh)
+            self._register(tensor, TracedTensor(name, tuple(tensor.shape), inputs, call, kept), fresh)
 
-    def _register(self, tensor: Tensor, node: Node, fresh: bool = False) -> None:
+    def _register(self, tensor: Tensor, node: TracedTensor, fresh: bool = False) -> None:
         if fresh:
             self._written.pop(_storage(tensor), None)
         node.stamp = self._written.get(_storage(tensor), (0, None))[0]
@@ -218,18 +218,18 @@ class Trace:
         If the operation is SPREADING, return a copy of the input that is spread.
         """
         if name in SPREADING and len(inputs) > 1:
-            place = 0 if isinstance(inputs[0], Node) else 1
+            place = 0 if isinstance(inputs[0], TracedTensor) else 1
             other = arguments[1 - place]
             shape = arguments[1] if name == "expand" else getattr(other, "shape", ())
-            if isinstance(inputs[place], Node) and not isinstance(inputs[1 - place], Node):
+            if isinstance(inputs[place], TracedTensor) and not isinstance(inputs[1 - place], TracedTensor):
                 spread: Tensor = arguments[place]
                 wide = np.broadcast_shapes(tuple(spread.shape), tuple(max(size, 1) for size in shape))
                 if math.prod(wide) > spread.numel() and len(spread) == self._examples:
                     return spread.clone()
         first = arguments[0] if arguments else None
-        if not isinstance(first, Tensor) or first.ndim != 2 or not isinstance(inputs[0], Node):
+        if not isinstance(first, Tensor) or first.ndim != 2 or not isinstance(inputs[0], TracedTensor):
             return None
-        normalises = name in ("div", "mul") and len(inputs) > 1 and isinstance(inputs[1], Node)
+        normalises = name in ("div", "mul") and len(inputs) > 1 and isinstance(inputs[1], TracedTensor)
         return first.clone() if name in SQUASHING or normalises else None
 
     def _call(
@@ -240,7 +240,7 @@ class Trace:
             return None
         if name in ("convolution", "_convolution"):
             values, weight, operand = arguments[0], arguments[1], inputs[0]
-            if not isinstance(operand, Node) or isinstance(inputs[1], Node):
+            if not isinstance(operand, TracedTensor) or isinstance(inputs[1], TracedTensor):
                 return None
             number, groups, padding = self._next(), arguments[8], arguments[4]
             if arguments[6] or not _convolves_to_classes(values, weight, output, groups, any(padding)):
@@ -248,21 +248,21 @@ class Trace:
             kept = _over_map(values, weight.shape[2:]).clone() if self._wants(number) else None
             own = self.own.get(_storage(weight), "")
             return Call(number, "", kept, operand, weight.shape[0], True, bool(own), own)
-        if name in REDUCING and output.ndim == 2 and isinstance(inputs[0], Node):
+        if name in REDUCING and output.ndim == 2 and isinstance(inputs[0], TracedTensor):
             spread = _spread(inputs[0])
             if spread is None or spread.kept is None:
                 return None
             if spread.kept.numel() * output.numel() != math.prod(inputs[0].shape) * self._examples:
                 return None
-            operand = next(one for one in spread.inputs if isinstance(one, Node))
+            operand = next(one for one in spread.inputs if isinstance(one, TracedTensor))
             given = spread.kept.reshape(len(output), -1)
             return Call(self._next(), "", given, operand, output.shape[1], plain=False)
         if name in PACKED:
             values, operand, weight, first = arguments[0], inputs[0], None, True
         elif name in OPERANDS:
             one, other = OPERANDS[name]
-            first = isinstance(inputs[one], Node)
-            if first == isinstance(inputs[other], Node):
+            first = isinstance(inputs[one], TracedTensor)
+            if first == isinstance(inputs[other], TracedTensor):
                 return None
             data = one if first else other
             values, operand = arguments[data], inputs[data]
@@ -273,7 +273,7 @@ class Trace:
             return None
         width = values.shape[-1] if values.ndim > 1 else 0
         rows = values.numel() // width if width else 0
-        if not isinstance(operand, Node) or not rows or rows % self._examples:
+        if not isinstance(operand, TracedTensor) or not rows or rows % self._examples:
             return None
         if output.ndim < 2 and name != "mv":
             return None
@@ -340,7 +340,7 @@ def _convolves_to_classes(values: Tensor, weight: Tensor, output: Tensor, groups
     return kernel == tuple(values.shape[2:]) and output.shape[2:].numel() == 1 and not padded
 
 
-def _spread(node: Node) -> Node | None:
+def _spread(node: TracedTensor) -> TracedTensor | None:
     """Return the operation that spread the one vector from which a node was computed elementwise."""
     found, waiting, seen, size = None, [node], {node}, math.prod(node.shape)
     while waiting:
@@ -395,4 +395,4 @@ def _tensors(value: Any) -> Iterator[Tensor]:
 
 
 def _nodes_in(value: Any) -> bool:
-    return isinstance(value, Node) or (isinstance(value, list) and any(map(_nodes_in, value)))
+    return isinstance(value, TracedTensor) or (isinstance(value, list) and any(map(_nodes_in, value)))

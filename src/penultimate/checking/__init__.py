@@ -39,7 +39,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penultimate.checking.report import Finding, Report, render_report
+from penultimate.checking.report import CheckOutcome, Report, render_report
 from penultimate.containment import contained
 from penultimate.errors import unknown
 from penultimate.origin import Origin, Seen, called
@@ -59,7 +59,7 @@ CHECKS = {
 }
 """The module and the name of each kind's checks."""
 
-__all__ = ["Finding", "Report", "check_entry", "check_file", "example", "render_report"]
+__all__ = ["CheckOutcome", "Report", "check_entry", "check_file", "example", "render_report"]
 
 
 def check_file(path: Path | str) -> Report:
@@ -93,7 +93,7 @@ def check_file(path: Path | str) -> Report:
     first = plugin.entries[0]
     if left.replaced:
         said = f"{left.sentence(plugin.path.name)}."
-        findings.insert(0, Finding(first.name, first.kind, "state", False, said))
+        findings.insert(0, CheckOutcome(first.name, first.kind, "state", False, said))
     if plugin.left:
         from penultimate.checking.examination import left_behind
 
@@ -101,7 +101,7 @@ def check_file(path: Path | str) -> Report:
     return Report(plugin.path, plugin.digest, tuple(findings))
 
 
-def _watched(entry: Entry, origin: Origin) -> list[Finding]:
+def _watched(entry: Entry, origin: Origin) -> list[CheckOutcome]:
     """Return the findings on an entry of a file, including the files that it reads when it is called."""
     with tempfile.TemporaryDirectory() as folder:
         seen = Seen(Path(folder))
@@ -114,7 +114,7 @@ def _watched(entry: Entry, origin: Origin) -> list[Finding]:
             " there first, and computes again where that changes; read it at the top of the file instead, and"
             " its content tells results apart in every folder."
         )
-        findings.append(Finding(entry.name, entry.kind, "files", True, said))
+        findings.append(CheckOutcome(entry.name, entry.kind, "files", True, said))
     return findings
 
 
@@ -130,7 +130,7 @@ def example(kind: str) -> str:
     return (Path(__file__).parent / "examples" / f"{kind}.py").read_text(encoding="utf-8")
 
 
-def check_entry(entry: Entry) -> list[Finding]:
+def check_entry(entry: Entry) -> list[CheckOutcome]:
     """Return the findings on one entry of the registry, built in or not, of a kind that plug-ins can have."""
     import importlib
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from penultimate.answers import WrongError
-from penultimate.checking.report import Finding
-from penultimate.containment import Left, contained
+from penultimate.checking.report import CheckOutcome
+from penultimate.containment import ChangedState, contained
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.plugins import raised_by
 from penultimate.registry import Entry, Spec, parse
@@ -53,18 +53,18 @@ class Check:
     essential: bool = False
 
 
-def examine(entry: Entry, checks: Sequence[Check]) -> list[Finding]:
+def examine(entry: Entry, checks: Sequence[Check]) -> list[CheckOutcome]:
     """Return the findings of a list of checks on an entry, and on the process state that the entry changes.
 
     The process is left as it was, including its random number generators.
     """
-    findings: list[Finding] = []
+    findings: list[CheckOutcome] = []
     changed: dict[str, None] = {}
     examined = Examined(entry, entry.resolve())
     for position, check in enumerate(checks):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(position)
-            left = Left()
+            left = ChangedState()
             try:
                 with contained(patches=False) as left:
                     sentence = check.ask(examined)
@@ -80,13 +80,13 @@ def examine(entry: Entry, checks: Sequence[Check]) -> list[Finding]:
         waiting = len(checks) - position - 1
         if not ok and check.essential and waiting:
             sentence += f" ({waiting} more check{'s wait' if waiting > 1 else ' waits'} for this.)"
-        findings.append(Finding(entry.name, entry.kind, check.name, ok, sentence))
+        findings.append(CheckOutcome(entry.name, entry.kind, check.name, ok, sentence))
         if not ok and check.essential:
             break
     return findings + left_behind(entry, tuple(changed), "when it is called")
 
 
-def left_behind(entry: Entry, changed: Sequence[str], when: str) -> list[Finding]:
+def left_behind(entry: Entry, changed: Sequence[str], when: str) -> list[CheckOutcome]:
     """Return the finding that a plug-in changes state on which other code depends, if it changes any."""
     if not changed:
         return []
@@ -94,7 +94,7 @@ def left_behind(entry: Entry, changed: Sequence[str], when: str) -> list[Finding
         f"{entry.name} changes {', '.join(changed)} {when}, and so for all that runs after it; change it"
         " back, or leave it alone. A study puts it back after each step."
     )
-    return [Finding(entry.name, entry.kind, "state", False, sentence)]
+    return [CheckOutcome(entry.name, entry.kind, "state", False, sentence)]
 
 
 def described(tensors: dict[str, Tensor]) -> str:

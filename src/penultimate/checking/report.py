@@ -11,7 +11,7 @@ WIDTH = 100
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckOutcome:
     """One check of one plug-in: what was examined, whether it is correct, and otherwise what to do."""
 
     name: str
@@ -27,7 +27,7 @@ class Report:
 
     path: Path
     digest: str
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckOutcome, ...]
 
     @property
     def ok(self) -> bool:
@@ -35,14 +35,14 @@ class Report:
         return not self.wrong
 
     @property
-    def wrong(self) -> tuple[Finding, ...]:
+    def wrong(self) -> tuple[CheckOutcome, ...]:
         return tuple(finding for finding in self.findings if not finding.ok)
 
 
 def render_report(report: Report) -> str:
     """Return the report as plain text.
 
-    >>> finding = Finding("focal", "loss", "shape", False, "focal returns [7 5]; sum over the classes.")
+    >>> finding = CheckOutcome("focal", "loss", "shape", False, "focal returns [7 5]; sum over the classes.")
     >>> print(render_report(Report(Path("focal.py"), "3fa1" * 16, (finding,))))
     focal.py  (sha256 3fa13fa13fa1)
     <BLANKLINE>

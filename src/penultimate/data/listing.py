@@ -33,7 +33,7 @@ BLOCK = 4096
 """Images that are dealt with at once where there may be a million."""
 
 
-class Source(Protocol):
+class ImageSource(Protocol):
     """Where images lie: files, members of an archive, rows of an array.
 
     It can be pickled, holds no open file when it is, and opens what it needs when an image is asked for.
@@ -55,7 +55,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class Files:
-    """A `Source`: image files below a folder, by their paths in it (with forward slashes)."""
+    """A `ImageSource`: image files below a folder, by their paths in it (with forward slashes)."""
 
     root: Path
     paths: tuple[str, ...]
@@ -79,10 +79,10 @@ class Files:
 
 @dataclass(frozen=True)
 class Chain:
-    """A `Source`: one after another."""
+    """A `ImageSource`: one after another."""
 
-    first: Source
-    second: Source
+    first: ImageSource
+    second: ImageSource
 
     def __len__(self) -> int:
         return len(self.first) + len(self.second)
@@ -114,7 +114,7 @@ class Listing:
     cropped       whether the images were published as networks see them: they are not cropped a second time
     """
 
-    source: Source
+    source: ImageSource
     places: np.ndarray
     labels: np.ndarray
     ids: np.ndarray

@@ -12,7 +12,15 @@ from penultimate.report.networks import StudyObjective
 from penultimate.report.sets import official_accuracy
 from penultimate.report.text import counted, fixed, listed, p_value
 from penultimate.report.text import percent as in_percent
-from penultimate.statistics.paired import Answers, Interval, Pair, answers, compared, intervals, places
+from penultimate.statistics.paired import (
+    AccuracyInterval,
+    Answers,
+    Pair,
+    answers,
+    compared,
+    intervals,
+    places,
+)
 
 if TYPE_CHECKING:
     from penultimate.records.table import Row
@@ -23,7 +31,7 @@ PREDICTIONS = {"linear": "probe_predictions", "knn": "probe_predictions", "tuned
 
 
 @dataclass(frozen=True)
-class Task:
+class TestedTask:
     """A task: the networks that a probe tested on it, and their correct answers."""
 
     name: str
@@ -41,7 +49,7 @@ class Standing:
     """A network's accuracy on a board, and the best and the worst place that the paired tests leave to it."""
 
     network: StudyObjective
-    interval: Interval
+    interval: AccuracyInterval
     best_place: int
     worst_place: int
 
@@ -55,7 +63,7 @@ class Standing:
         """The possible places of the network.
 
         >>> network = StudyObjective("a", "a", "a")
-        >>> [Standing(network, Interval(0.5, 0.4, 0.6), *ends).place for ends in ((1, 1), (1, 3))]
+        >>> [Standing(network, AccuracyInterval(0.5, 0.4, 0.6), *ends).place for ends in ((1, 1), (1, 3))]
         ['1', '1–3']
         """
         best, worst = self.best_place, self.worst_place
@@ -68,7 +76,7 @@ class Board:
 
     name: str
     title: str
-    tasks: tuple[Task, ...]
+    tasks: tuple[TestedTask, ...]
     standings: tuple[Standing, ...]
     pairs: tuple[tuple[StudyObjective, StudyObjective, Pair], ...]
 
@@ -104,12 +112,12 @@ class Board:
         )
 
 
-def tasks_of(measurements: Measurements, probe: str = "linear") -> tuple[Task, ...]:
+def tasks_of(measurements: Measurements, probe: str = "linear") -> tuple[TestedTask, ...]:
     """Return the tasks for which a probe left predictions, with the networks that made them."""
     return tuple(task for target in measurements.targets if (task := _task(measurements, target, probe)))
 
 
-def _task(measurements: Measurements, target: str, probe: str) -> Task | None:
+def _task(measurements: Measurements, target: str, probe: str) -> TestedTask | None:
     rows: dict[str, Row] = {
         str(row.objective): row for row in measurements.rows(PREDICTIONS[probe], "test", target) if row.step
     }
@@ -122,7 +130,7 @@ def _task(measurements: Measurements, target: str, probe: str) -> Task | None:
     truth = dict(zip(first["ids"].tolist(), first["labels"].tolist(), strict=True))
     predicted = {each.spec: (arrays[each.spec]["ids"], arrays[each.spec][probe]) for each in networks}
     per_class = official_accuracy(target) == "mean_per_class"
-    return Task(target, card(target).title, networks, answers(predicted, truth, per_class))
+    return TestedTask(target, card(target).title, networks, answers(predicted, truth, per_class))
 
 
 def arrays_of(measurements: Measurements, row: Row) -> Mapping[str, Any]:
@@ -134,7 +142,7 @@ def arrays_of(measurements: Measurements, row: Row) -> Mapping[str, Any]:
     return {} if read is None or row.step is None else read(row.step, row.metric)
 
 
-def board_of(tasks: tuple[Task, ...]) -> Board | None:
+def board_of(tasks: tuple[TestedTask, ...]) -> Board | None:
     """Return the board of the networks that were tested on all of these tasks, by mean accuracy."""
     shared = [
         each for each in (tasks[0].networks if tasks else ()) if all(each in task.networks for task in tasks)
@@ -159,14 +167,14 @@ def board_of(tasks: tuple[Task, ...]) -> Board | None:
     )
 
 
-def _of(task: Task, networks: list[StudyObjective]) -> Answers:
+def _of(task: TestedTask, networks: list[StudyObjective]) -> Answers:
     """Return the answers of some of a task's networks."""
     whole = task.answers
     rows = [task.networks.index(each) for each in networks]
     return Answers(whole.correct[rows], whole.strata, whole.per_class)
 
 
-def boards_of(tasks: tuple[Task, ...]) -> list[Board]:
+def boards_of(tasks: tuple[TestedTask, ...]) -> list[Board]:
     """Return the board of all tasks together if there are several, and the board of each task."""
     each = [board for task in tasks if (board := board_of((task,)))]
     overall = board_of(tasks) if len(each) > 1 else None

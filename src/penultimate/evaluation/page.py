@@ -42,7 +42,7 @@ STEP = 5
 
 
 @dataclass(frozen=True)
-class Chapter:
+class ExhibitGroup:
     """A heading with its exhibits."""
 
     title: str
@@ -163,7 +163,9 @@ class EvaluationPage:
         exhibits = [built for _, built in drawn.made if built.wanted]
         by_name = {built.name: built for built in exhibits}
         chapters = [
-            Chapter(title, tuple(by_name[name] for name in names if name in by_name and shows(by_name[name])))
+            ExhibitGroup(
+                title, tuple(by_name[name] for name in names if name in by_name and shows(by_name[name]))
+            )
             for title, names in {**CHAPTERS, FURTHER: [name for name in by_name if name not in SHOWN]}.items()
         ]
         boards, odd = boards_of(tasks_of(measurements)), cautions(measurements)

@@ -34,7 +34,7 @@ and in float64 and may come out slightly larger.
 """
 
 
-class Pair(NamedTuple):
+class CurvaturePair(NamedTuple):
     """A step, the change of gradient along it, and their inner product."""
 
     step: Float[Array, " d"]
@@ -48,7 +48,7 @@ class Descent:
     def __init__(self, problem: LogisticProblem, theta: Float[Array, " d"], penalty: float) -> None:
         self.problem, self.theta, self.penalty = problem, theta, penalty
         self.value, self.gradient = problem.evaluate(theta, penalty)
-        self.pairs: deque[Pair] = deque(maxlen=MEMORY)
+        self.pairs: deque[CurvaturePair] = deque(maxlen=MEMORY)
 
     def move(self, penalty: float) -> None:
         """Change lambda and keep the current point."""
@@ -155,7 +155,7 @@ class Descent:
         product = float(step @ change)
         scale = math.sqrt(float(step @ step) * float(change @ change))
         if product > max(LEAST_COSINE * scale, TINY):
-            self.pairs.append(Pair(step, change, product))
+            self.pairs.append(CurvaturePair(step, change, product))
 
 
 def _square(weight: Float[Array, "k r"]) -> float:

@@ -21,7 +21,7 @@ Number = int | float
 
 
 @dataclass(frozen=True)
-class Run:
+class CellRun:
     """One training of a cell: its holdout top-1 (a fraction; None where it diverged, and why)."""
 
     seed: int
@@ -30,10 +30,10 @@ class Run:
     reason: str = ""
 
 
-def accuracies(runs: Sequence[Run]) -> tuple[float, ...]:
+def accuracies(runs: Sequence[CellRun]) -> tuple[float, ...]:
     """Return the accuracy of each run; none at all where any of them diverged.
 
-    >>> accuracies([Run(0, 0.5), Run(1, 0.75)]), accuracies([Run(0, 0.5), Run(1, None)])
+    >>> accuracies([CellRun(0, 0.5), CellRun(1, 0.75)]), accuracies([CellRun(0, 0.5), CellRun(1, None)])
     ((0.5, 0.75), ())
     """
     known = tuple(run.accuracy for run in runs if run.accuracy is not None)
@@ -56,7 +56,7 @@ class GridCell:
     values: tuple[Number, ...]
     settings: tuple[tuple[str, Number], ...]
     phase: str
-    runs: tuple[Run, ...]
+    runs: tuple[CellRun, ...]
     peak_epoch: int | None = None
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class GridCell:
         return f"{self.objective} with {changes}" if changes else self.objective
 
     @property
-    def diverged(self) -> tuple[Run, ...]:
+    def diverged(self) -> tuple[CellRun, ...]:
         return tuple(run for run in self.runs if run.accuracy is None)
 
     @property

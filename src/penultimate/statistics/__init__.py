@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penultimate.statistics.planning import power as power
     from penultimate.statistics.planning import seeds_needed as seeds_needed
     from penultimate.statistics.proportion import proportion_interval as proportion_interval
-    from penultimate.statistics.summary import Summary as Summary
+    from penultimate.statistics.summary import MeanWithError as MeanWithError
     from penultimate.statistics.summary import mean as mean
     from penultimate.statistics.summary import standard_error as standard_error
     from penultimate.statistics.summary import summarise as summarise
@@ -36,7 +36,7 @@ __getattr__, __dir__ = attributes(
         "correlation": "Correlation WithoutTwo leave_two_out spearman",
         "planning": "pooled_spread power seeds_needed",
         "proportion": "proportion_interval",
-        "summary": "Summary mean standard_error summarise",
+        "summary": "MeanWithError mean standard_error summarise",
     },
 )
 __all__ = __dir__()

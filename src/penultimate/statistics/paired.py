@@ -73,7 +73,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Interval:
+class AccuracyInterval:
     """An accuracy and the two ends of its interval."""
 
     value: float
@@ -81,7 +81,7 @@ class Interval:
     high: float
 
 
-def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[Interval]:
+def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[AccuracyInterval]:
     """Return each network's mean accuracy over tasks, with an interval that holds for few examples too.
 
     The accuracy on one task is a proportion of its examples, whose interval is exact (`proportion_interval`).
@@ -100,7 +100,7 @@ def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[Interval]:
     right = np.stack([part.sum(1) for part, _ in parts], axis=1).tolist()
     values = np.mean([task.accuracies() for task in tasks], axis=0)
     return [
-        Interval(float(value), *weighted_interval(counts, of, weights, level))
+        AccuracyInterval(float(value), *weighted_interval(counts, of, weights, level))
         for value, counts in zip(values, right, strict=True)
     ]
 

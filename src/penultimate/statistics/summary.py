@@ -14,12 +14,12 @@ LARGEST = 1e300
 
 
 @dataclass(frozen=True)
-class Summary:
+class MeanWithError:
     """The mean and standard error of n runs, as computed by `summarise` or as printed in a paper.
 
     The standard error of a single run is NaN, and `is_single` is then True.
 
-    >>> Summary(mean=77.0, standard_error=0.06, n=8).is_single
+    >>> MeanWithError(mean=77.0, standard_error=0.06, n=8).is_single
     False
     """
 
@@ -38,23 +38,23 @@ class Summary:
         return self.n == 1
 
 
-Runs: TypeAlias = Summary | Iterable[float]
+Runs: TypeAlias = MeanWithError | Iterable[float]
 """The input of a test: the values of the runs, or their summary."""
 
 
-def summarise(values: Runs) -> Summary:
+def summarise(values: Runs) -> MeanWithError:
     """Return the mean of the runs and its standard error s / sqrt(n), s^2 = sum_i (x_i - mean)^2 / (n - 1).
 
     Raise RequestError if there is no value, or if one is not finite (leave out diverged runs, and say so).
 
     >>> summarise([77.1, 76.9, 77.0, 77.0])
-    Summary(mean=77.0, standard_error=0.0408..., n=4)
+    MeanWithError(mean=77.0, standard_error=0.0408..., n=4)
     >>> summarise([77.1])
-    Summary(mean=77.1, standard_error=nan, n=1)
+    MeanWithError(mean=77.1, standard_error=nan, n=1)
 
     Kornblith et al., 2021, table 3.
     """
-    if isinstance(values, Summary):
+    if isinstance(values, MeanWithError):
         return values
     runs = numbers(values, "runs")
     if not runs:
@@ -67,11 +67,11 @@ def summarise(values: Runs) -> Summary:
     n = len(runs)
     middle = math.fsum(runs) / n
     if n == 1:
-        return Summary(middle, math.nan, 1)
+        return MeanWithError(middle, math.nan, 1)
     apart = [value - middle for value in runs]
     unit = unit_of(apart)
     squares = math.fsum((value / unit) ** 2 for value in apart)
-    return Summary(middle, unit * math.sqrt(squares / (n - 1) / n), n)
+    return MeanWithError(middle, unit * math.sqrt(squares / (n - 1) / n), n)
 
 
 def unit_of(values: Iterable[float]) -> float:

@@ -13,7 +13,7 @@ from jaxtyping import Int, UInt8
 from torch import Tensor
 
 from penultimate.data.augmentation.transforms import augment, mixup, normalise
-from penultimate.data.disk.cropping import Shown
+from penultimate.data.disk.cropping import ShownCrops
 from penultimate.data.disk.listed import ListedImages
 from penultimate.data.disk.loading import in_order
 from penultimate.data.disk.resident import Resident
@@ -163,7 +163,7 @@ class DiskFeed:
 
     def __init__(self, examples: ListedImages, batch: Batching, device: torch.device) -> None:
         geometry = examples.preparation.geometry
-        self.shown = Shown(examples.listing, geometry, batch.augmentation.crop, batch.seed)
+        self.shown = ShownCrops(examples.listing, geometry, batch.augmentation.crop, batch.seed)
         self.labels = torch.from_numpy(examples.labels).to(device)
         self.batch, self.batch_size, self.device = batch, batch.size, device
         self.workers = examples.workers

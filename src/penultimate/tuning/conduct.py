@@ -16,7 +16,7 @@ from penultimate.checks import is_whole
 from penultimate.data.catalog import DatasetCard
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
-from penultimate.records.tuning import GridCell, Run, Tuned, TunedAxis, accuracies
+from penultimate.records.tuning import CellRun, GridCell, Tuned, TunedAxis, accuracies
 from penultimate.registry import parse_sum
 from penultimate.study.fields import expect_splits
 from penultimate.study.spec import Study
@@ -48,7 +48,7 @@ Setting = tuple[str, tuple[tuple[str, Number], ...]]
 class SettingOutcome:
     """The outcome of a setting's runs, and the epoch in which their mean holdout accuracy was highest."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[CellRun, ...]
     peak_epoch: int | None = None
 
 

@@ -26,7 +26,7 @@ from penultimate.records.reading import claim, write_study
 from penultimate.records.table import ROWS, Row, read_rows, write_rows
 from penultimate.records.tuning import (
     TUNING_FILE,
-    Run,
+    CellRun,
     Tuned,
     Tuning,
     folder_name,
@@ -137,9 +137,9 @@ class _Cells:
             curve = holdout_curve(read_rows(self.store.verified(step.id, ROWS)))
             seed = step.columns["seed"]
             if meta.status == "diverged":
-                runs.append(Run(seed, None, step.id, str(meta.content.get("reason", ""))))
+                runs.append(CellRun(seed, None, step.id, str(meta.content.get("reason", ""))))
             else:
-                runs.append(Run(seed, curve[meta.content["epoch"]], step.id))
+                runs.append(CellRun(seed, curve[meta.content["epoch"]], step.id))
                 curves.append(curve)
         return SettingOutcome(tuple(runs), _peak(curves) if len(curves) == len(runs) else None)
 

@@ -74,7 +74,7 @@ def cropped(image: Image.Image, box: Box, size: int) -> UInt8[np.ndarray, "size 
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownCrops:
     """Reads what a network is shown in training of images of a listing: what a worker is sent.
 
     area       between which shares of an image the part of it lies that is shown; None: its middle, as

@@ -100,7 +100,7 @@ class ListedImages:
 
 
 @dataclass(frozen=True)
-class Left:
+class ListingNotes:
     """What was found while a data set was listed.
 
     left_out   the images of each split that cannot be read, up to NAMED, with the reasons
@@ -122,7 +122,7 @@ def leave_listing(
     draw: int,
     progress: Callable[[dict[str, object]], None],
     reading: Mapping[str, Any] | None = None,
-) -> Left:
+) -> ListingNotes:
     """Decode every image once and leave in a folder what this module says.
 
     Images that cannot be read are left out, and so are copies where `reading` drops them; no label is
@@ -180,7 +180,9 @@ def leave_listing(
         notes.append(
             f"of these copies {count:,} are left out: all but one of each, and all of several classes"
         )
-    return Left(manifest, named, {split: these for split, these in remarked.items() if these}, notes, counts)
+    return ListingNotes(
+        manifest, named, {split: these for split, these in remarked.items() if these}, notes, counts
+    )
 
 
 def _named(reasons: list[str]) -> list[str]:

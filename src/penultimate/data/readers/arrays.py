@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penultimate.data.listing import Listing, Source
+from penultimate.data.listing import ImageSource, Listing
 from penultimate.data.readers.labels import Labels, read_labels
 from penultimate.data.readers.places import Place
 from penultimate.data.readers.reading import SPAN, visible
@@ -49,7 +49,7 @@ def arrays(path: Path, files: Mapping[str, Path]) -> tuple[dict[str, Listing], l
     names = [str(name) for name in np.ravel(read.get("class_names", ()))]
     columns = {part: _column(path, labels, read[labels]) for part, (_, labels) in pairs.items()}
     labels_of = read_labels(path, columns, names)
-    sources: dict[str, Source] = {}
+    sources: dict[str, ImageSource] = {}
     for part, (images, labels) in pairs.items():
         sources[part] = Array(files[images], "" if files[images].suffix == ".npy" else images)
         if len(sources[part]) != len(columns[part]):
@@ -84,7 +84,7 @@ def hugging_face(place: Place) -> tuple[dict[str, Listing], list[str]]:
         expect_one_each(path, ((folder.name, part) for folder, part in folders.items()))
         notes += [f"left out: {some(others, 'split', 'splits')}"] if others else []
     columns = {}
-    sources: dict[str, Source] = {}
+    sources: dict[str, ImageSource] = {}
     named: set[tuple[str, ...]] = set()
     for folder, part in folders.items():
         table = arrow(folder)
@@ -104,7 +104,7 @@ def _of_one(feature: object) -> object:
     return feature[0] if isinstance(feature, list) else feature
 
 
-def _listings(sources: Mapping[str, Source], labels: Labels) -> dict[str, Listing]:
+def _listings(sources: Mapping[str, ImageSource], labels: Labels) -> dict[str, Listing]:
     """Return the listing of each split, without the images that have no label."""
     parts = {}
     for number, (part, source) in enumerate(sources.items()):

@@ -42,7 +42,7 @@ from penultimate.data.catalog import DatasetCard
 from penultimate.data.decoding import middle_square, read_colours
 from penultimate.data.images import ImageSet
 from penultimate.data.listing import Files, Listing
-from penultimate.data.readers.entries import Entry, entry
+from penultimate.data.readers.entries import PublishedSet, entry
 from penultimate.data.seeding import derived_generator
 from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
 from penultimate.files import canonical_json, digest_bytes, digest_file
@@ -310,6 +310,6 @@ class Chexpert:
             yield split, ImageSet(pixels, listing.labels, listing.ids, listing.class_names)
 
 
-def chexpert(known: Entry, root: Path, split: str) -> Listing:
+def chexpert(known: PublishedSet, root: Path, split: str) -> Listing:
     """Return a split of CheXpert, or of a part of it, with the labels and the views of its entry."""
     return Chexpert(root, held_out=None).listing(split)

@@ -16,7 +16,7 @@ from penultimate.errors import unknown
 
 
 @dataclass(frozen=True)
-class Entry:
+class PublishedSet:
     """A published data set that a user has on disk.
 
     card          what it is, with the official number of images of each split and the official score
@@ -42,7 +42,7 @@ _BY_WNID = ("n01440764/*.JPEG ... (a folder for each class, named by its WordNet
 _SUBSET = "Scored among the classes that occur in it."
 _FLICKR = "the photographers' licences (images from Flickr)"
 
-_IMAGENET = Entry(
+_IMAGENET = PublishedSet(
     DatasetCard(
         "imagenet",
         "ImageNet (ILSVRC 2012)",
@@ -72,7 +72,7 @@ HELD_OUT = 50_046
 
 def _part(
     name: str, title: str, classes: int, sizes: Mapping[str, int], citation: str, reader: str, note: str
-) -> Entry:
+) -> PublishedSet:
     """Return a part of ImageNet, read from the same folder."""
     card = replace(
         _IMAGENET.card, name=name, title=title, classes=classes, sizes=sizes, citation=citation, note=note
@@ -103,7 +103,7 @@ _PARTS = (
 )
 
 _SHIFTS = (
-    Entry(
+    PublishedSet(
         DatasetCard(
             "imagenet_v2",
             "ImageNet-V2 (matched frequency)",
@@ -121,7 +121,7 @@ _SHIFTS = (
         "imagenetv2-matched-frequency.tar.gz from https://huggingface.co/datasets/vaishaal/ImageNetV2",
         ("imagenetv2-matched-frequency.tar.gz",),
     ),
-    Entry(
+    PublishedSet(
         DatasetCard(
             "imagenet_a",
             "ImageNet-A",
@@ -140,7 +140,7 @@ _SHIFTS = (
         "https://people.eecs.berkeley.edu/~hendrycks/imagenet-a.tar",
         ("imagenet-a.tar",),
     ),
-    Entry(
+    PublishedSet(
         DatasetCard(
             "imagenet_r",
             "ImageNet-R",
@@ -159,7 +159,7 @@ _SHIFTS = (
         "https://people.eecs.berkeley.edu/~hendrycks/imagenet-r.tar",
         ("imagenet-r.tar",),
     ),
-    Entry(
+    PublishedSet(
         DatasetCard(
             "imagenet_sketch",
             "ImageNet-Sketch",
@@ -178,7 +178,7 @@ _SHIFTS = (
         "ImageNet-Sketch.zip, by https://github.com/HaohanWang/ImageNet-Sketch",
         ("ImageNet-Sketch.zip",),
     ),
-    Entry(
+    PublishedSet(
         DatasetCard(
             "imagenet_c",
             "ImageNet-C",
@@ -200,7 +200,7 @@ _SHIFTS = (
 )
 
 _TRANSFER = (
-    Entry(
+    PublishedSet(
         DatasetCard(
             "food101",
             "Food-101",
@@ -218,7 +218,7 @@ _TRANSFER = (
         ("food-101.tar.gz",),
         "Food101",
     ),
-    Entry(
+    PublishedSet(
         DatasetCard(
             "cifar10",
             "CIFAR-10",
@@ -236,7 +236,7 @@ _TRANSFER = (
         ("cifar-10-python.tar.gz",),
         "CIFAR10",
     ),
-    Entry(
+    PublishedSet(
         DatasetCard(
             "cifar100",
             "CIFAR-100",
@@ -254,7 +254,7 @@ _TRANSFER = (
         ("cifar-100-python.tar.gz",),
         "CIFAR100",
     ),
-    Entry(
+    PublishedSet(
         DatasetCard(
             "birdsnap",
             "Birdsnap",
@@ -272,7 +272,7 @@ _TRANSFER = (
         " many of their links are gone, and what is missing is counted",
         ("birdsnap.tgz",),
     ),
-    Entry(
+    PublishedSet(
         DatasetCard(
             "sun397",
             "SUN397",
@@ -291,7 +291,7 @@ _TRANSFER = (
         " (the links to the files are gone; copies of them serve)",
         ("SUN397.tar.gz", "Partitions.zip"),
     ),
-    Entry(
+    PublishedSet(
         DatasetCard(
             "cars",
             "Stanford Cars",
@@ -315,7 +315,7 @@ _TRANSFER = (
         " cars_test_annos_withlabels.mat are in other people's copies",
         ("cars_train.tgz", "cars_test.tgz", "car_devkit.tgz"),
     ),
-    Entry(
+    PublishedSet(
         DatasetCard(
             "pets",
             "Oxford-IIIT Pets",
@@ -334,7 +334,7 @@ _TRANSFER = (
         ("images.tar.gz", "annotations.tar.gz"),
         "OxfordIIITPet",
     ),
-    Entry(
+    PublishedSet(
         DatasetCard(
             "flowers102",
             "Oxford 102 Flowers",
@@ -356,7 +356,7 @@ _TRANSFER = (
     ),
 )
 
-_CHEXPERT = Entry(
+_CHEXPERT = PublishedSet(
     DatasetCard(
         "chexpert",
         "CheXpert",
@@ -380,12 +380,12 @@ _CHEXPERT = Entry(
     ("CheXpert-v1.0-small.zip",),
 )
 
-ENTRIES: Mapping[str, Entry] = MappingProxyType(
+ENTRIES: Mapping[str, PublishedSet] = MappingProxyType(
     {entry.card.name: entry for entry in (_IMAGENET, *_PARTS, *_SHIFTS, *_TRANSFER, _CHEXPERT)}
 )
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> PublishedSet:
     """Return the entry of that name; an unknown one raises with the nearest."""
     if name not in ENTRIES:
         raise unknown("published data set", name, ENTRIES)

@@ -12,7 +12,7 @@ from penultimate.data.listing import Files, Listing
 from penultimate.data.readers.places import TABLES, Place
 from penultimate.data.readers.reading import ENDINGS, SPAN, class_of, images_in, visible
 from penultimate.data.readers.split_names import FILLERS, expect_one_each, part_of, words_in_all
-from penultimate.data.readers.walking import JUNK, Seen, holds_images, some
+from penultimate.data.readers.walking import JUNK, OtherContents, holds_images, some
 from penultimate.errors import RequestError, nearest, unknown
 
 _NUMBERED = re.compile(r"(fold|split|part|partition|cv|batch|chunk|shard|subset)[\W_]*\d+", re.IGNORECASE)
@@ -23,7 +23,7 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
     """Read a folder for each class, in a folder for each split or in none, or with a folder for each split in
     it; other images below a class are its."""
     path = place.path
-    seen = Seen(path)
+    seen = OtherContents(path)
     root = _root(path)
     named, left, taken = _splits(root, place)
     within: Mapping[Path, Mapping[Path, str]] = {}

@@ -18,7 +18,7 @@ import numpy as np
 
 from penultimate.data.corruptions.catalogue import check_corruption
 from penultimate.data.listing import Listing
-from penultimate.data.readers.entries import Entry
+from penultimate.data.readers.entries import PublishedSet
 from penultimate.data.readers.matlab import elements
 from penultimate.data.readers.reading import (
     base_of,
@@ -41,7 +41,7 @@ TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 _PART = {"train": "train", "test": "val"}
 
 
-def imagenet(entry: Entry, root: Path, split: str) -> Listing:
+def imagenet(entry: PublishedSet, root: Path, split: str) -> Listing:
     """Folders or archives; torchvision's, the challenge's and Kaggle's arrangement."""
     home = base_of(entry, root, "")
     kaggle = (place / below for place in (home, root) for below in ("ILSVRC/Data/CLS-LOC", "Data/CLS-LOC"))
@@ -67,7 +67,7 @@ def imagenet(entry: Entry, root: Path, split: str) -> Listing:
     return whole_listing(entry, source, split, np.array(labels, np.int64), names, np.array(places, np.int64))
 
 
-def wnid_folders(entry: Entry, root: Path, split: str) -> Listing:
+def wnid_folders(entry: PublishedSet, root: Path, split: str) -> Listing:
     """Return a folder for each class, named by its WordNet id, or (-V2)
     by its number among the sorted ids.
     """
@@ -78,7 +78,7 @@ def wnid_folders(entry: Entry, root: Path, split: str) -> Listing:
     return _by_wnid(entry, base, base, split, place, names)
 
 
-def corrupted(entry: Entry, root: Path, split: str) -> Listing:
+def corrupted(entry: PublishedSet, root: Path, split: str) -> Listing:
     """Return a corruption at a severity, "fog/3"; a folder of the archive's (weather) may stand above it.
 
     The images are the middle 224 x 224 pixels already, corrupted after the crop: the data set's own code
@@ -95,7 +95,7 @@ def corrupted(entry: Entry, root: Path, split: str) -> Listing:
 
 
 def _by_wnid(
-    entry: Entry, base: Path, folder: Path, split: str, place: Mapping[str, int], names: Sequence[str]
+    entry: PublishedSet, base: Path, folder: Path, split: str, place: Mapping[str, int], names: Sequence[str]
 ) -> Listing:
     """Return a folder for each class; those present are the class subset to which -A
     and -R restrict predictions.

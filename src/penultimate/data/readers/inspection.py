@@ -16,7 +16,7 @@ from penultimate.cores import usable_cores
 from penultimate.data.decoding import read_colours
 from penultimate.data.listing import Listing
 from penultimate.data.readers.copies import exact_copies
-from penultimate.data.readers.entries import Entry, entry
+from penultimate.data.readers.entries import PublishedSet, entry
 from penultimate.data.readers.near_copies import near_copies
 from penultimate.data.readers.opening import OpenedDataset, open_dataset
 from penultimate.data.readers.prepared import read_copy
@@ -202,7 +202,7 @@ def _check_split(
     return len(listing) == expected and not found.reasons
 
 
-def _described(known: Entry) -> list[str]:
+def _described(known: PublishedSet) -> list[str]:
     card = known.card
     return [
         f"{card.title}: {card.relation}",
@@ -213,7 +213,7 @@ def _described(known: Entry) -> list[str]:
     ]
 
 
-def _how(known: Entry, root: Path | str | None) -> str:
+def _how(known: PublishedSet, root: Path | str | None) -> str:
     command = f"penultimate data get {known.card.name} --root {root}"
     archives = _and(known.archives)
     unpacks = f". In '{root}', {command} unpacks {archives}" if archives else ""
@@ -243,7 +243,7 @@ def get(name: str, root: Path | str, say: Say) -> None:
     say(f"Whether every image can be read: penultimate data check {name} --root {root}")
 
 
-def _download(known: Entry, folder: Path) -> None:
+def _download(known: PublishedSet, folder: Path) -> None:
     name, archives = known.card.name, _and(known.archives)
     by_hand = f"put {archives} into '{folder}', and call this again"
     if not known.torchvision:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from penultimate.data.catalog import Accuracy
 from penultimate.data.listing import Listing
-from penultimate.data.readers.entries import ENTRIES, Entry
+from penultimate.data.readers.entries import ENTRIES, PublishedSet
 from penultimate.data.readers.own import TEST_SHARE, read_own
 from penultimate.data.readers.places import read_place
 from penultimate.data.readers.prepared import Copy, expect_matching, read_copy
@@ -53,7 +53,7 @@ class OpenedDataset:
     accuracy: Accuracy
     splits: Mapping[str, Listing]
     notes: tuple[str, ...] = ()
-    entry: Entry | None = None
+    entry: PublishedSet | None = None
 
     def shortfall(self, split: str) -> str:
         """Return what a split lacks of what it should hold, in a sentence; empty if nothing."""
@@ -118,7 +118,7 @@ def open_dataset(
     return OpenedDataset(title, title, "top1", kept, tuple(notes))
 
 
-def _open_copy(copy: Copy, name: str, root: Path | str | None, entry: Entry | None) -> OpenedDataset:
+def _open_copy(copy: Copy, name: str, root: Path | str | None, entry: PublishedSet | None) -> OpenedDataset:
     """Return a prepared copy in place of its data set, with which it is compared where
     that is to be found.
     """

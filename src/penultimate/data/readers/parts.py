@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from penultimate.data.listing import Listing
-from penultimate.data.readers.entries import ENTRIES, HELD_OUT, Entry
+from penultimate.data.readers.entries import ENTRIES, HELD_OUT, PublishedSet
 from penultimate.data.readers.imagenet import imagenet
 
 WNIDS = """
@@ -28,7 +28,7 @@ HUNDRED = frozenset(WNIDS.split())
 """The classes of ImageNet-100, by their WordNet ids: Tian et al., ECCV 2020."""
 
 
-def held_out(entry: Entry, root: Path, split: str) -> Listing:
+def held_out(entry: PublishedSet, root: Path, split: str) -> Listing:
     """ImageNet's training images but for the holdout, the holdout, or its validation images.
 
     Held out are the images whose names have the smallest sha256: 50,046, or as many of a part of ImageNet as
@@ -46,7 +46,7 @@ def held_out(entry: Entry, root: Path, split: str) -> Listing:
     return replace(kept, missing=whole.missing if split == "train" else ())
 
 
-def hundred(entry: Entry, root: Path, split: str) -> Listing:
+def hundred(entry: PublishedSet, root: Path, split: str) -> Listing:
     """Return the images of a hundred classes, which are numbered again;
     those of other classes are left out.
     """

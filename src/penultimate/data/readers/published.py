@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.data.listing import Listing
-from penultimate.data.readers.entries import Entry
+from penultimate.data.readers.entries import PublishedSet
 from penultimate.data.readers.reading import (
     base_of,
     first_of,
@@ -30,7 +30,7 @@ from penultimate.data.readers.sources import Batches, unpickled
 from penultimate.errors import DamagedFileError
 
 
-def food101(entry: Entry, root: Path, split: str) -> Listing:
+def food101(entry: PublishedSet, root: Path, split: str) -> Listing:
     base = base_of(entry, root, "meta")
     names = lines_of(base / "meta/classes.txt")
     partition, place = base / f"meta/{split}.txt", places_of(names)
@@ -41,16 +41,16 @@ def food101(entry: Entry, root: Path, split: str) -> Listing:
     return listing_of(entry, base, split, rows, names)
 
 
-def cifar10(entry: Entry, root: Path, split: str) -> Listing:
+def cifar10(entry: PublishedSet, root: Path, split: str) -> Listing:
     batches = [f"data_batch_{number}" for number in range(1, 6)] if split == "train" else ["test_batch"]
     return _cifar(entry, root, split, batches, "labels", ("batches.meta", "label_names"))
 
 
-def cifar100(entry: Entry, root: Path, split: str) -> Listing:
+def cifar100(entry: PublishedSet, root: Path, split: str) -> Listing:
     return _cifar(entry, root, split, [split], "fine_labels", ("meta", "fine_label_names"))
 
 
-def birdsnap(entry: Entry, root: Path, split: str) -> Listing:
+def birdsnap(entry: PublishedSet, root: Path, split: str) -> Listing:
     base = base_of(entry, root, "images.txt")
     species = rows_of(base / "species.txt", "\t", "id", "common")
     place = {row["id"]: label for label, row in enumerate(species)}
@@ -64,7 +64,7 @@ def birdsnap(entry: Entry, root: Path, split: str) -> Listing:
     return listing_of(entry, base, split, rows, [row["common"] for row in species])
 
 
-def sun397(entry: Entry, root: Path, split: str) -> Listing:
+def sun397(entry: PublishedSet, root: Path, split: str) -> Listing:
     base = base_of(entry, root, "a/abbey")
     name = "Training_01.txt" if split == "train" else "Testing_01.txt"
     lists = [base, base.parent, root, *(folder / "Partitions" for folder in (base, base.parent))]
@@ -78,7 +78,7 @@ def sun397(entry: Entry, root: Path, split: str) -> Listing:
     return listing_of(entry, base, split, rows, [name[3:] for name in classes])  # "/a/abbey"
 
 
-def cars(entry: Entry, root: Path, split: str) -> Listing:
+def cars(entry: PublishedSet, root: Path, split: str) -> Listing:
     base = base_of(entry, root, "devkit")
     labelled = "cars_test_annos_withlabels.mat"
     annotations = base / "devkit/cars_train_annos.mat"
@@ -97,7 +97,7 @@ def cars(entry: Entry, root: Path, split: str) -> Listing:
     return listing_of(entry, base, split, mat(annotations, "annotations", image), names)
 
 
-def pets(entry: Entry, root: Path, split: str) -> Listing:
+def pets(entry: PublishedSet, root: Path, split: str) -> Listing:
     base = base_of(entry, root, "annotations")
     rows: list[tuple[str, int]] = []
     names: dict[int, str] = {}
@@ -111,7 +111,7 @@ def pets(entry: Entry, root: Path, split: str) -> Listing:
     return listing_of(entry, base, split, rows, [names.get(label, "") for label in range(max(names) + 1)])
 
 
-def flowers102(entry: Entry, root: Path, split: str) -> Listing:
+def flowers102(entry: PublishedSet, root: Path, split: str) -> Listing:
     base = base_of(entry, root, "jpg")
     labels = mat(base / "imagelabels.mat", "labels", int)
     keys = ("trnid", "valid") if split == "train" else ("tstid",)
@@ -124,7 +124,7 @@ def flowers102(entry: Entry, root: Path, split: str) -> Listing:
 
 
 def _cifar(
-    entry: Entry, root: Path, split: str, batches: list[str], key: str, meta: tuple[str, str]
+    entry: PublishedSet, root: Path, split: str, batches: list[str], key: str, meta: tuple[str, str]
 ) -> Listing:
     base = base_of(entry, root, meta[0])
     absent = next((name for name in (*batches, meta[0]) if not (base / name).is_file()), None)

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from penultimate.data.listing import Files, Listing, Source
-from penultimate.data.readers.entries import Entry
+from penultimate.data.listing import Files, ImageSource, Listing
+from penultimate.data.readers.entries import PublishedSet
 from penultimate.data.readers.matlab import elements
 from penultimate.errors import DamagedFileError, RequestError, nearest
 
@@ -28,7 +28,7 @@ SPAN = 1 << 32
 T = TypeVar("T")
 
 
-def listing_of(entry: Entry, base: Path, split: str, rows: Rows, names: Sequence[str]) -> Listing:
+def listing_of(entry: PublishedSet, base: Path, split: str, rows: Rows, names: Sequence[str]) -> Listing:
     """Return the images of a split that are there; those listed that are not are named in `missing`."""
     first = list(entry.card.sizes).index(split) * SPAN
     return listed(base, rows, names, first, f"{entry.card.title}, {split}")
@@ -69,8 +69,8 @@ def _present(base: Path, paths: Sequence[str]) -> np.ndarray:
 
 
 def whole_listing(
-    entry: Entry,
-    source: Source,
+    entry: PublishedSet,
+    source: ImageSource,
     split: str,
     labels: np.ndarray,
     names: Sequence[str],
@@ -81,7 +81,7 @@ def whole_listing(
     return Listing(source, order if places is None else places, labels, ids, tuple(names))
 
 
-def base_of(entry: Entry, root: Path, holds: str) -> Path:
+def base_of(entry: PublishedSet, root: Path, holds: str) -> Path:
     """Return the data set's folder: in --root, or --root itself."""
     if (root / entry.folder).is_dir():
         return root / entry.folder
@@ -102,7 +102,7 @@ def what_goes_where(name: str) -> str:
     )
 
 
-def not_there(entry: Entry, root: Path, why: str) -> RequestError:
+def not_there(entry: PublishedSet, root: Path, why: str) -> RequestError:
     name = entry.card.name
     return RequestError(
         f"'{root}' is not {entry.card.title} as it is published: {why}.{what_goes_where(name)}"

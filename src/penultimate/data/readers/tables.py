@@ -35,7 +35,7 @@ METADATA = ("metadata.csv", "metadata.jsonl", "_classes.csv")
 
 
 @dataclass(frozen=True)
-class Row:
+class ImageRow:
     """What a table says of an image: its path from the table's folder, its label, its split."""
 
     where: str
@@ -44,7 +44,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class ColumnTable:
     """The cells of a table, by columns.
 
     columns    {name in small letters: cells}
@@ -94,7 +94,7 @@ def metadata(place: Place, files: Mapping[Path, str]) -> tuple[dict[str, Listing
 
 def _read(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str, Listing], list[str]]:
     notes: list[str] = []
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[ImageRow]] = {}
     names: tuple[str, ...] = ()
     plural, typed = False, True
     for file, part in files.items():
@@ -108,7 +108,7 @@ def _read(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str
         for row in rows:
             where = row.where if below == Path() else str(below / row.where)
             if (of := part or row.part) is not None:
-                found.setdefault(of, []).append(Row(where, row.label, of))
+                found.setdefault(of, []).append(ImageRow(where, row.label, of))
     _expect_once(place.path, base, [row.where for its in found.values() for row in its])
     columns = {part: [row.label for row in its] for part, its in found.items()}
     labels_of = read_labels(place.path, columns, names, typed=typed, plural=plural)
@@ -122,7 +122,7 @@ def _read(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str
     return listings, [*dict.fromkeys(notes), *labels_of.notes]
 
 
-def _rows(place: Place, read: Table, notes: list[str]) -> tuple[list[Row], list[str]]:
+def _rows(place: Place, read: ColumnTable, notes: list[str]) -> tuple[list[ImageRow], list[str]]:
     """Return the rows of a table, and its columns of labels."""
     there = _There(read.path.parent)
     image = image_column(place, read.columns, there.leads_to_files)
@@ -145,10 +145,10 @@ def _rows(place: Place, read: Table, notes: list[str]) -> tuple[list[Row], list[
         values = [text_of_cell(cell) for cell in read.columns[labels[0]]]
     notes += said
     paths = there.found(cells, notes)
-    return [Row(*row) for row in zip(paths, values, parts, strict=True)], labels
+    return [ImageRow(*row) for row in zip(paths, values, parts, strict=True)], labels
 
 
-def _expect_header(read: Table, image: str) -> None:
+def _expect_header(read: ColumnTable, image: str) -> None:
     first = [name for name in read.header.values() if is_image(name)]
     if first:
         raise RequestError(
@@ -231,7 +231,7 @@ class _There:
                 yield (Path(at) / name).relative_to(self.folder).as_posix()
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> ColumnTable:
     """Read the cells of a table; raises RequestError or DamagedFileError, with the line, for what is none."""
     text = text_of(path)
     if path.suffix.lower() in (".jsonl", ".ndjson"):
@@ -258,10 +258,10 @@ def read_table(path: Path) -> Table:
     except csv.Error as error:
         raise DamagedFileError(f"'{path}', line {reader.line_num}: {error}") from None
     columns = zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True)
-    return Table(path, dict(columns), dict(zip(names, header, strict=True)), lines)
+    return ColumnTable(path, dict(columns), dict(zip(names, header, strict=True)), lines)
 
 
-def _of_objects(path: Path, text: str) -> Table:
+def _of_objects(path: Path, text: str) -> ColumnTable:
     """Return the cells of a file that holds an object of JSON in each line."""
     rows: list[dict[str, Any]] = []
     lines: list[int] = []
@@ -279,7 +279,9 @@ def _of_objects(path: Path, text: str) -> Table:
         rows.append({name.strip().lower(): value for name, value in row.items()})
         header |= {name.strip().lower(): name.strip() for name in row}
         lines.append(number)
-    return Table(path, {name: [row.get(name) for row in rows] for name in header}, header, lines, typed=True)
+    return ColumnTable(
+        path, {name: [row.get(name) for row in rows] for name in header}, header, lines, typed=True
+    )
 
 
 def _expect_different(path: Path, names: Sequence[str]) -> None:

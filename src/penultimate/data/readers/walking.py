@@ -50,7 +50,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-class Seen:
+class OtherContents:
     """What is in folders besides the images of their classes: counted, to be told."""
 
     def __init__(self, root: Path) -> None:

@@ -26,7 +26,7 @@ RENDERINGS: Mapping[str, Rendering] = {"r": rendition, "sketch": sketch}
 
 
 @dataclass(frozen=True)
-class Task:
+class GlyphTask:
     """Classes with the glyphs from which an example is drawn uniformly, and each split's images per class.
 
     Tasks of one `family` show the same images of a class that they have in common; one without is alone.
@@ -56,7 +56,7 @@ def _by_character(
     return {" ".join(members): _pairs(typefaces, members, faces) for members in classes}
 
 
-def glyph_task(name: str, typefaces: Typefaces) -> Task:
+def glyph_task(name: str, typefaces: Typefaces) -> GlyphTask:
     """Return the task of a data set in the catalogue; an unknown name raises with the nearest known one.
 
     >>> task = glyph_task("glyphs", Typefaces())
@@ -86,4 +86,4 @@ def glyph_task(name: str, typefaces: Typefaces) -> Task:
     else:
         classes = _by_character(typefaces, selected(script)[: described.classes], SCRIPTS[script].faces)
     counts = {split: size // described.classes for split, size in described.sizes.items()}
-    return Task(name, classes, counts, nuisances, RENDERINGS.get(shift, compose), family)
+    return GlyphTask(name, classes, counts, nuisances, RENDERINGS.get(shift, compose), family)

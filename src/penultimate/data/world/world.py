@@ -18,7 +18,7 @@ from penultimate.data.images import ImageSet
 from penultimate.data.seeding import derived_generator
 from penultimate.data.world.atlas import Atlas, Typefaces
 from penultimate.data.world.nuisance import SIZE
-from penultimate.data.world.tasks import Task, glyph_task
+from penultimate.data.world.tasks import GlyphTask, glyph_task
 
 
 @contextlib.contextmanager
@@ -32,7 +32,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def render_split(task: Task, atlas: Atlas, draw: int, split: str, first_id: int = 0) -> ImageSet:
+def render_split(task: GlyphTask, atlas: Atlas, draw: int, split: str, first_id: int = 0) -> ImageSet:
     """Return all images of one split: image j of class k is at position j K + k, so every prefix is balanced.
 
     >>> typefaces = Typefaces()

@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 
 from penultimate.paper.claims.criteria import CRITERIA, Criteria
 from penultimate.report.measurements import Seed
-from penultimate.statistics import Summary, holm, spearman, summarise
+from penultimate.statistics import MeanWithError, holm, spearman, summarise
 
 Verdict: TypeAlias = Literal["holds", "does not hold", "undecided"]
 BySeed: TypeAlias = Mapping[Seed, float]
@@ -119,7 +119,10 @@ def each(
 
 
 def contrast(
-    groups: Sequence[Summary], weights: Sequence[float], margin: float = 0.0, criteria: Criteria = CRITERIA
+    groups: Sequence[MeanWithError],
+    weights: Sequence[float],
+    margin: float = 0.0,
+    criteria: Criteria = CRITERIA,
 ) -> Effect | None:
     """Return the effect sum_i w_i mean_i of independent groups; weights (1, -1) give Welch's comparison.
 
@@ -127,7 +130,7 @@ def contrast(
 
     Returns None if no interval exists: for a group of one run, or without any spread (runs that are copies).
 
-    >>> sigmoid, softmax = Summary(77.9, 0.05, 8), Summary(77.0, 0.06, 8)
+    >>> sigmoid, softmax = MeanWithError(77.9, 0.05, 8), MeanWithError(77.0, 0.06, 8)
     >>> effect = contrast([sigmoid, softmax], [1, -1], margin=0.23)
     >>> round(effect.low, 2), round(effect.high, 2), decide(effect)
     (0.73, 1.07, 'holds')

@@ -19,7 +19,7 @@ from penultimate.paper.printed import mean_of_printed
 from penultimate.report.base import MISSING, Missing
 from penultimate.report.measurements import ByRun, Measurements, Seed
 from penultimate.report.shapes.depth import PENULTIMATE, layers_of
-from penultimate.statistics import Summary, mean
+from penultimate.statistics import MeanWithError, mean
 
 BASELINE = "softmax"
 PAPER_RUNS = 8
@@ -186,12 +186,12 @@ def paper(aspect: Aspect, over: Among = "objectives") -> dict[str, float]:
     return {row["objective"]: value(row) for row in published.printed(name)}
 
 
-def paper_runs(aspect: Aspect) -> dict[str, Summary]:
+def paper_runs(aspect: Aspect) -> dict[str, MeanWithError]:
     """Return the paper's accuracies with standard errors (Table 3) by objective, or {} for other aspects."""
     if aspect != "accuracy":
         return {}
     return {
-        row["objective"]: Summary(
+        row["objective"]: MeanWithError(
             float(row["imagenet_top1_percent"]), float(row["imagenet_top1_se"]), PAPER_RUNS
         )
         for row in published.printed("neurips_table3_class_separation")

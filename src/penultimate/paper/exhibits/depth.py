@@ -39,7 +39,7 @@ LAST = "last"
 
 
 @dataclass(frozen=True)
-class Probe:
+class LayerProbe:
     """A probe of layers: its accuracy on test images, and the one on training images that chooses a layer."""
 
     name: str
@@ -57,8 +57,8 @@ def _tested(probe: str) -> Quantity:
 
 
 PROBES = (
-    Probe("linear", "linear", _tested("linear"), _validated("linear_validation_accuracy")),
-    Probe("knn", "kNN", _tested("knn"), _validated("knn_leave_one_out")),
+    LayerProbe("linear", "linear", _tested("linear"), _validated("linear_validation_accuracy")),
+    LayerProbe("knn", "kNN", _tested("knn"), _validated("knn_leave_one_out")),
 )
 
 
@@ -86,7 +86,7 @@ class Served:
         return {seed: self.own[seed] - self.last[seed] for seed in self.own}
 
 
-def served(measurements: Measurements, probe: Probe) -> dict[str, Served]:
+def served(measurements: Measurements, probe: LayerProbe) -> dict[str, Served]:
     """Return the runs of each objective that was measured on every task, by the spec of the objective."""
     tested = {target: layers_of(measurements, probe.tested, target) for target in measurements.targets}
     tested = {target: layers for target, layers in tested.items() if layers}
@@ -101,7 +101,7 @@ def served(measurements: Measurements, probe: Probe) -> dict[str, Served]:
     return found
 
 
-def _own(layers: Mapping[str, ByRun], spec: str, probe: Probe | None = None) -> ByRun:
+def _own(layers: Mapping[str, ByRun], spec: str, probe: LayerProbe | None = None) -> ByRun:
     """Return the runs of an objective by layer, of those layers that all of its runs have."""
     scale = probe.tested.scale if probe else 1
     most = max((len(runs.get(spec, ())) for runs in layers.values()), default=0)
@@ -177,7 +177,7 @@ def _axis(found: Mapping[str, Served]) -> str:
     return names if fits else "Layer, from the first block to the penultimate features"
 
 
-def _lines(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> Panel:
+def _lines(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Served]) -> Panel:
     """Transfer over the layers, a line an objective."""
     curves, points = [], []
     deepest = max(len(one.layers) for one in found.values())
@@ -203,7 +203,7 @@ def _lines(measurements: Measurements, probe: Probe, found: Mapping[str, Served]
     )
 
 
-def _gains(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> Panel:
+def _gains(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Served]) -> Panel:
     """Return what each objective gains by its own best layers against its transfer
     from the penultimate one.
     """
@@ -235,7 +235,7 @@ LEADS = (
 )
 
 
-def _by_layer(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> ExhibitTable:
+def _by_layer(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Served]) -> ExhibitTable:
     """Return the mean over tasks from each layer; then, each task from its best, beside softmax's lead."""
     layers, softmax = _shared_layers(found), found.get(SOFTMAX)
     columns = (
@@ -286,7 +286,7 @@ def _of_lead(one: Served, softmax: Served | None) -> tuple[Cell, Cell, Cell]:
     return Cell(signed(lead, 1), lead), recovered, Cell(signed(at_best, 1), at_best)
 
 
-def _best_layers(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> ExhibitTable:
+def _best_layers(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Served]) -> ExhibitTable:
     """Return which layer serves each task best."""
     tasks = list(next(iter(found.values())).chosen)
     layers = _shared_layers(found)
@@ -329,7 +329,7 @@ def _said(panels: list[tuple[str, tuple[Point, ...]]], noun: str, few: str) -> s
     return f"{OURS}: {'; '.join(told)}, over {counted(len(panels[0][1]), noun)}{of_few}."
 
 
-def _recovered(measurements: Measurements, probe: Probe, found: Mapping[str, Served]) -> str:
+def _recovered(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Served]) -> str:
     """Return how much of softmax's lead the objectives recover, from the least to the most."""
     softmax = found.get(SOFTMAX)
     if softmax is None:

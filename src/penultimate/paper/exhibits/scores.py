@@ -88,7 +88,7 @@ SCORES = (*ON_TASKS, *BEFOREHAND)
 
 
 @dataclass(frozen=True)
-class Task:
+class ScoredTask:
     """The accuracies on a task, or on all in the mean, and whose are not worse than the best."""
 
     name: str
@@ -133,7 +133,7 @@ class Task:
         }
 
 
-def _tasks(measurements: Measurements) -> list[Task]:
+def _tasks(measurements: Measurements) -> list[ScoredTask]:
     """Return the tasks to which objectives that have scores were transferred, and the mean over several."""
     scored = {spec for score in ON_TASKS for spec in measurements.values(score.quantity)}
 
@@ -141,10 +141,10 @@ def _tasks(measurements: Measurements) -> list[Task]:
         return {spec: of_spec for spec, of_spec in runs.items() if spec in scored}
 
     by_target = {target: among(measurements.on_target(LINEAR, target)) for target in measurements.targets}
-    tasks = [Task(target, runs, _right(runs)) for target, runs in by_target.items() if runs]
+    tasks = [ScoredTask(target, runs, _right(runs)) for target, runs in by_target.items() if runs]
     mean = among(measurements.values(LINEAR))
     if len(tasks) > 1 and mean:
-        tasks.append(Task(MEAN, mean, _right(mean)))
+        tasks.append(ScoredTask(MEAN, mean, _right(mean)))
     return tasks
 
 
@@ -193,12 +193,12 @@ def _build(measurements: Measurements) -> Piece:
     return Piece((ranked, picks, *([values] if values else [])), notes=(*said, *notes))
 
 
-def _lacking(measurements: Measurements, scores: list[Score], tasks: list[Task]) -> list[str]:
+def _lacking(measurements: Measurements, scores: list[Score], tasks: list[ScoredTask]) -> list[str]:
     """Return the scores that some objective has not, and so could not be picked by."""
     return [score.label for score in scores if len(score.of(measurements, MEAN)) < len(tasks[0].measured)]
 
 
-def _correlation(measurements: Measurements, score: Score, task: Task) -> Cell:
+def _correlation(measurements: Measurements, score: Score, task: ScoredTask) -> Cell:
     promise, means = task.promise(measurements, score), task.means
     found = rank_correlation(list(promise.values()), [means[spec] for spec in promise])
     if found is None:
@@ -207,7 +207,7 @@ def _correlation(measurements: Measurements, score: Score, task: Task) -> Cell:
 
 
 def _picks(
-    measurements: Measurements, scores: list[Score], tasks: list[Task]
+    measurements: Measurements, scores: list[Score], tasks: list[ScoredTask]
 ) -> tuple[ExhibitTable, list[str]]:
     """Whom each score would have picked for each task, what that costs, and which does best."""
     single = [task for task in tasks if task.name]
@@ -239,7 +239,7 @@ def _picks(
     return table, _said(outcome, len(single), chance, runs)
 
 
-def _over(picks: Sequence[tuple[Task, Sequence[str]]]) -> tuple[float, float]:
+def _over(picks: Sequence[tuple[ScoredTask, Sequence[str]]]) -> tuple[float, float]:
     """For how many tasks a pick is right, and the points that it loses in the mean over them."""
     return (
         math.fsum(task.share_right(specs) for task, specs in picks),
@@ -248,7 +248,7 @@ def _over(picks: Sequence[tuple[Task, Sequence[str]]]) -> tuple[float, float]:
 
 
 def _chosen(
-    measurements: Measurements, scores: list[Score], tasks: list[Task]
+    measurements: Measurements, scores: list[Score], tasks: list[ScoredTask]
 ) -> dict[str, list[tuple[str, ...]]]:
     """For each task whom the measurement finds best, whom each score picks (if anybody), and softmax.
 
@@ -263,7 +263,7 @@ def _chosen(
     return chosen
 
 
-def _name(measurements: Measurements, task: Task, specs: Sequence[str]) -> Cell:
+def _name(measurements: Measurements, task: ScoredTask, specs: Sequence[str]) -> Cell:
     detail = "the best" if {*specs} <= {*task.best} else f"{fixed(task.loss(specs), 1)} points below the best"
     names = " or ".join(measurements.objective(spec).label for spec in specs)
     if len(specs) > 2:

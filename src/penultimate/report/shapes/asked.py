@@ -11,13 +11,13 @@ from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.numbers import Reader, error_of, printed_rows, read_printed, summarise
 from penultimate.report.shapes.table import printed_label
 from penultimate.report.text import fixed
-from penultimate.statistics.summary import Summary
+from penultimate.statistics.summary import MeanWithError
 
 BASELINE = "softmax"
 
 
 @dataclass(frozen=True)
-class Entry:
+class ShownNumber:
     """A number of one objective, as it is shown: its value in each run, or only the mean for the paper."""
 
     label: str
@@ -25,7 +25,7 @@ class Entry:
     runs: Mapping[Seed, float]
 
     @property
-    def summary(self) -> Summary:
+    def summary(self) -> MeanWithError:
         return summarise(list(self.runs.values()))
 
     @property
@@ -51,7 +51,7 @@ class Asked:
     read: Callable[[Measurements], ByRun] | None = None
     over: str = ""
 
-    def ours(self, measurements: Measurements) -> tuple[Entry, ...]:
+    def ours(self, measurements: Measurements) -> tuple[ShownNumber, ...]:
         """Return the measured entries in the order of the study."""
         quantity = self.quantity.of_arm(self.over) if self.over else self.quantity
         of_arm = measurements.in_arm(quantity.arm)
@@ -60,7 +60,7 @@ class Asked:
         if not self.over:
             labels = {each.spec: each.label for each in of_arm.objectives}
         return tuple(
-            Entry(
+            ShownNumber(
                 labels[spec],
                 of_arm.objective(spec).slug,
                 {seed: quantity.scale * value for seed, value in runs.items()},
@@ -69,13 +69,13 @@ class Asked:
             if spec in labels and runs
         )
 
-    def theirs(self) -> tuple[Entry, ...]:
+    def theirs(self) -> tuple[ShownNumber, ...]:
         """Return the entries that the paper prints, if any."""
         if self.printed is None:
             return ()
         table, column = self.printed
         return tuple(
-            Entry(
+            ShownNumber(
                 printed_label(row),
                 row.get("objective", ""),
                 {None: read_printed(row, column)},
@@ -86,7 +86,7 @@ class Asked:
             and (callable(column) or row[column])
         )
 
-    def amount(self, entry: Entry) -> str:
+    def amount(self, entry: ShownNumber) -> str:
         """Return a mean with its standard error, if it has one, and its unit."""
         return with_error(entry.summary, self.quantity, self.quantity.unit)
 
@@ -118,7 +118,7 @@ def at_epochs(share: float, *quantities: Quantity) -> Callable[[Measurements], B
     return read
 
 
-def with_error(found: Summary, shown: Quantity, unit: str, signed: bool = False) -> str:
+def with_error(found: MeanWithError, shown: Quantity, unit: str, signed: bool = False) -> str:
     text = fixed(found.mean, shown.digits)
     if signed and found.mean > 0 and text.strip("0."):
         text = f"+{text}"

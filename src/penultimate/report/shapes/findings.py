@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from penultimate.report.measurements import Measurements
-from penultimate.report.shapes.asked import BASELINE, Asked, Entry, with_error
+from penultimate.report.shapes.asked import BASELINE, Asked, ShownNumber, with_error
 from penultimate.report.shapes.numbers import error_of, rank_correlation, summarise, without_two
 from penultimate.report.shapes.table import noun_of
 from penultimate.report.spec import OURS
 from penultimate.report.text import counted, fixed, in_words, listed, p_value
 from penultimate.statistics.comparison import LEAST_RUNS, LEVEL, bold
-from penultimate.statistics.summary import Summary
+from penultimate.statistics.summary import MeanWithError
 
 Sentence: TypeAlias = Callable[[Measurements], str]
 """A function that puts a study's rows into a sentence; it returns an empty string without numbers."""
@@ -38,7 +38,7 @@ def beside_softmax(*asked: Asked) -> Sentence:
 
     def say(measurements: Measurements) -> str:
         clauses: list[str] = []
-        seen: list[Entry] = []
+        seen: list[ShownNumber] = []
         for one in asked:
             ours = one.ours(measurements)
             base, others = _apart_from_softmax(ours)
@@ -109,7 +109,7 @@ def changes(*pairs: Change) -> Sentence:
 
     def say(measurements: Measurements) -> str:
         clauses: list[str] = []
-        seen: list[Entry] = []
+        seen: list[ShownNumber] = []
         for pair in pairs:
             gains = _gains(pair.before.ours(measurements), pair.after.ours(measurements))
             if not gains:
@@ -136,7 +136,7 @@ def goes_with(x: Asked, *others: Asked) -> Sentence:
 
     def say(measurements: Measurements) -> str:
         clauses: list[str] = []
-        seen: list[Entry] = []
+        seen: list[ShownNumber] = []
         for y in others:
             pairs = _pairs(x.ours(measurements), y.ours(measurements))
             if not pairs:
@@ -181,7 +181,7 @@ def correlations(x: Asked, ours: Mapping[str, Asked], theirs: Mapping[str, Asked
     return say
 
 
-def _correlation_range(pairs: Mapping[str, Sequence[tuple[Entry, Entry]]], noun: str) -> str:
+def _correlation_range(pairs: Mapping[str, Sequence[tuple[ShownNumber, ShownNumber]]], noun: str) -> str:
     """Return the lowest and highest of several rank correlations, and how many are beyond chance."""
     found = {name: one for name, of in pairs.items() if (one := rank_correlation(*_means(of)))}
     if not found:
@@ -212,21 +212,21 @@ def direction(counts: Iterable[int]) -> str:
     return f"{runs}: a direction, no more"
 
 
-def _sentence(clauses: Sequence[str], seen: Iterable[Entry]) -> str:
+def _sentence(clauses: Sequence[str], seen: Iterable[ShownNumber]) -> str:
     if not clauses:
         return ""
     few = direction(len(entry.runs) for entry in seen)
     return f"{OURS}: {'; '.join(clauses)}{f' ({few})' if few else ''}."
 
 
-def _ends(one: Asked, ours: Sequence[Entry]) -> str:
+def _ends(one: Asked, ours: Sequence[ShownNumber]) -> str:
     printed = one.theirs()
     paper = f", in the paper {_from_to(one, printed)}" if len(printed) > 1 else ""
     told = _from_to(one, ours)
     return f"{one.words} {'runs' if told.startswith('from') else 'is'} {told}{paper}"
 
 
-def _from_to(one: Asked, entries: Sequence[Entry]) -> str:
+def _from_to(one: Asked, entries: Sequence[ShownNumber]) -> str:
     """Return the lowest and the highest, and name every objective that shares either place."""
     if len(entries) == 1:
         return f"{one.amount(entries[0])} ({entries[0].label}, alone)"
@@ -245,13 +245,13 @@ def _from_to(one: Asked, entries: Sequence[Entry]) -> str:
     return f"from {told[0]} to {told[1]}"
 
 
-def _apart_from_softmax(entries: Sequence[Entry]) -> tuple[Entry | None, list[Entry]]:
+def _apart_from_softmax(entries: Sequence[ShownNumber]) -> tuple[ShownNumber | None, list[ShownNumber]]:
     """Return softmax (the first, if there are several), and all entries that are not softmax."""
     base = next((entry for entry in entries if entry.slug == BASELINE), None)
     return base, [entry for entry in entries if entry.slug != BASELINE]
 
 
-def _above_and_below(base: Entry, others: Sequence[Entry], amount: str = "") -> str:
+def _above_and_below(base: ShownNumber, others: Sequence[ShownNumber], amount: str = "") -> str:
     """Return how many are above, below and level, and for how many a test shows it beyond chance."""
     level = [entry for entry in others if _same(entry.mean, base.mean)]
     sides = {
@@ -272,7 +272,9 @@ def _above_and_below(base: Entry, others: Sequence[Entry], amount: str = "") -> 
     return listed(told)
 
 
-def _beyond_chance(base: Entry, others: Sequence[Entry], of_side: Sequence[Entry], side: str) -> str:
+def _beyond_chance(
+    base: ShownNumber, others: Sequence[ShownNumber], of_side: Sequence[ShownNumber], side: str
+) -> str:
     """Return for how many it is beyond chance (p corrected for all comparisons with softmax), if testable."""
     if side not in ("above", "below"):
         return ""
@@ -286,7 +288,7 @@ def _beyond_chance(base: Entry, others: Sequence[Entry], of_side: Sequence[Entry
     return f" ({count}beyond chance)"
 
 
-def _shared_entries(columns: Sequence[Sequence[Entry]]) -> list[list[Entry]]:
+def _shared_entries(columns: Sequence[Sequence[ShownNumber]]) -> list[list[ShownNumber]]:
     """Return each column with only the objectives that all columns share, or nothing if they share none."""
     if not columns:
         return []
@@ -294,16 +296,16 @@ def _shared_entries(columns: Sequence[Sequence[Entry]]) -> list[list[Entry]]:
     return [[entry for entry in column if entry.label in shared] for column in columns] if shared else []
 
 
-def _flattened(columns: Iterable[Sequence[Entry]]) -> list[Entry]:
+def _flattened(columns: Iterable[Sequence[ShownNumber]]) -> list[ShownNumber]:
     return [entry for column in columns for entry in column]
 
 
-def _spread(one: Asked, entries: Sequence[Entry]) -> str:
+def _spread(one: Asked, entries: Sequence[ShownNumber]) -> str:
     means = [entry.mean for entry in entries]
     return fixed(max(means) - min(means), one.quantity.digits)
 
 
-def _gains(before: Sequence[Entry], after: Sequence[Entry]) -> list[Entry]:
+def _gains(before: Sequence[ShownNumber], after: Sequence[ShownNumber]) -> list[ShownNumber]:
     """Return each objective's gain, within the seeds that both conditions have."""
     start = {entry.label: entry for entry in before}
     gains = []
@@ -315,7 +317,7 @@ def _gains(before: Sequence[Entry], after: Sequence[Entry]) -> list[Entry]:
     return gains
 
 
-def _mean_of(gains: Sequence[Entry]) -> Summary:
+def _mean_of(gains: Sequence[ShownNumber]) -> MeanWithError:
     """Return the mean gain over objectives, for each seed that all have, or of their means without any."""
     shared = set.intersection(*(set(entry.runs) for entry in gains))
     if not shared:
@@ -323,7 +325,7 @@ def _mean_of(gains: Sequence[Entry]) -> Summary:
     return summarise([math.fsum(entry.runs[seed] for entry in gains) / len(gains) for seed in shared])
 
 
-def _gains_and_losses(gains: Sequence[Entry]) -> str:
+def _gains_and_losses(gains: Sequence[ShownNumber]) -> str:
     up, down = sum(entry.mean > 0 for entry in gains), sum(entry.mean < 0 for entry in gains)
     told = [
         f"{word} for {'all' if count == len(gains) > 1 else in_words(count)}"
@@ -333,7 +335,7 @@ def _gains_and_losses(gains: Sequence[Entry]) -> str:
     return ", ".join(told)
 
 
-def _pairs(x: Sequence[Entry], y: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
+def _pairs(x: Sequence[ShownNumber], y: Sequence[ShownNumber]) -> list[tuple[ShownNumber, ShownNumber]]:
     """Return both numbers of each objective, for the runs that have both."""
     by_label = {entry.label: entry for entry in y}
     pairs = []
@@ -347,7 +349,7 @@ def _pairs(x: Sequence[Entry], y: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
     return [(first, second) for first, second in pairs]
 
 
-def _means(pairs: Sequence[tuple[Entry, Entry]]) -> tuple[list[float], list[float]]:
+def _means(pairs: Sequence[tuple[ShownNumber, ShownNumber]]) -> tuple[list[float], list[float]]:
     return [first.mean for first, _ in pairs], [second.mean for _, second in pairs]
 
 

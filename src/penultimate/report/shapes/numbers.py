@@ -10,7 +10,7 @@ from penultimate import registry
 from penultimate.report.measurements import ByRun
 from penultimate.report.quantity import Best
 from penultimate.report.text import counted, fixed
-from penultimate.statistics.summary import Summary, summarise
+from penultimate.statistics.summary import MeanWithError, summarise
 
 if TYPE_CHECKING:
     from penultimate.statistics.correlation import Correlation
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-def error_of(summary: Summary) -> float | None:
+def error_of(summary: MeanWithError) -> float | None:
     """Return the standard error of a mean, or None for one run."""
     return None if summary.is_single else summary.standard_error
 
