@@ -64,7 +64,7 @@ def spread_ratio(
     import numpy as np
 
     def variance(values: np.ndarray, seeds: np.ndarray, tasks: np.ndarray) -> np.ndarray:
-        """Return v [b] for resamples that draw seeds [b n] and tasks [b t] so many times."""
+        """Return v [b] of resamples, given how often each draws a seed [b n] and a task [b t]."""
         centred = values - values.mean(0)
         means = np.einsum("bt,knt->bnk", tasks / tasks.sum(1, keepdims=True), centred)
         pairs = seeds[:, :, None] * seeds[:, None, :] * (1 - np.eye(seeds.shape[1]))
