@@ -1,7 +1,7 @@
 """Measurements of features, logits and predictions: pure functions and mergeable accumulators.
 
-This file imports no tensor library: it declares the metrics of the room and the error that a measurement
-raises when its value does not exist.
+This file imports no tensor library: it only declares the metrics, and the error that a measurement raises if
+its value does not exist.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from penultimate.registry import declare
 
 
 class UndefinedError(RequestError):
-    """The measurement has no value on this input (0/0): one class only, constant features."""
+    """Error for a measurement that has no value on its input (0/0): a single class, constant features."""
 
 
 _METRICS = """

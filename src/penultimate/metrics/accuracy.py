@@ -1,4 +1,4 @@
-"""Accuracies in [0, 1] from logits or predictions: top-k, plain, and the mean over classes."""
+"""Accuracies in [0, 1] from logits or predictions: top-1, top-k, and the mean over classes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_matrix, listed
 from penultimate.metrics.labels import as_classes, numbered
 
 BLOCK_ELEMENTS = 1 << 20
-"""Logits ranked at a time; affects the memory of the comparisons, not the result."""
+"""The number of logits ranked at once, which affects the memory of the comparisons but not the result."""
 
 
 def accuracy(predictions: Names, labels: Names) -> float:
-    """Return the share of predictions [n] that equal their label [n].
+    """Return the share of predictions [n] that equal their labels [n].
 
     sum_i 1[p_i = y_i] / n
 
-    Both are class indices, or both names. Raises RequestError when they are not, or differ in length.
+    Predictions and labels are both class indices or both names. Raise RequestError if they are not, or if
+    they differ in length.
 
     >>> accuracy([0, 1, 1, 2], [0, 1, 2, 2])
     0.75
@@ -30,12 +31,12 @@ def accuracy(predictions: Names, labels: Names) -> float:
 
 
 def mean_per_class(predictions: Names, labels: Names) -> float:
-    """Return the mean over classes of each class's accuracy; a class without examples does not count.
+    """Return the mean over classes of each class's accuracy, skipping classes without examples.
 
     (1/|C|) sum_{c in C} sum_{i: y_i = c} 1[p_i = c] / N_c,    C = the classes present in `labels`
 
     `predictions` [n] and `labels` [n] are class indices or names. Skipping absent classes is also
-    scikit-learn's convention (`balanced_accuracy_score`). Raises RequestError when the two differ in length.
+    scikit-learn's convention (`balanced_accuracy_score`). Raise RequestError if the two differ in length.
 
     >>> mean_per_class([0, 0, 0, 1], [0, 0, 0, 2])  # class 1 is predicted, never present
     0.5
@@ -50,14 +51,14 @@ def mean_per_class(predictions: Names, labels: Names) -> float:
 
 
 def top_k(logits: ArrayLike | Bank, labels: Names | None = None, k: int = 1) -> float:
-    """Return the share of examples whose label has one of the k largest logits.
+    """Return the share of examples whose label is among the k largest logits.
 
     sum_i 1[ #{j: z_ij > z_iy or (z_ij = z_iy and j < y)} < k ] / n,    y = y_i
 
-    Among equal logits the smaller class index ranks first, as in `argmax`: equal logits everywhere
-    earn no credit. `logits` [n c], `labels` [n], or a bank that holds both; names of classes stand for the
-    columns in sorted order, if all occur; for k >= c the share is 1. Raises RequestError for NaN (with the
-    rows), a label outside 0..c-1, or k < 1.
+    Among equal logits the smaller class index ranks first, as in `argmax`, so a network whose logits are all
+    equal earns no undue credit. `logits` are [n c] and `labels` [n], or a feature bank holds both. Names of
+    classes stand for the columns in sorted order if all of them occur. For k >= c the share is 1. Raise
+    RequestError for NaN (it lists the rows), a label outside 0..c-1, or k < 1.
 
     >>> top_k([[3.0, 1.0, 2.0], [0.0, 5.0, 1.0]], [2, 1], k=1)
     0.5
@@ -83,13 +84,13 @@ def top_k(logits: ArrayLike | Bank, labels: Names | None = None, k: int = 1) -> 
 
 
 def subset_accuracy(logits: ArrayLike, labels: ArrayLike, classes: ArrayLike) -> float:
-    """Top-1 accuracy among a subset of the classes: the other columns are left out.
+    """Return the top-1 accuracy among a subset of the classes, with the other columns left out.
 
     sum_i 1[ argmax_{k in S} z_ik = y_i ] / n,    S = `classes`, distinct indices of columns
 
-    `logits` [n c], `labels` [n], all in S; among equal logits the smallest class wins. ImageNet-A and -R,
-    whose images show 200 of the 1000 classes, are scored this way. Raises RequestError for NaN (with the
-    rows), classes outside 0..c-1 or named twice, and labels that are not among them (with the rows).
+    `logits` are [n c], and all `labels` [n] are in S; among equal logits the smallest class wins. ImageNet-A
+    and -R, whose images show 200 of the 1000 classes, are scored this way. Raise RequestError for NaN (it
+    lists the rows), for classes outside 0..c-1 or given twice, and for labels outside S (it lists the rows).
 
     >>> subset_accuracy([[9.0, 1.0, 2.0], [9.0, 5.0, 1.0]], [2, 2], classes=[1, 2])
     0.5

@@ -1,4 +1,4 @@
-"""Properties of activations: how many are not zero, their singular values, the distances between them."""
+"""Properties of activations: the share of non-zeros, their singular values, the distances between them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ BANDWIDTH = 0.01
 
 
 def nonzero_share(activations: ArrayLike | Bank) -> float:
-    """Return the mean share of activations that are not zero: 1 where none is zero, 0 where all are.
+    """Return the share of activations that are not zero: 1 if none is zero, 0 if all are.
 
     mean_i #{j: x_ij != 0} / m
 
-    `activations` [n ...]: features, maps of any shape, or a bank; -0 is zero. Over batches, average with
-    their sizes as weights. Raises RequestError for NaN, UndefinedError without activations.
+    `activations` [n ...] are features, maps of any shape, or a feature bank; -0 counts as zero. To combine
+    batches, average their shares weighted by their sizes. Raise RequestError for NaN and UndefinedError if
+    there are no activations.
 
     >>> nonzero_share([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 0.0, 3.0]])
     0.375
@@ -49,11 +50,11 @@ def nonzero_share(activations: ArrayLike | Bank) -> float:
 
 
 class SpectrumAccumulator:
-    """Singular values of a matrix whose rows come in batches.
+    """The singular values of a matrix whose rows come in batches.
 
     After each batch only the triangle R of [R; batch] = Q R is kept, in float64: R has the singular values of
-    all rows so far. Each is accurate to a few ulp of the largest (from the Gram matrix, those below 1e-8 of
-    the largest would be noise). State O(m^2); mergeable.
+    all rows so far. Each is accurate to a few ulp of the largest (computed from the Gram matrix, values below
+    1e-8 of the largest would be noise). The state takes O(m^2) memory, and accumulators can be merged.
 
     >>> upper, lower = SpectrumAccumulator(), SpectrumAccumulator()
     >>> _ = upper.update([[3.0, 0.0]]), lower.update([[0.0, 4.0], [0.0, 0.0]])
@@ -66,7 +67,7 @@ class SpectrumAccumulator:
         self._triangle: Float[Tensor, "r m"] | None = None
 
     def update(self, matrix: ArrayLike) -> SpectrumAccumulator:
-        """Add rows [n m]; raises RequestError for NaN or infinity (with the rows) or a different width."""
+        """Add rows [n m]; raise RequestError for NaN or infinity (it lists the rows) or a different width."""
         added = as_features(matrix)
         expect_lengths(added, "rows")
         for _, block in float64_blocks(added):
@@ -75,14 +76,14 @@ class SpectrumAccumulator:
         return self
 
     def merge(self, other: SpectrumAccumulator) -> SpectrumAccumulator:
-        """Add the rows that `other` saw; `other` is unchanged."""
+        """Add the rows that `other` has seen; `other` is unchanged."""
         if other._triangle is not None:
             self._append(other._triangle)
             self.rows += other.rows
         return self
 
     def compute(self) -> Float[Tensor, " r"]:
-        """Return the min(n, m) singular values, descending; raises UndefinedError without rows."""
+        """Return the min(n, m) singular values in descending order; raise UndefinedError without rows."""
         if self._triangle is None:
             raise UndefinedError("a matrix without rows has no singular values")
         values: Tensor = torch.linalg.svdvals(self._triangle)
@@ -97,12 +98,12 @@ class SpectrumAccumulator:
 
 
 def singular_values(matrix: ArrayLike | Bank) -> Float[Tensor, " r"]:
-    """Return the min(n, m) singular values of a matrix [n m], descending, float64;
-    nothing is centred or scaled.
+    """Return the min(n, m) singular values of a matrix [n m] in float64, in descending order.
 
-    Use on activations [n m] (a bank's too), a head's weights [k m], class centroids [c m]. O(m^2) memory
-    beside the matrix; each is accurate to a few ulp of the largest. Raises RequestError for NaN or infinity
-    (with the rows).
+    The matrix is neither centred nor scaled. It may hold activations [n m] (also those of a feature bank), a
+    head's weights [k m] or class centroids [c m]. The computation takes O(m^2) memory besides the matrix, and
+    each value is accurate to a few ulp of the largest. Raise RequestError for NaN or infinity (it lists the
+    rows).
 
     >>> singular_values([[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]])
     tensor([2., 1.], dtype=torch.float64)
@@ -113,9 +114,9 @@ def singular_values(matrix: ArrayLike | Bank) -> Float[Tensor, " r"]:
 
 
 def class_centroids(features: ArrayLike | Bank, labels: Names | None = None) -> Float[Tensor, "c m"]:
-    """Return the means of the classes that have examples, in the order of their labels; float64.
+    """Return the means of the classes that have examples, in the order of their labels, in float64.
 
-    Labels are class indices or names; a bank brings its own.
+    Labels are class indices or names; a feature bank supplies its own.
 
     >>> class_centroids([[1.0, 0.0], [3.0, 0.0], [0.0, 5.0]], [0, 0, 2])
     tensor([[2., 0.],
@@ -135,7 +136,7 @@ def class_centroids(features: ArrayLike | Bank, labels: Names | None = None) -> 
 
 
 class DistanceDistributions(NamedTuple):
-    """Densities [p] at distances `points` [p], and means, of pairs within and between classes."""
+    """Distances of pairs within and between classes: densities [p] at distances `points` [p], and means."""
 
     points: Float[Tensor, " p"]
     within: Float[Tensor, " p"]
@@ -154,15 +155,15 @@ def cosine_distances(
     points: int = 501,
     bandwidth: float = BANDWIDTH,
 ) -> DistanceDistributions:
-    """Return the distribution of cosine distances 1 - sim(x_i, x_j) of pairs i < j,
-    within and between classes.
+    """Return the distributions of the cosine distances 1 - sim(x_i, x_j), i < j, within and between classes.
 
-    `features` [n m], `labels` [n] (class indices or names), or a bank; if there are more than `count`
-    examples, as many are drawn by `seed` without replacement. Densities are at `points` distances from 0 to
-    2, by a Gaussian kernel of standard deviation `bandwidth` (the paper's is unstated). Distances have the
-    features' precision, at least float32, and are rounded to bins of 1/8192 for the densities: an error of at
-    most 1.5e-5 / bandwidth^2. A zero vector has similarity 0, hence distance 1, to all. Raises RequestError
-    for NaN or infinity (with the rows), UndefinedError without pairs within a class or pairs between two.
+    `features` are [n m] and `labels` [n] (class indices or names), or a feature bank holds both. If there are
+    more than `count` examples, `count` of them are drawn with `seed`, without replacement. Densities are
+    estimated at `points` distances from 0 to 2, by a Gaussian kernel of standard deviation `bandwidth` (the
+    paper does not state its own). Distances have the precision of the features, at least float32. For the
+    densities they are rounded to bins of 1/8192, which causes an error of at most 1.5e-5 / bandwidth^2. A
+    zero vector has similarity 0, hence distance 1, to everything. Raise RequestError for NaN or infinity (it
+    lists the rows); raise UndefinedError if there are no pairs within a class or no pairs between classes.
 
     >>> distances = cosine_distances([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [0, 0, 1])
     >>> distances.mean_within, distances.mean_between, distances.pairs_within, distances.pairs_between
@@ -203,9 +204,9 @@ def cosine_distances(
 def _pair_histograms(
     units: Float[Tensor, "n m"], classes: Int[Tensor, " n"]
 ) -> tuple[list[Int[Tensor, " bins"]], list[float]]:
-    """Histograms on [0, 2] and sums of the distances of pairs i < j, within classes and between.
+    """Return histograms on [0, 2] and sums of the distances of pairs i < j, within and between classes.
 
-    `classes` is sorted: beyond the end of a block's last class, all pairs are between classes and i < j.
+    `classes` is sorted, so beyond the end of a block's last class all pairs are between classes and i < j.
     """
     histograms = [torch.zeros(BINS, dtype=torch.int64, device=units.device) for _ in range(2)]
     sums = [0.0, 0.0]

@@ -1,13 +1,13 @@
-"""Do two networks make the same mistakes? Agreement of predictions in three ways, and ensembles by vote.
+"""Do two networks make the same mistakes? Three measures of agreement, and ensembles by majority vote.
 
-For models i and j, let s_ij be the number of examples on which both predict the same class, r_ij of those
-that both get right and r_ii of those that i gets right. All else follows, since two right predictions are
-equal:
+For models i and j, let s_ij be the number of examples on which both predict the same class, r_ij the number
+that both get right, and r_ii the number that model i gets right. Two right predictions are equal, so
+everything else follows:
 
     both wrong: w_ij = n - r_ii - r_jj + r_ij,    both wrong in the same way: s_ij - r_ij.
 
-Two counts per pair are therefore enough: one pass over the examples serves all pairs, and counts of batches
-add up.
+Two counts for each pair are therefore enough: one pass over the examples serves all pairs, and the counts of
+batches add up.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from penultimate.metrics.inputs import ArrayLike, Names, items
 from penultimate.metrics.labels import as_classes, numbered
 
 BLOCK = 1 << 16
-"""Examples compared at a time; bounds the memory of the comparisons and keeps float32 counts exact."""
+"""The number of examples compared at once; it limits the memory and keeps counts in float32 exact."""
 
 MOST_MODELS = 10_000
-"""Two counts for every pair of them: 1.6 GB."""
+"""The largest number of models; two counts for every pair of them take 1.6 GB."""
 
 Predictions = Iterable[ArrayLike]
-"""Class indices of every model: an array [models, examples], or an array [examples] for each."""
+"""The class indices that models predict: one array [models, examples], or an array [examples] for each."""
 
 
 class Agreement(NamedTuple):
-    """How similar two models' predictions are: shares of all examples, the last of those both get wrong.
+    """How similar the predictions of two models are, as shares of all examples.
 
-    `same_when_both_wrong` is None if `both_wrong` is 0, since a share of no examples does not exist.
+    `same_when_both_wrong` is a share of the examples that both get wrong. It is None if there are none.
     """
 
     same: float
@@ -51,13 +51,13 @@ class Agreement(NamedTuple):
 
 
 def agreement(predictions_a: Names, predictions_b: Names, labels: Names) -> Agreement:
-    """Return how often two models predict the same class, are right or wrong together, and err alike.
+    """Return how often two models predict the same class, are both right or both wrong, and err the same way.
 
     same = #{a = b} / n,    both_right_or_wrong = #{(a = y) = (b = y)} / n,
     same_when_both_wrong = #{a = b, a != y, b != y} / #{a != y, b != y}
 
-    All three are class indices [n] of the same examples in the same order, or all names. Raises RequestError
-    when lengths differ, when they are neither, or without examples.
+    The three arguments are class indices [n] for the same examples in the same order, or all are names. Raise
+    RequestError if the lengths differ, if the arguments are neither, or if there are no examples.
 
     >>> agreement([0, 1, 1, 2], [0, 1, 2, 2], [0, 0, 0, 0])
     Agreement(same=0.75, both_right_or_wrong=1.0, same_when_both_wrong=0.666..., examples=4, both_wrong=3)
@@ -70,9 +70,10 @@ def agreement(predictions_a: Names, predictions_b: Names, labels: Names) -> Agre
 
 
 def pairwise_agreement(predictions: Predictions, labels: ArrayLike) -> PairwiseAgreement:
-    """`agreement` of all pairs of m models at once: predictions [m n], or m arrays [n]; labels [n].
+    """Return the `agreement` of all pairs of m models, computed at once.
 
-    Raises RequestError as `agreement` does (with the model), or without a model.
+    Predictions are an array [m n] or m arrays [n], and labels are [n]. Raise RequestError as `agreement` does
+    (it names the model), or if there is no model.
 
     >>> pairwise_agreement([[0, 1], [0, 0], [1, 1]], [0, 1]).same
     array([[1. , 0.5, 0.5],
@@ -89,9 +90,9 @@ def pairwise_agreement(predictions: Predictions, labels: ArrayLike) -> PairwiseA
 
 @dataclass(frozen=True, eq=False)
 class PairwiseAgreement:
-    """`Agreement` of all pairs of m models, as symmetric matrices [m m].
+    """The `Agreement` of all pairs of m models, as symmetric matrices [m m].
 
-    `same_when_both_wrong` is NaN exactly where `both_wrong` is 0. `accuracy` [m] holds each model's.
+    `same_when_both_wrong` is NaN exactly where `both_wrong` is 0. `accuracy` [m] holds each model's accuracy.
     """
 
     same: Float[np.ndarray, "m m"]
@@ -114,7 +115,7 @@ class PairwiseAgreement:
 
 
 class AgreementAccumulator:
-    """`pairwise_agreement` of examples that come in batches, in one process or in many: O(m^2) memory.
+    """The `pairwise_agreement` on examples that come in batches, in one process or many, in O(m^2) memory.
 
     >>> first, second = AgreementAccumulator(2), AgreementAccumulator(2)
     >>> _ = first.update([[0, 1], [0, 1]], [0, 0])
@@ -130,7 +131,7 @@ class AgreementAccumulator:
         self.right = np.zeros((models, models), np.int64)
 
     def update(self, predictions: Predictions, labels: ArrayLike) -> AgreementAccumulator:
-        """Add a batch: predictions [models, b] and labels [b]; on an error nothing is added."""
+        """Add a batch of predictions [models, b] and labels [b]; after an error nothing has been added."""
         rows, truth = _aligned(predictions, labels)
         if len(rows) != self.models:
             raise RequestError(f"predictions of {len(rows)} models, where {self.models} are expected")
@@ -146,7 +147,7 @@ class AgreementAccumulator:
         return self
 
     def merge(self, other: AgreementAccumulator) -> AgreementAccumulator:
-        """Add what `other` saw of the same models in the same order; `other` is unchanged."""
+        """Add the counts of `other`, for the same models in the same order; `other` is unchanged."""
         if self.models != other.models:
             raise RequestError(f"accumulators of {self.models} and {other.models} models")
         self.same += other.same
@@ -155,7 +156,7 @@ class AgreementAccumulator:
         return self
 
     def compute(self) -> PairwiseAgreement:
-        """Return the agreement of all pairs; raises UndefinedError without examples."""
+        """Return the agreement of all pairs; raise UndefinedError if there are no examples."""
         if self.examples == 0:
             raise UndefinedError("agreement on no examples: nothing was added")
         right_alone = self.right.diagonal()
@@ -173,11 +174,11 @@ class AgreementAccumulator:
 
 
 def ensemble(predictions: Predictions) -> Int[np.ndarray, " n"]:
-    """Return the modal class of m models on every example; among classes with equally many votes,
-    the smallest.
+    """Return the class that most of m models predict for each example.
 
-    The paper does not say how ties are broken; the smallest label is this package's rule for every vote.
-    `predictions` [m n], or m arrays [n]. Raises RequestError as `agreement` does.
+    Among classes with equally many votes the smallest label wins. This is the rule for every vote in this
+    package; the paper does not say how it breaks ties. `predictions` are an array [m n] or m arrays [n].
+    Raise RequestError as `agreement` does.
 
     >>> ensemble([[0, 2, 5], [1, 2, 4], [1, 0, 3]])
     array([1, 2, 3])
@@ -188,7 +189,7 @@ def ensemble(predictions: Predictions) -> Int[np.ndarray, " n"]:
     chosen: Int[np.ndarray, " n"] = votes[0].copy()
     run, most = np.ones_like(chosen), np.ones_like(chosen)
     for lower, vote in itertools.pairwise(votes):
-        # Votes ascend, so a class that only equals an earlier one's count does not displace it.
+        # Votes ascend, so a class with only as many votes as a smaller class does not displace it.
         run = np.where(vote == lower, run + 1, 1)
         better = run > most
         chosen[better], most[better] = vote[better], run[better]
@@ -198,12 +199,12 @@ def ensemble(predictions: Predictions) -> Int[np.ndarray, " n"]:
 def half_and_half(
     predictions_a: Predictions, predictions_b: Predictions
 ) -> tuple[Int[np.ndarray, " n"], Int[np.ndarray, " n"]]:
-    """Return the two ensembles of m models, half of them trained with one objective and half with another.
+    """Return the predictions of two ensembles of m models, half from one objective and half from another.
 
-    The first takes a's first m/2 models and b's last m/2, the second the others: if a and b list models by
-    seed, no ensemble holds a seed twice, just like those of a single objective. The paper does not say which
-    models it takes. Both are [m n]; if m is odd, the last model is left out. Raises RequestError as
-    `ensemble` does, and if m differs between the two or is below 2.
+    The first ensemble takes the first m/2 models of a and the last m/2 of b, and the second takes the others.
+    If a and b list models by seed, no ensemble holds a seed twice, as in ensembles of a single objective. The
+    paper does not say which models it takes. Both arguments are [m n]; if m is odd, the last model is left
+    out. Raise RequestError as `ensemble` does, and if m differs between the two or is below 2.
 
     >>> half_and_half([[0, 0], [1, 1]], [[0, 3], [0, 4]])
     (array([0, 0]), array([0, 1]))
@@ -225,7 +226,7 @@ def half_and_half(
 def _aligned(
     predictions: Predictions, labels: ArrayLike
 ) -> tuple[Int[np.ndarray, "m n"], Int[np.ndarray, " n"]]:
-    """Predictions and labels in the shortest integers that hold them all, which are faster to compare."""
+    """Return predictions and labels as the shortest integers that hold them, which are faster to compare."""
     rows = _stacked(predictions)
     truth = as_classes(labels, "labels", rows.shape[1], device=torch.device("cpu")).numpy()
     short = max(int(rows.max()), int(truth.max())) < 2**15

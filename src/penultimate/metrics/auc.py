@@ -1,4 +1,4 @@
-"""The area under the ROC curve: exact with its DeLong interval, or over a fixed number of thresholds."""
+"""The area under the ROC curve: exact with DeLong's interval, or over a fixed number of thresholds."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ class AUC(NamedTuple):
 
 
 def auc(scores: ArrayLike, labels: ArrayLike, thresholds: int | None = None) -> float:
-    """Return the probability that a positive example scores higher than a negative one, ties counting half.
+    """Return the probability that a positive example scores higher than a negative one; ties count half.
 
     AUC = #{(i, j): s_i > s_j} / (P N) + #{(i, j): s_i = s_j} / (2 P N),    i positive, j negative
 
-    `scores` [n], the higher the more positive; `labels` [n], 0 or 1 (or booleans); O(n log n), exact. With
-    `thresholds` T it is the trapezoidal area over the T thresholds 0, 1/(T - 1), ..., 1 instead, which needs
-    scores in [0, 1] and gives .5 where all of them lie below 1/(T - 1).
+    `scores` [n] are higher for examples that are more likely positive; `labels` [n] are 0 or 1 (or booleans).
+    The result is exact and takes O(n log n) time. With `thresholds` T it is instead the trapezoidal area over
+    the T thresholds 0, 1/(T - 1), ..., 1; this needs scores in [0, 1], and it is .5 if all of them lie below
+    1/(T - 1).
 
-    Raises RequestError for NaN (with the rows), unequal lengths, other labels, scores that thresholds do not
-    cover; UndefinedError without a positive or without a negative example.
+    Raise RequestError for NaN (it lists the rows), unequal lengths, other labels, and scores that the
+    thresholds do not cover; raise UndefinedError if there is no positive or no negative example.
 
     >>> auc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
     0.75
@@ -56,13 +57,14 @@ def auc_interval(scores: ArrayLike, labels: ArrayLike, confidence: float = 0.95)
     """Return the exact AUC with DeLong's standard error and confidence interval.
 
     se^2 = var(V_i) / P + var(W_j) / N, with V_i the share of negatives below positive i and W_j the share of
-    positives above negative j (ties half), var the unbiased variance; AUC -+ z se, cut to [0, 1].
+    positives above negative j (ties count half), var the unbiased variance; AUC -+ z se, clipped to [0, 1].
 
-    Where every positive lies above every negative (or below) the se is 0 and says nothing. The interval is
-    then that of a share of min(P, N) pairs which have no example in common, all of which are in order.
+    If every positive lies above every negative (or below), the se is 0 and carries no information. The
+    interval is then the exact one for a proportion of min(P, N) disjoint pairs that are all in order (or all
+    out of order).
 
-    `scores` [n], `labels` [n] as for `auc`; O(n log n). Raises what `auc` raises; UndefinedError for fewer
-    than two positive or two negative examples.
+    `scores` [n] and `labels` [n] are as for `auc`; the computation takes O(n log n) time. Raise what `auc`
+    raises, and UndefinedError for fewer than two positive or two negative examples.
 
     >>> interval = auc_interval([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1])
     >>> interval.value, round(interval.standard_error, 4), interval.high
@@ -117,7 +119,8 @@ def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[npt.NDArray[np.float
     given = own.double()
     values = given.numpy()
     if own.ndim == 1 and own.dtype == torch.int64 and bool(((own > 2**53) | (own < -(2**53))).any()):
-        # As float64, different integers would be equal. The AUC depends on their order alone, so ranks do.
+        # Some of these integers would be equal in float64. The AUC depends only on their order, so their
+        # ranks are used instead.
         values = np.unique(own.numpy(), return_inverse=True)[1].astype(np.float64)
     truth = as_numbers(labels, "labels").cpu().numpy()
     if values.ndim != 1 or truth.shape != values.shape:

@@ -1,4 +1,4 @@
-"""Features in pieces: float64 copies of a few rows at a time rather than of all of them."""
+"""Features in blocks: float64 copies of a few rows at a time, rather than of all rows."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from penultimate.errors import RequestError
 from penultimate.metrics.inputs import ArrayLike, as_matrix, listed_rows
 
 SHORTEST, LONGEST = 1e-130, 1e150
-"""Lengths of rows between which squares, and squares of differences down to rounding, stay in float64."""
+"""The range of row lengths whose squares, and the squares of rounding-size differences, stay in float64."""
 ELEMENTS = {"cpu": 1 << 21, "cuda": 1 << 26}
-"""Numbers in a block: enough rows for a matrix product to run at full speed."""
+"""The number of values in a block: enough rows for a matrix product to run at full speed."""
 
 
 def as_features(features: ArrayLike) -> Shaped[Tensor, "n m"]:
-    """Features [n m] on the CPU or a CUDA device, since not every other device computes in float64."""
+    """Return features [n m] on the CPU or a CUDA device, since not every other device computes in float64."""
     matrix = as_matrix(features, "features", "dimensions")
     return matrix if matrix.device.type in ELEMENTS else matrix.cpu()
 
 
 def as_weight(weight: ArrayLike | None, dimensions: int, device: torch.device) -> Float[Tensor, "k m"]:
-    """Return the weights of a head, a row per class, as float64 on `device`.
+    """Return the weights of a head, one row per class, as float64 on `device`.
 
-    Raises RequestError if they do not fit features of `dimensions` or are not finite (with the rows).
+    Raise RequestError if they do not fit features of `dimensions` or are not finite (it lists the rows).
     """
     matrix = weight_rows(weight).to(device, torch.float64)
     if matrix.shape[1] != dimensions:
@@ -39,7 +39,7 @@ def as_weight(weight: ArrayLike | None, dimensions: int, device: torch.device) -
 
 
 def weight_rows(weight: ArrayLike | None) -> Shaped[Tensor, "k m"]:
-    """Return the weights of a head as they are; raises RequestError without any."""
+    """Return the weights of a head in their own dtype; raise RequestError if there are none."""
     if weight is None:
         raise RequestError("the weight of the final layer is missing: weight=..., [classes, dimensions]")
     return as_matrix(weight, "weight", "dimensions")
@@ -48,9 +48,9 @@ def weight_rows(weight: ArrayLike | None) -> Shaped[Tensor, "k m"]:
 def float64_blocks(
     matrix: Shaped[Tensor, "n m"], columns_beside: int = 0, rows: int | None = None
 ) -> Iterator[tuple[int, Float[Tensor, "b m"]]]:
-    """Copies of consecutive rows, each with the number of its first row; each overwrites the one before.
+    """Yield float64 copies of consecutive rows, each with its first row's number and overwriting the last.
 
-    `columns_beside` counts the numbers that the caller computes for each row, so that they fit as well;
+    `columns_beside` is the number of values that the caller computes for each row, so that they fit as well;
     `rows` sets the size of a block.
 
     >>> [(start, block.tolist()) for start, block in float64_blocks(torch.tensor([[1], [2]]))]
@@ -64,15 +64,16 @@ def float64_blocks(
 
 
 def expect_lengths(matrix: Shaped[Tensor, "n m"], what: str = "features") -> None:
-    """Raise RequestError, naming the rows, unless `lengths` would accept them: a pass of its own."""
+    """Raise RequestError, which lists the rows, unless `lengths` accepts them; this takes a separate pass."""
     for start, block in float64_blocks(matrix):
         lengths(block, start, what)
 
 
 def lengths(block: Float[Tensor, "b m"], start: int = 0, what: str = "features") -> Float[Tensor, " b"]:
-    """Return the lengths of rows, numbered from `start`; each is 0 or lies between SHORTEST and LONGEST.
+    """Return the lengths of rows; each is 0 or lies between SHORTEST and LONGEST.
 
-    Raises RequestError for NaN, infinity, and numbers whose squares leave float64, naming the rows.
+    Raise RequestError for NaN, infinity, and numbers whose squares overflow or underflow float64; it lists
+    the rows, numbered from `start`.
     """
     found: Tensor = torch.linalg.vector_norm(block, dim=1)
     if not len(found) or (bool(found.amin() >= SHORTEST) and bool(found.amax() <= LONGEST)):
@@ -82,7 +83,7 @@ def lengths(block: Float[Tensor, "b m"], start: int = 0, what: str = "features")
         where = listed_rows(long, start)
         raise RequestError(f"{what} hold NaN, infinity or numbers beyond {LONGEST:g} in {where}")
     short = found < SHORTEST
-    short[short.clone()] = block[short].any(1)  # a row of zeros is one
+    short[short.clone()] = block[short].any(1)  # a row of zeros is valid
     if bool(short.any()):
         where = listed_rows(short, start)
         raise RequestError(f"{what} are not 0 but shorter than {SHORTEST:g} in {where}: scale them up")
@@ -90,6 +91,6 @@ def lengths(block: Float[Tensor, "b m"], start: int = 0, what: str = "features")
 
 
 def directions(vectors: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
-    """Return each vector divided by its length; a zero vector stays zero and thus has similarity 0 to all."""
+    """Return each vector divided by its length; a zero vector stays zero and so has similarity 0 to all."""
     lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
     return torch.div(vectors, lengths.masked_fill(lengths == 0, 1))

@@ -1,8 +1,8 @@
-"""Calibration: whether a network's probabilities can be trusted; likelihood, ECE, reliability diagram.
+"""Calibration: whether a network's probabilities can be trusted, by likelihood, ECE and reliability diagram.
 
-Examples are counted into bins by their confidence, the largest probability. A bin is (lo, hi]: it contains
+Examples are sorted into bins by their confidence, the largest probability. A bin is (lo, hi]: it contains
 its upper edge, so a confidence of exactly 1 lies in the last bin. Only three sums per bin and one for the
-likelihood are kept, in float64: any number of examples streams through O(bins) memory.
+likelihood are kept, in float64, so any number of examples can be processed in O(bins) memory.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from penultimate.metrics.labels import as_classes, numbered
 BINS = 15
 MOST_BINS = 1 << 20
 BLOCK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 24}
-"""Numbers processed at once per core: 2 MiB of float32, which its cache holds; a GPU needs larger pieces."""
+"""The number of values that a core processes at once: 2 MiB of float32 fit its cache; a GPU needs more."""
 
 
 def expected_calibration_error(probabilities: ArrayLike, labels: Names, bins: int = BINS) -> float:
-    """Return the distance between confidence and accuracy, averaged over examples.
+    """Return the expected calibration error: the mean gap between confidence and accuracy.
 
     ECE = sum_b (n_b/n) |accuracy_b - confidence_b|,    b(i) = the bin (lo, hi] of max_k p_ik
 
-    `probabilities` [n k] are distributions, `labels` [n] class indices; `bins` of equal width cover [0, 1].
-    The prediction is the most probable class; among equals the smallest index, as in `argmax`. An edge is
-    rounded to the dtype of the probabilities, so 0.2 in float32 lies on the edge 3/15.
+    `probabilities` [n k] are distributions and `labels` [n] class indices; `bins` of equal width cover [0,
+    1]. The prediction is the most probable class, and among equals the smallest index, as in `argmax`. Edges
+    are rounded to the dtype of the probabilities, so 0.2 in float32 lies on the edge 3/15.
 
-    Raises RequestError for rows that are not distributions (with their numbers), labels out of range, unequal
+    Raise RequestError for rows that are not distributions (it lists them), labels out of range, unequal
     lengths, no examples, or bins < 1.
 
     >>> expected_calibration_error([[0.05, 0.95], [1.0, 0.0]], [1, 1])  # both in the last bin: |1 - 1.95|/2
@@ -47,12 +47,13 @@ def expected_calibration_error(probabilities: ArrayLike, labels: Names, bins: in
 
 
 def negative_log_likelihood(probabilities: ArrayLike, labels: Names) -> float:
-    """Return the mean of -log p of the right class, in nats; infinite where that probability is 0.
+    """Return the mean of -log p of the right class in nats, which is infinite if any such p is 0.
 
     NLL = -(1/n) sum_i log p_iy,    y = y_i
 
-    `probabilities` [n k], `labels` [n]. Probabilities below 1e-38 are 0 in float32; computed from logits,
-    `CalibrationAccumulator.update_logits` loses nothing. Raises RequestError as `expected_calibration_error`.
+    `probabilities` are [n k] and `labels` [n]. Probabilities below 1e-38 are 0 in float32;
+    `CalibrationAccumulator.update_logits` avoids this loss by computing from logits. Raise RequestError as
+    `expected_calibration_error` does.
 
     >>> round(negative_log_likelihood([[0.25, 0.75], [0.5, 0.5]], [1, 0]), 4)
     0.4904
@@ -69,7 +70,7 @@ def _numbered(probabilities: ArrayLike, labels: Names) -> tuple[ArrayLike, Array
 
 
 class ReliabilityBin(NamedTuple):
-    """A bin (lower, upper] of a reliability diagram: its examples, their mean confidence and accuracy."""
+    """A bin (lower, upper] of a reliability diagram: its number of examples, mean confidence and accuracy."""
 
     lower: float
     upper: float
@@ -79,10 +80,11 @@ class ReliabilityBin(NamedTuple):
 
 
 class CalibrationAccumulator:
-    """Calibration of examples that come in batches, in one process or in many.
+    """Calibration on examples that come in batches, in one process or in many.
 
-    `update` adds probabilities, `update_logits` logits (all of a batch or, on an error, none of it); `merge`
-    adds what another accumulator saw. State: O(bins) float64 on the CPU; it can be pickled.
+    `update` adds a batch of probabilities and `update_logits` a batch of logits; after an error, nothing of
+    the batch has been added. `merge` adds the examples of another accumulator. The state is O(bins) float64
+    on the CPU, and it can be pickled.
 
     >>> left, right = CalibrationAccumulator(), CalibrationAccumulator()
     >>> _ = left.update([[0.05, 0.95]], [1])
@@ -102,11 +104,11 @@ class CalibrationAccumulator:
 
     @property
     def examples(self) -> int:
-        """The number of examples seen."""
+        """The number of examples so far."""
         return int(self.counts.sum())
 
     def update(self, probabilities: ArrayLike, labels: ArrayLike) -> CalibrationAccumulator:
-        """Add a batch of distributions [n k] with their labels [n]."""
+        """Add a batch of distributions [n k] and their labels [n]."""
         part = CalibrationAccumulator(self.bins)
         matrix, classes = pair(probabilities, labels, "probabilities")
         for start, block in blocks(matrix):
@@ -120,10 +122,10 @@ class CalibrationAccumulator:
     def update_logits(
         self, logits: ArrayLike, labels: ArrayLike, temperature: float = 1.0
     ) -> CalibrationAccumulator:
-        """Add a batch of softmax(logits / temperature): logits [n k], labels [n].
+        """Add a batch of probabilities softmax(logits / temperature), from logits [n k] and labels [n].
 
-        `objective.log_probabilities(z)` are logits too and suit every objective, including the sigmoid. A
-        class of logit -inf has probability 0. Raises RequestError for NaN, +inf, or a temperature <= 0.
+        `objective.log_probabilities(z)` are logits too, and suit every objective, including the sigmoid. A
+        class with the logit -inf has probability 0. Raise RequestError for NaN, +inf, or a temperature <= 0.
         """
         temperature = real_number(temperature, "temperature", above=0)
         part = CalibrationAccumulator(self.bins)
@@ -139,7 +141,7 @@ class CalibrationAccumulator:
         return self.merge(part)
 
     def merge(self, other: CalibrationAccumulator) -> CalibrationAccumulator:
-        """Add what `other` saw; `other` is unchanged. Raises RequestError when their bins differ."""
+        """Add the examples of `other`, which is unchanged; raise RequestError if their bins differ."""
         if self.bins != other.bins:
             raise RequestError(f"accumulators of {self.bins} and {other.bins} bins")
         self.counts += other.counts
@@ -149,21 +151,19 @@ class CalibrationAccumulator:
         return self
 
     def expected_calibration_error(self) -> float:
-        """Return the ECE of everything seen; raises UndefinedError without examples."""
+        """Return the ECE of all examples so far; raise UndefinedError if there are none."""
         return float((self.right - self.confidences).abs().sum()) / self._some()
 
     def negative_log_likelihood(self) -> float:
-        """Return the mean NLL of everything seen, in nats; raises UndefinedError without examples."""
+        """Return the mean NLL of all examples so far, in nats; raise UndefinedError if there are none."""
         return self.loss / self._some()
 
     def accuracy(self) -> float:
-        """Return the share of most probable classes that are right; raises UndefinedError without
-        examples.
-        """
+        """Return the top-1 accuracy of all examples so far; raise UndefinedError if there are none."""
         return int(self.right.sum()) / self._some()
 
     def reliability(self) -> tuple[ReliabilityBin, ...]:
-        """Return the reliability diagram: the bins that have examples, from low confidence to high."""
+        """Return the reliability diagram: the bins that hold examples, from low to high confidence."""
         return tuple(
             ReliabilityBin(
                 place / self.bins, (place + 1) / self.bins, examples, confidence / examples, right / examples
@@ -206,7 +206,10 @@ def pair(values: ArrayLike, labels: ArrayLike, what: str) -> tuple[Shaped[Tensor
 
 
 def blocks(matrix: Shaped[Tensor, "n k"]) -> Iterator[tuple[int, Float[Tensor, "b k"]]]:
-    """Consecutive rows with the number of the first: float32, or float64 for dtypes that this cannot hold."""
+    """Yield blocks of consecutive rows, each with the number of its first row.
+
+    Blocks are float32, or float64 if float32 cannot hold the dtype.
+    """
     narrow = matrix.dtype.is_floating_point and matrix.dtype != torch.float64
     working = torch.float32 if narrow else torch.float64
     cores = torch.get_num_threads() if matrix.device.type == "cpu" else 1
@@ -219,14 +222,14 @@ def own_values(values: Float[Tensor, "b k"], labels: Int[Tensor, " b"]) -> Float
 
 
 def _first_largest(values: Float[Tensor, "b k"]) -> Int[Tensor, " b"]:
-    """argmax over classes; on a CPU NumPy's takes a tenth of the time of torch's."""
+    """Return the argmax over classes; on a CPU, NumPy takes a tenth of the time that torch takes."""
     if values.device.type == "cpu":
         return torch.from_numpy(values.numpy().argmax(1))
     return values.argmax(1)
 
 
 def refuse_unreal(logits: Float[Tensor, "b k"], start: int) -> None:
-    """NaN and +inf show in the largest logit of a row; so does a row of -inf only."""
+    """Raise RequestError for rows that hold NaN or +inf, or only -inf: the largest logit shows each case."""
     fine = logits.amax(1).isfinite()
     if not bool(fine.all()):
         where = listed_rows(~fine, start)
@@ -234,7 +237,7 @@ def refuse_unreal(logits: Float[Tensor, "b k"], start: int) -> None:
 
 
 def refuse_no_distribution(rows: Float[Tensor, "b k"], start: int, dtype: torch.dtype) -> None:
-    # Half-precision probabilities are already rounded to 3 digits before they are summed.
+    # Half-precision probabilities have been rounded to 3 digits before they are summed.
     tolerance = 1e-2 if dtype in (torch.float16, torch.bfloat16) else 1e-3
     sums = rows.sum(1)
     wrong = ~((sums - 1).abs() <= tolerance) | ~(rows.amin(1) >= 0)

@@ -1,4 +1,4 @@
-"""Whether a classifier's outputs are in another order of classes than they are taken to be in."""
+"""A check whether a classifier's outputs are in a different order of classes than assumed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import NamedTuple
 import numpy as np
 
 LEAST_GAIN = 0.2
-"""The share of images that another order must have right beyond the one taken, of those they differ on."""
+"""Another order must gain more than this share of the images on whose classes the two orders differ."""
 LEAST_EVIDENCE = 1e-3
-"""The chance of as many more right answers, if both orders were equally good (a sign test on pairs)."""
+"""The largest p of a paired sign test in which both orders are equally good."""
 LEAST_ACCURACY = 0.5
-"""What an order that nobody is known to use must have right, of all images."""
+"""The share of all images that an order found by search, which nobody is known to use, must get right."""
 MOST_CLASSES = 2048
-"""Of more classes no order is searched for, but only usual ones are tried."""
+"""With more classes no order is searched for; only the usual orders are tried."""
 
 
 class Fit(NamedTuple):
-    """An order that fits better: its name, or "" for none that is usual; its accuracy, and the other's."""
+    """A better order: its name ("" if it is not a usual one), its accuracy, and that of the assumed order."""
 
     order: str
     accuracy: float
@@ -32,11 +32,12 @@ def better_order(
     usual: Mapping[str, Sequence[str]],
     search: bool = True,
 ) -> Fit | None:
-    """Return the order of classes that fits a network's predictions far better than the one taken, if any.
+    """Return an order of classes that fits a network's predictions far better than the assumed one, or None.
 
-    Output k is taken for the class `names[k]`; `usual` orders hold the same names. Two orders are compared on
-    the images of the classes that they number differently. Where no usual order fits better, one is searched
-    for that makes the most of the predictions, on halves of the images that it was not found on.
+    Output k is assumed to be the class `names[k]`; the `usual` orders hold the same names. Two orders are
+    compared on the images of the classes that they number differently. If no usual order fits better, the
+    order with the most right predictions is searched for on one half of the images and judged on the other
+    half, and vice versa.
 
     >>> predicted, labels = np.array([0, 2, 1] * 9), np.array([0, 1, 2] * 9)
     >>> better_order(predicted, labels, ["1", "10", "2"], {"natural": ["1", "2", "10"]})
@@ -69,10 +70,10 @@ def _is_far_better(right: np.ndarray, taken: np.ndarray) -> bool:
 
 
 def _answers_as_found(predictions: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
-    """Return which predictions are right under the assignment of outputs that suits the other half best."""
+    """Return which predictions are right under the order of outputs that is best on the other half."""
     from scipy.optimize import linear_sum_assignment
 
-    in_class = np.zeros(len(labels), np.int64)  # the halves have as many images of each class
+    in_class = np.zeros(len(labels), np.int64)  # each class is divided evenly between the halves
     for label in np.unique(labels):
         its = np.flatnonzero(labels == label)
         in_class[its] = np.arange(len(its))
@@ -80,7 +81,7 @@ def _answers_as_found(predictions: np.ndarray, labels: np.ndarray, classes: int)
     for half in (in_class % 2 == 0, in_class % 2 == 1):
         pairs = predictions[~half] * classes + labels[~half]
         counts = np.bincount(pairs, minlength=classes**2).reshape(classes, classes)
-        favoured = counts + 0.5 * np.eye(classes)  # of equal ones, the order taken
+        favoured = counts + 0.5 * np.eye(classes)  # a tie goes to the assumed order
         meant = linear_sum_assignment(favoured, maximize=True)[1]
         right[half] = meant[predictions[half]] == labels[half]
     return right

@@ -1,13 +1,13 @@
-"""Neural collapse: how near class means and weights are to a simplex equiangular tight frame (ETF).
+"""Neural collapse: how close class means and weights are to a simplex equiangular tight frame (ETF).
 
 mu_c is the mean of class c, mu~_c = mu_c minus the mean of all mu_c, and M has the rows mu~_c. With the thin
 SVD M = U S V' of rank r, and Sigma_B = M'M / C,
 
     Tr(Sigma_W Sigma_B^+) / C = mean_c mean_{i in c} |S^-1 V' (x_i - mu_c)|^2,
 
-so no matrix of dimensions x dimensions is ever made or inverted: the first pass over the examples takes the
-class means, O(C m), and the second sums squares of pure residuals. The nearest class mean needs the means
-first as well, and is found in the r coordinates V'(x - mu), in which all means lie.
+so no matrix of dimensions x dimensions is ever built or inverted. The first pass over the examples computes
+the class means in O(C m) memory, and the second sums the squared residuals. Finding each example's nearest
+class mean needs the means first as well; it takes only the r coordinates V'(x - mu) that span the means.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from penultimate.metrics.moments import EPS, ClassMoments
 
 
 class NeuralCollapse(NamedTuple):
-    """The columns of table E.2, the rank of Sigma_B, and the share of NC4; all but `rank` are 0 at collapse.
+    """The columns of table E.2, the rank of Sigma_B, and the share for NC4; all but `rank` are 0 at collapse.
 
-    `rank` is C - 1, or the number of dimensions if that is less; below both, class means are linearly
-    dependent. `nc4` is None if the network's predictions were not given. `classes` are those with examples,
-    which are the rows of the weight that were used.
+    `rank` is C - 1 or the number of dimensions, whichever is less; if it is lower, the class means are
+    linearly dependent. `nc4` is None if the network's predictions were not given. `classes` are the classes
+    with examples, which are also the rows of the weight that were used.
     """
 
     class_mean_norm_cv: float
@@ -63,8 +63,7 @@ def neural_collapse(
     bias: ArrayLike | None = None,
     predictions: Names | None = None,
 ) -> NeuralCollapse:
-    """Return the distance of class means mu_c and weights w_c from a simplex ETF,
-    and of examples from their means.
+    """Return how far class means mu_c and weights w_c are from a simplex ETF, and examples from their means.
 
     class_mean_norm_cv             Std_c |mu~_c| / Avg_c |mu~_c|
     weight_norm_cv                 Std_c |w_c| / Avg_c |w_c|
@@ -76,16 +75,16 @@ def neural_collapse(
     trace_sw_pinv_sb_over_c        Tr(Sigma_W Sigma_B^+) / C
     nc4                            share of examples with argmax_c (w_c.x + b_c) != argmin_c |x - mu_c|
 
-    Std is the population's; Sigma_B = sum_c mu~_c mu~_c' / C, of rank C - 1 at most; Sigma_W is the mean of
-    the classes' covariances, with equal weights. `features` [n m], `labels` [n] (or a bank, which holds
-    both), `weight` [k m], always needed, `bias` [k]; or `predictions` [n] in place of the bias if the head is
-    not linear (cosine, say). Classes without examples are left out of means and weights: `classes` says which
-    rows were used. Names of classes stand for the rows in sorted order, if all occur. A zero vector has
-    similarity 0 to all. Float64 throughout.
+    Std is the population standard deviation. Sigma_B = sum_c mu~_c mu~_c' / C has rank C - 1 at most, and
+    Sigma_W is the unweighted mean of the classes' covariances. `features` are [n m] and `labels` [n], or a
+    feature bank holds both. `weight` [k m] is always needed. NC4 also needs `bias` [k], or `predictions` [n]
+    instead if the head is not linear (the cosine head, for example). Classes without examples are left out of
+    means and weights; `classes` lists the rows that were used. Names of classes stand for the rows in sorted
+    order if all of them occur. A zero vector has similarity 0 to everything. All is computed in float64.
 
-    Raises RequestError for labels beyond the weights, shapes that do not fit, NaN or infinity (with the
-    rows); UndefinedError (a RequestError) for one class, equal class means (constant features), or zero
-    weights.
+    Raise RequestError for labels beyond the weights, shapes that do not fit, and NaN or infinity (it lists
+    the rows); raise UndefinedError (a RequestError) for a single class, equal class means (constant
+    features), or zero weights.
 
     >>> corners = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]], dtype=torch.float64)
     >>> collapsed = neural_collapse(corners + 7, [0, 1, 2], weight=3 * corners, bias=-3 * corners.sum(1) * 7)
@@ -103,9 +102,9 @@ def neural_collapse(
 
 
 def variability_collapse(features: ArrayLike, labels: ArrayLike) -> float:
-    """Tr(Sigma_W Sigma_B^+) / C alone, of features [n m] that no head goes with; 0 at collapse.
+    """Return only Tr(Sigma_W Sigma_B^+) / C, for features [n m] without a head; it is 0 at collapse.
 
-    Classes of equal weight, as in `neural_collapse`, which says how it is computed and what it raises.
+    All classes have equal weight. `neural_collapse` describes the computation and the errors raised.
 
     >>> round(variability_collapse([[2.0, 0.0], [4.0, 0.0], [0.0, 2.0], [0.0, 4.0]], [3, 3, 9, 9]), 4)
     0.0556
@@ -116,7 +115,7 @@ def variability_collapse(features: ArrayLike, labels: ArrayLike) -> float:
     given = as_classes(labels, "labels", len(matrix), device=matrix.device)
     present, classes = torch.unique(given, return_inverse=True)
     means = ClassMeans(max(len(present), 1)).update(matrix, classes)
-    # The means stand in for the weights of a head, on which this measure does not depend.
+    # The means stand in for the weights of a head, since this measure does not depend on the weights.
     weight = means.moments.means() if len(present) > 1 else matrix.new_ones(1, matrix.shape[1])
     return CollapseAccumulator(means, weight).update(matrix, classes).compute().trace_sw_pinv_sb_over_c
 
@@ -124,10 +123,10 @@ def variability_collapse(features: ArrayLike, labels: ArrayLike) -> float:
 def streamed_neural_collapse(
     batches: Iterable[tuple[ArrayLike, ArrayLike]], weight: ArrayLike, bias: ArrayLike | None = None
 ) -> NeuralCollapse:
-    """`neural_collapse` of (features, labels) batches that need not fit in memory together.
+    """Return `neural_collapse` for (features, labels) batches that need not fit in memory together.
 
-    Goes over the batches twice, so it needs an iterable that can start again (a list, a DataLoader), and
-    raises RequestError for a generator. Both passes must see the same examples.
+    The computation takes two passes, so it needs an iterable that can start again (a list, a DataLoader);
+    raise RequestError for a generator. Both passes must see the same examples.
 
     >>> batches = [([[2.0, 0.0], [0.0, 2.0]], [0, 1]), ([[4.0, 0.0], [0.0, 4.0]], [0, 1])]
     >>> round(streamed_neural_collapse(batches, weight=[[1.0, -1.0], [-1.0, 1.0]]).trace_sw_pinv_sb_over_c, 4)
@@ -148,9 +147,10 @@ def streamed_neural_collapse(
 
 
 class ClassMeans:
-    """The first pass: the means of up to `num_classes` classes of examples that come in batches.
+    """The first pass: the means of up to `num_classes` classes, from examples that come in batches.
 
-    `update` adds a batch (all of it, or on an error none), `merge` what another saw. State: O(K m) float64.
+    `update` adds a batch, all of it or, on an error, nothing. `merge` adds the examples of another object.
+    The state is O(K m) float64.
     """
 
     def __init__(self, num_classes: int) -> None:
@@ -159,7 +159,7 @@ class ClassMeans:
         self.resolution = 0.0
 
     def update(self, features: ArrayLike, labels: ArrayLike) -> ClassMeans:
-        """Add features [n m] of classes `labels` [n]; raises RequestError as `neural_collapse` does."""
+        """Add features [n m] with their `labels` [n]; raise RequestError as `neural_collapse` does."""
         matrix = as_features(features)
         classes = _as_labels(labels, len(matrix), self.num_classes, matrix.device)
         origin = self.moments.origin
@@ -173,7 +173,7 @@ class ClassMeans:
         return self
 
     def merge(self, other: ClassMeans) -> ClassMeans:
-        """Add what `other` saw; `other` is unchanged."""
+        """Add the examples of `other`, which is unchanged."""
         if self.num_classes != other.num_classes:
             raise RequestError(f"class means of {self.num_classes} and of {other.num_classes} classes")
         ours, theirs = self.moments.origin, other.moments.origin
@@ -185,7 +185,7 @@ class ClassMeans:
 
 
 class CollapseAccumulator:
-    """The second pass: the same examples again, about the class means that the first pass found.
+    """The second pass: the same examples again, relative to the class means of the first pass.
 
     >>> left, right = ([[1.0, 0.1], [0.0, 1.0]], [0, 1]), ([[0.9, 0.0], [0.2, 1.0]], [0, 1])
     >>> means = ClassMeans(2).update(*left).merge(ClassMeans(2).update(*right))
@@ -234,7 +234,7 @@ class CollapseAccumulator:
     def update(
         self, features: ArrayLike, labels: ArrayLike, predictions: ArrayLike | None = None
     ) -> CollapseAccumulator:
-        """Add a batch (all of it, or on an error none); raises RequestError as `neural_collapse` does."""
+        """Add a batch, or nothing on an error; raise RequestError as `neural_collapse` does."""
         matrix = as_features(features)
         if matrix.shape[1] != len(self._origin):
             raise _other_dimensions(matrix, self._origin)
@@ -276,7 +276,7 @@ class CollapseAccumulator:
             self._differing += int((self._present[nearest] != decided).sum())
 
     def merge(self, other: CollapseAccumulator) -> CollapseAccumulator:
-        """Add what `other` saw; `other` is unchanged. Raises RequestError when their class means differ."""
+        """Add the examples of `other`, which is unchanged; raise RequestError if the class means differ."""
         if self._means.shape != other._means.shape or not torch.equal(
             self._means + self._origin, (other._means + other._origin).to(self._means.device)
         ):
@@ -290,9 +290,7 @@ class CollapseAccumulator:
         return self
 
     def compute(self) -> NeuralCollapse:
-        """Return the measures of everything seen; raises RequestError unless it is what the first pass
-        saw.
-        """
+        """Return the measures; raise RequestError unless both passes saw the same examples."""
         if not torch.equal(self._seen, self._counts):
             raise RequestError(
                 f"the second pass saw {int(self._seen.sum())} examples, the first {int(self._counts.sum())},"
@@ -322,7 +320,7 @@ class CollapseAccumulator:
         )
 
     def _decision_offsets(self, bias: ArrayLike) -> Float[Tensor, " k"]:
-        """b + W o, with which W (x - o) + (b + W o) are the logits of x."""
+        """Return b + W o, so that the logits of x are W (x - o) + (b + W o)."""
         offsets = as_tensor(bias, "bias").to(self._weight)
         if offsets.shape != (len(self._weight),) or not bool((offsets.abs() <= LONGEST).all()):
             raise RequestError(

@@ -1,7 +1,7 @@
-"""A comparison of representations: HSIC_1 of all pairs, batch by batch, and the CKA that follows from it.
+"""A comparison of representations: the HSIC_1 of all pairs in each batch, and the CKA that follows from it.
 
-Batches are kept separate ([batches l l], small compared with the Gram matrices they came from): comparisons
-of other batches merge by concatenation, and leaving out one batch at a time gives the standard error.
+Batches are kept separate ([batches l l], small compared with their Gram matrices), so comparisons of other
+batches merge by concatenation, and leaving out one batch at a time gives the standard error.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ Doubles = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """CKA of every pair of layers of every network, from the HSIC_1 of each batch.
+    """The CKA of every pair of layers of all networks, from the HSIC_1 of each batch.
 
-    `names` [(network, layer)], l of them; `products` float64 [b l l], HSIC_1 of every pair in each of b
-    batches; `sizes` int64 [b], their examples; `passes` int64 [b], the pass over the data each belongs to.
+    `names` lists the l layers as (network, layer). `products` float64 [b l l] holds HSIC_1 of every pair in
+    each of b batches; `sizes` int64 [b] are the batches' numbers of examples, and `passes` int64 [b] tells
+    which pass over the data each batch belongs to.
 
     >>> products = np.array([[[2.0, 1.0], [1.0, 2.0]], [[2.0, 0.0], [0.0, 2.0]]])
     >>> comparison = Comparison([("a", "top"), ("b", "top")], products, np.array([8, 8]), np.array([0, 0]))
@@ -55,26 +56,27 @@ class Comparison:
 
     @property
     def examples(self) -> int:
-        """The number of examples seen, each counted once per pass."""
+        """The number of examples, each counted once per pass."""
         return int(self.sizes.sum())
 
     @cached_property
     def matrix(self) -> Doubles:
-        """CKA [l l]: mean HSIC_1 over batches, weighted by examples, over the root of the layers' own ones.
+        """CKA [l l]: a pair's mean HSIC_1 over the root of the product of both layers' own mean HSIC_1.
 
-        Not clamped: it may be negative. NaN where a layer is constant; `notes` names it.
+        Means are over batches, weighted by their numbers of examples. CKA is not clamped, so it may be
+        negative. It is NaN for a constant layer, which `notes` names.
 
-        Kornblith et al., 2021, eq. 10 (batches of equal size; the weights for a short one are our choice).
+        Kornblith et al., 2021, eq. 10 (for batches of equal size; weighting unequal ones is our choice).
         """
         return alignment(np.tensordot(self.sizes / self.sizes.sum(), self.products, axes=1))
 
     @cached_property
     def standard_error(self) -> Doubles:
-        """Standard error of `matrix` [l l] by the jackknife over batches; NaN from passes of one batch.
+        """The standard error of `matrix` [l l] by the jackknife over batches; NaN if a pass has one batch.
 
-        s^2 = (B-1)/B sum_i (c_(i) - mean c_(i))^2, c_(i) the CKA of a pass without its batch i; then the mean
-        of s^2 over passes. Passes show the same examples again and do not count as more data: they share the
-        first-order part of the error, and averaging them reduces only the rest.
+        s^2 = (B-1)/B sum_i (c_(i) - mean c_(i))^2, c_(i) the CKA of a pass without its batch i. The mean of
+        s^2 is then taken over passes. Further passes show the same examples again and do not count as more
+        data: they share the first-order part of the error, and averaging them reduces only the rest.
 
         Efron & Tibshirani, 1993, eq. 11.5.
         """
@@ -88,18 +90,19 @@ class Comparison:
         return list(dict.fromkeys(network for network, _ in self.names))
 
     def layers(self, network: str) -> list[str]:
-        """Return the layers of a network, in the order of rows; raises RequestError for an unknown one."""
+        """Return the layers of a network in the order of rows; raise RequestError for an unknown network."""
         return [self.names[row][1] for row in self._rows(network)]
 
     def between(self, network_a: str, network_b: str) -> Doubles:
-        """Return the CKA of the layers of one network (rows) with those of another (columns);
-        need not be square.
+        """Return the CKA of one network's layers (rows) with another's (columns).
+
+        The networks may have different numbers of layers.
         """
         return np.asarray(self.matrix[np.ix_(self._rows(network_a), self._rows(network_b))])
 
     @property
     def notes(self) -> list[str]:
-        """Remarks for the reader: batches of different sizes, constant layers, passes that repeat."""
+        """Remarks for the reader: batches of different sizes, constant layers, repeated passes."""
         notes = []
         sizes = Counter(self.sizes.tolist())
         if len(sizes) > 1:
@@ -120,22 +123,22 @@ class Comparison:
 
     @property
     def state(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays that hold everything, for `numpy.savez` or another process; `from_state` reads them."""
+        """The whole comparison as arrays, for `numpy.savez` or another process; `from_state` reads them."""
         networks, layers = (np.array([name[side] for name in self.names]) for side in (0, 1))
         arrays = {"products": self.products, "sizes": self.sizes, "passes": self.passes}
         return {"networks": networks, "layers": layers, **arrays}
 
     @classmethod
     def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> Comparison:
-        """Return the comparison that a `state` holds."""
+        """Return the comparison from its `state`."""
         names = list(zip(state["networks"].tolist(), state["layers"].tolist(), strict=True))
         return cls(names, state["products"], state["sizes"], state["passes"])
 
     def merge(self, *others: Comparison) -> Comparison:
-        """This comparison and others of the same layers on other batches, as one.
+        """Return one comparison that joins this one and others of the same layers on other batches.
 
-        Batches of passes with the same number are joined: give each process its share of every pass. Raises
-        RequestError if networks or layers differ.
+        Batches from passes with the same number are joined, so each process should take its share of every
+        pass. Raise RequestError if networks or layers differ.
         """
         for other in others:
             if other.names != self.names:
@@ -186,12 +189,12 @@ class Comparison:
 
 
 def alignment(hsic: Doubles) -> Doubles:
-    """CKA [l l] from the HSIC of every pair of layers; NaN where a layer's own is not above 0.
+    """Return CKA [l l] from the HSIC of every pair of layers; it is NaN if a layer's own HSIC is not above 0.
 
     >>> alignment(np.array([[4.0, 3.0], [3.0, 9.0]]))
     array([[1. , 0.5], [0.5, 1. ]])
     """
-    # Powers of two, which change no digit, keep the products of the layers' own HSIC in float64.
+    # Scaling by powers of two changes no digit and keeps the products of the layers' own HSIC in float64.
     halves = np.frexp(hsic.diagonal())[1] // 2
     hsic = np.ldexp(hsic, -np.add.outer(halves, halves))
     diagonal = hsic.diagonal()

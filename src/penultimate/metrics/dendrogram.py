@@ -1,4 +1,7 @@
-"""The tree of models by the similarity of their predictions. Does not import torch; imports SciPy on use."""
+"""The tree of models by the similarity of their predictions.
+
+This module does not import torch, and it imports SciPy only when it is used.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from penultimate.errors import RequestError
 
 
 class Merge(NamedTuple):
-    """Two clusters join at a distance; models are 0..m-1, the cluster of merge i is m + i."""
+    """The merge of two clusters at a distance; models are 0..m-1, and merge i makes the cluster m + i."""
 
     left: int
     right: int
@@ -21,21 +24,21 @@ class Merge(NamedTuple):
 
 @dataclass(frozen=True)
 class Dendrogram:
-    """`merges` from near to far; `order` lists the models as in a drawing without crossings."""
+    """A tree of models: `merges` from near to far, and their `order` in a drawing without crossings."""
 
     merges: tuple[Merge, ...]
     order: tuple[int, ...]
 
 
 def dendrogram(similarity: Iterable[Iterable[float]]) -> Dendrogram:
-    """Hierarchical clustering of m models by average linkage on the distance 1 - similarity.
+    """Return the hierarchical clustering of m models by average linkage on the distance 1 - similarity.
 
     d(A, B) = mean over a in A, b in B of 1 - s_ab
 
-    The paper states no linkage; average is our choice. `similarity` is a symmetric matrix [m m] of shares,
-    such as `pairwise_agreement(...).same`; its diagonal is not read. Leaves are ordered so that neighbours
-    are as similar as the tree allows. Raises RequestError for a matrix that is not square or not symmetric,
-    or if a pair has no number (no example that both get wrong).
+    The paper does not state its linkage; average linkage is our choice. `similarity` is a symmetric matrix
+    [m m] of shares, such as `pairwise_agreement(...).same`; its diagonal is not read. Leaves are ordered so
+    that neighbours are as similar as the tree allows. Raise RequestError for a matrix that is not square or
+    not symmetric, or if the value of a pair is missing (because there is no example that both get wrong).
 
     >>> dendrogram([[1.0, 0.75, 0.5], [0.75, 1.0, 0.25], [0.5, 0.25, 1.0]]).merges
     (Merge(left=0, right=1, distance=0.25, models=2), Merge(left=2, right=3, distance=0.625, models=3))
@@ -60,7 +63,7 @@ def dendrogram(similarity: Iterable[Iterable[float]]) -> Dendrogram:
 
 
 def _distances(shares: list[list[float]]) -> list[float]:
-    """Return the distances of pairs (0, 1), (0, 2), ..., (1, 2), ..."""
+    """Return the distances of the pairs (0, 1), (0, 2), ..., (1, 2), ..., as SciPy expects them."""
     models = len(shares)
     if models == 0 or any(len(row) != models for row in shares):
         raise RequestError(

@@ -15,20 +15,20 @@ from penultimate.metrics.inputs import ArrayLike, as_tensor
 
 BLOCK_ELEMENTS = 1 << 20
 MOST_POINTS = 1 << 20
-"""Beyond this a density is drawn finer than any screen, and is taken for a mistake."""
+"""The most points of a density; more are finer than any screen, and are taken for a mistake."""
 LEAST_BANDWIDTH = 1e-150
 
 
 def gaussian_density(
     values: ArrayLike, points: ArrayLike, bandwidth: float, weights: ArrayLike | None = None
 ) -> Float[Tensor, " p"]:
-    """Return the density of `values` [n] at `points` [p], with a Gaussian of standard deviation `bandwidth`
-    each.
+    """Return the Gaussian kernel density estimate of `values` [n] at `points` [p].
 
     f(p) = sum_i w_i exp(-(p - v_i)^2 / (2 h^2)) / (h sqrt(2 pi) sum_i w_i),    w_i = 1 without `weights`
 
-    The exact sum, float64; its unit is one over that of the values. Raises RequestError for no values, values
-    that are not finite, a bandwidth that is not above 0, or weights that are negative or all 0.
+    The kernel's standard deviation h is `bandwidth`. The sum is exact, in float64; the unit of the density is
+    the inverse of the values' unit. Raise RequestError for no values, values that are not finite, a bandwidth
+    that is not above 0, or weights that are negative or all 0.
 
     >>> gaussian_density([0.0, 1.0], [0.0, 1.0], bandwidth=0.1)
     tensor([1.9947, 1.9947], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""How near a set of vectors is to a simplex equiangular tight frame: equal lengths, equal angles."""
+"""How close a set of vectors is to a simplex equiangular tight frame: equal lengths, equal angles."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ PAIR_ELEMENTS = 1 << 22
 
 
 class PairwiseCosines(NamedTuple):
-    """Over ordered pairs of different vectors: the population Std of sim, and Avg |sim + 1/(C-1)|."""
+    """The population Std of sim and Avg |sim + 1/(C-1)|, over ordered pairs of different vectors."""
 
     std: float
     etf_deviation: float
 
 
 def length_variation(vectors: Float[Tensor, "c m"]) -> float:
-    """Std_c |v_c| / Avg_c |v_c|, the population's standard deviation.
+    """Return the coefficient of variation of the lengths, Std_c |v_c| / Avg_c |v_c| (the population's Std).
 
     >>> length_variation(torch.tensor([[1.0, 0.0], [0.0, 3.0]]))
     0.5
@@ -31,10 +31,10 @@ def length_variation(vectors: Float[Tensor, "c m"]) -> float:
 
 
 def pairwise_cosines(vectors: Float[Tensor, "c m"]) -> PairwiseCosines:
-    """Return the spread of the cosines between C vectors, and their distance from those of a simplex ETF,
-    -1/(C-1).
+    """Return the spread of the cosines between C vectors, and their deviation from a simplex ETF's -1/(C-1).
 
-    A zero vector has similarity 0 to all. O(C m) memory: the C x C cosines are computed a few rows at a time.
+    A zero vector has similarity 0 to all. The C x C cosines are computed a few rows at a time, in O(C m)
+    memory.
 
     >>> pairwise_cosines(torch.eye(3))
     PairwiseCosines(std=0.0, etf_deviation=0.5)
@@ -48,7 +48,7 @@ def pairwise_cosines(vectors: Float[Tensor, "c m"]) -> PairwiseCosines:
     rows = max(1, PAIR_ELEMENTS // count)
     for start in range(0, count, rows):
         cosines = units[start : start + rows] @ units.T
-        # A vector with itself is not a pair: its cosine is replaced by the value that adds nothing.
+        # A vector does not pair with itself, so that cosine is replaced by the value that adds nothing.
         itself = torch.arange(len(cosines), device=cosines.device)
         cosines[itself, start + itself] = mean
         squares += float((cosines - mean).square_().sum())

@@ -1,4 +1,4 @@
-"""Angular visual hardness: how far an example is from its own class's weights, relative to all classes'."""
+"""Angular visual hardness: the angle from an example to its own class's weights, relative to all classes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, listed
 from penultimate.metrics.labels import as_classes, numbered
 
 BANDWIDTH = 0.005
-"""The paper's 5e-6 at 1000 classes, as a multiple of 1/classes, the typical hardness."""
+"""The paper's bandwidth, 5e-6 for 1000 classes, as a multiple of the typical hardness 1/classes."""
 NEARLY_PARALLEL = 0.99
 PAIR_ELEMENTS = 1 << 21
 
 
 class HardnessDensity(NamedTuple):
-    """The density [p] of `classes * hardness` at `points` [p]."""
+    """The density [p] of `classes * hardness`, evaluated at `points` [p]."""
 
     points: Float[Tensor, " p"]
     density: Float[Tensor, " p"]
@@ -31,17 +31,17 @@ class HardnessDensity(NamedTuple):
 def angular_visual_hardness(
     features: ArrayLike | Bank, labels: Names | None = None, weight: ArrayLike | None = None
 ) -> Float[Tensor, " n"]:
-    """Return the angle between features and their own class's weights,
-    over the sum of the angles to all classes.
+    """Return each example's angle to its own class's weights, divided by the sum over all classes.
 
     AVH_i = angle(w_y, x_i) / sum_k angle(w_k, x_i),    angle(u, v) = 2 atan2(|u - v|, |u + v|), |u| = |v| = 1
 
-    `features` [n m], `labels` [n] (or a bank, which holds both) and `weight` [k m], always needed; [n]
-    float64 in [0, 1], 1/k where all angles are equal. Names of classes stand for the rows of the weight in
-    sorted order, if all occur. A zero vector has no direction: similarity 0, hence a right angle, to all.
-    Angles are accurate to a few ulp, also near 0 and pi (where arccos is accurate to 1e-8, or NaN). Raises
-    RequestError for labels beyond the weights, shapes that do not fit, NaN or infinity (with the rows);
-    UndefinedError for one class, and if all weights point along an example's features (0/0).
+    `features` are [n m] and `labels` [n], or a feature bank holds both; `weight` [k m] is always needed. The
+    result [n] is float64 in [0, 1], and 1/k if all angles are equal. Names of classes stand for the rows of
+    the weight in sorted order if all of them occur. A zero vector has no direction: it has similarity 0,
+    hence a right angle, to everything. Angles are accurate to a few ulp, also near 0 and pi (where arccos is
+    accurate to 1e-8, or NaN). Raise RequestError for labels beyond the weights, shapes that do not fit, and
+    NaN or infinity (it lists the rows); raise UndefinedError for a single class, and if all weights have the
+    direction of an example's features (0/0).
 
     >>> features, weight = [[1.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]
     >>> angular_visual_hardness(features, [0, 1], weight)
@@ -77,9 +77,9 @@ def hardness_density(
 ) -> HardnessDensity:
     """Return a Gaussian kernel density estimate of `classes * hardness`, from 0 to 2.
 
-    Hardness is typically 1/classes; times `classes` it can be compared between data sets, and 1 means that
-    the own class is no nearer than the others. The default bandwidth is then the paper's. Raises RequestError
-    as `gaussian_density` does.
+    Hardness is typically 1/classes. Multiplied by `classes` it is comparable between data sets, and 1 means
+    that an example's own class is no nearer than the others. On this scale the default bandwidth is the
+    paper's. Raise RequestError as `gaussian_density` does.
 
     >>> hardness_density([0.5, 0.25], classes=2, points=3).points
     tensor([0., 1., 2.], dtype=torch.float64)
@@ -96,8 +96,8 @@ def hardness_density(
 def _angles(u: Float[Tensor, "n m"], v: Float[Tensor, "k m"]) -> Float[Tensor, "n k"]:
     """Return the angles between unit vectors.
 
-    |u -+ v|^2 = 2 -+ 2 u.v is accurate if the two are far from parallel; otherwise the smaller one would be
-    lost in the rounding of u.v, so both are computed from the vectors themselves.
+    |u -+ v|^2 = 2 -+ 2 u.v is accurate if the two vectors are far from parallel. Otherwise the smaller of the
+    two values would be lost in the rounding of u.v, so both are computed from the vectors themselves.
     """
     cosines = u @ v.T
     minus = (2 - 2 * cosines).clamp_min_(0).sqrt_()

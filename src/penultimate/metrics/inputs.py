@@ -1,4 +1,4 @@
-"""The input of every measurement: arrays and settings, checked once, with errors that name the rows."""
+"""The input of every measurement: arrays and settings, checked once, with errors that list the rows."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from penultimate.errors import RequestError
 ArrayLike: TypeAlias = Tensor | npt.NDArray[np.generic] | Sequence[Any]
 
 Names: TypeAlias = ArrayLike
-"""Labels [n]: class indices, or the classes' names, which are then numbered in sorted order."""
+"""Labels [n]: class indices, or the names of classes, which are then numbered in sorted order."""
 
 
 @runtime_checkable
 class Bank(Protocol):
-    """What a feature bank holds, and is measured by: features [n m], labels [n], logits [n k] or None."""
+    """The parts of a feature bank that metrics use: features [n m], labels [n], logits [n k] or None."""
 
     @property
     def features(self) -> Any: ...
@@ -33,16 +33,16 @@ class Bank(Protocol):
 
 
 BARELY = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
-"""Integers that torch stores and hardly computes with, and those that hold them."""
+"""Integer types that torch stores but barely supports, and the types that they are converted to."""
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LISTED = 8
-"""How many offending rows an error lists."""
+"""The number of wrong rows that an error lists."""
 
 
 def as_tensor(values: ArrayLike, what: str) -> Tensor:
-    """Return the values as a tensor that shares their memory where possible, detached from gradients.
+    """Return the values as a tensor that shares their memory if possible, detached from gradients.
 
-    Raises RequestError for anything but a dense array of real numbers, with a value in every place.
+    Raise RequestError for anything but a dense array of real numbers without masked values.
     """
     if isinstance(values, Tensor):
         return dense(values.detach(), what)
@@ -55,11 +55,11 @@ def as_tensor(values: ArrayLike, what: str) -> Tensor:
         raise RequestError(f"{what} must be one rectangular array: {error}") from None
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise RequestError(f"{what} must be real numbers of at most 64 bits; got {array.dtype}")
-    # A field of packed records is not at multiples of its size, and torch takes no negative strides.
+    # The strides of a field of packed records are no multiples of its size, and torch has no negative ones.
     if not array.dtype.isnative or any(step < 0 or step % array.itemsize for step in array.strides):
         array = array.astype(array.dtype.newbyteorder("="), order="C")
     with warnings.catch_warnings():
-        # torch warns of writes to a read-only array (a memory map); nothing here writes to its input.
+        # torch warns that a read-only array (a memory map) may be written to; nothing here writes to it.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
         return dense(torch.from_numpy(array), what)
 
@@ -67,9 +67,9 @@ def as_tensor(values: ArrayLike, what: str) -> Tensor:
 def of_bank(
     values: ArrayLike | Bank, labels: Names | None, part: str = "features"
 ) -> tuple[ArrayLike, Names]:
-    """Features (or the logits) and labels: those given, or those of a bank.
+    """Return features (or logits) and labels as given, or those of a feature bank.
 
-    Raises RequestError without labels, and for a bank without that part.
+    Raise RequestError if there are no labels, or if the bank lacks the requested part.
     """
     if isinstance(values, Bank):
         array = getattr(values, part)
@@ -82,7 +82,7 @@ def of_bank(
 
 
 def expect_dense(values: object, what: str) -> None:
-    """Raise RequestError for a masked array and a sparse one of SciPy."""
+    """Raise RequestError for a masked array and for a sparse array of SciPy."""
     expect_unmasked(values, what)
     if hasattr(values, "toarray"):
         raise RequestError(
@@ -91,14 +91,15 @@ def expect_dense(values: object, what: str) -> None:
 
 
 def expect_unmasked(values: object, what: str) -> None:
-    """Raise RequestError for a masked array: NumPy's functions would read what the mask hides."""
+    """Raise RequestError for an array with masked values, which NumPy's functions would read anyway."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise RequestError(f"{what} have masked places, which hold no number: leave those examples out")
 
 
 def dense(tensor: Tensor, what: str) -> Tensor:
-    """Return the tensor in a form that torch computes with; raises RequestError
-    if it does not hold its numbers.
+    """Return the tensor in a form that torch can compute with.
+
+    Raise RequestError if it is not a dense tensor of real numbers.
     """
     if tensor.is_nested or tensor.layout != torch.strided:
         kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
@@ -117,7 +118,7 @@ def dense(tensor: Tensor, what: str) -> Tensor:
 
 
 def as_matrix(values: ArrayLike, what: str, columns: str) -> Shaped[Tensor, "n m"]:
-    """Return a two-dimensional tensor with at least one column; the error says how to make one."""
+    """Return a two-dimensional tensor with at least one column; an error says how to reshape other values."""
     matrix = as_tensor(values, what)
     if matrix.ndim != 2:
         hint = f"; flatten each example first: {what}.reshape(len({what}), -1)" if matrix.ndim > 2 else ""
@@ -128,7 +129,7 @@ def as_matrix(values: ArrayLike, what: str, columns: str) -> Shaped[Tensor, "n m
 
 
 def listed_rows(chosen: Bool[Tensor, " n"], offset: int = 0) -> str:
-    """Return the chosen rows in words, counted from 0.
+    """Return the chosen rows in words, numbered from 0 or from `offset`.
 
     >>> listed_rows(torch.tensor([False, True, False, True]))
     'rows 1 and 3'
@@ -142,7 +143,7 @@ def listed_rows(chosen: Bool[Tensor, " n"], offset: int = 0) -> str:
 
 
 def items(values: Iterable[Any], what: str) -> Iterator[Any]:
-    """Return an iterator over the values; raises RequestError for what is no list of any kind."""
+    """Return an iterator over the values; raise RequestError if they are not iterable."""
     try:
         return iter(values)
     except TypeError:
@@ -152,7 +153,7 @@ def items(values: Iterable[Any], what: str) -> Iterator[Any]:
 
 
 def labelled(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the pairs (features or images, labels) of batches; raises RequestError for anything else."""
+    """Yield batches as pairs (features or images, labels); raise RequestError for anything else."""
     for number, batch in enumerate(items(batches, "batches")):
         if not isinstance(batch, tuple | list) or len(batch) != 2:
             raise RequestError(f"batch {number} must be (inputs, labels); got a {type(batch).__name__}")

@@ -1,4 +1,4 @@
-"""Labels, read in one place for metrics, probes and banks: what holds no label is refused with the fix."""
+"""Labels, read in one place for metrics, probes and banks; an error for invalid labels suggests the fix."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from penultimate.errors import RequestError
 from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, dense, expect_dense, listed_rows
 
 EXACT = 2.0**53
-"""From here on a float may stand for several whole numbers."""
+"""From this size on, a float may stand for several whole numbers."""
 NUMBERS = (int, float, np.bool_, np.integer, np.floating)
 WRITTEN = (str, bytes, Decimal, Fraction, date, time, timedelta, UUID)
-"""What is read as the text that it is written as."""
+"""Types that are read as text, in the form in which they are written."""
 KINDS = "whole numbers, booleans or text"
 SEVERAL = "several labels of an example go to MultiLabelProbe, as 0 and 1"
 ONCE = "number names once, for all batches alike"
 
 
 def read_labels(values: Any, what: str = "labels") -> Tensor | npt.NDArray[Any]:
-    """Return labels as a tensor or an array of whole numbers, booleans, floats or text; of any shape.
+    """Return labels of any shape as a tensor or an array of whole numbers, booleans, floats or text.
 
-    Raises RequestError, with the first rows and the nearest fix, for what holds no labels (None, a set), rows
-    without one (None, NaN, a masked place, an empty name), names among numbers, values that are no classes
-    (records, lists), and numbers too large for their kind.
+    Raise RequestError, which lists the first wrong rows and the nearest fix, for a value that is no array of
+    labels (None, a set), for missing labels (None, NaN, a masked value, an empty name), for names mixed with
+    numbers, for values that cannot be classes (records, lists), and for numbers too large for their type.
 
     >>> read_labels([b"dog", b"cat"]), read_labels(np.array([1, 0], object))
     (array(['dog', 'cat'], dtype='<U3'), array([1, 0]))
@@ -72,7 +72,7 @@ def read_labels(values: Any, what: str = "labels") -> Tensor | npt.NDArray[Any]:
     elif array.dtype.kind in "OS":
         array = _of_objects(array, what)
     elif array.ndim == 1 and array.dtype.kind in "Uf" and isinstance(values, list | tuple):
-        # NumPy turns numbers beside text into text, and whole numbers beyond 64 bits into floats.
+        # NumPy turns numbers mixed with text into text, and whole numbers beyond 64 bits into floats.
         array = _of_objects(np.fromiter(values, object, len(values)), what)
     elif array.dtype.kind == "U":
         _expect_names(array, what)
@@ -85,12 +85,12 @@ def read_labels(values: Any, what: str = "labels") -> Tensor | npt.NDArray[Any]:
 
 
 def is_text(labels: Tensor | npt.NDArray[Any]) -> bool:
-    """Return whether labels that were read are names."""
+    """Return whether labels, as returned by `read_labels`, are names."""
     return isinstance(labels, np.ndarray) and labels.dtype.kind == "U"
 
 
 def as_numbers(values: Any, what: str) -> Tensor:
-    """Return labels that are numbers as a tensor of any shape; raises RequestError for names."""
+    """Return numeric labels as a tensor of any shape; raise RequestError for names."""
     read = read_labels(values, what)
     if is_text(read):
         raise RequestError(f"{what} must be integer class indices; got {read.dtype}: {ONCE}")
@@ -98,7 +98,7 @@ def as_numbers(values: Any, what: str) -> Tensor:
 
 
 def expect_column(labels: Tensor | npt.NDArray[Any], what: str) -> None:
-    """Raise RequestError unless there is one label for each example, with the way to make it one."""
+    """Raise RequestError, which suggests a fix, unless labels are one-dimensional: one for each example."""
     if labels.ndim == 1:
         return
     called = what.split()[0]
@@ -119,7 +119,10 @@ def as_classes(
     num_classes: int | None = None,
     device: torch.device | None = None,
 ) -> Int[Tensor, " n"]:
-    """Integer class indices [n] on `device`: as many as there are examples, each in 0..num_classes-1."""
+    """Return class indices [n] as int64 on `device`.
+
+    Raise RequestError unless there is one for each of `examples`, each in 0..num_classes-1.
+    """
     classes = as_numbers(values, what)
     expect_column(classes, what)
     if examples is not None and len(classes) != examples:
@@ -144,11 +147,11 @@ def as_classes(
 
 
 def numbered(*labels: Names, columns: int | None = None, called: Sequence[str] = ()) -> list[ArrayLike]:
-    """Labels as class indices: as they are, or names by their rank among all names that occur, as sorted.
+    """Return labels as class indices: indices unchanged, and names by their rank among all sorted names.
 
     With `columns`, names stand for the columns of logits (or the rows of weights) in sorted order, as in
-    scikit-learn, so all must occur. `called` are the arguments' names, by default "labels". Raises
-    RequestError if some are names and others are not, or for what `read_labels` refuses.
+    scikit-learn, so all names must occur. `called` are the arguments' names in errors, by default "labels".
+    Raise RequestError if some labels are names and others are not, and for whatever `read_labels` refuses.
 
     >>> [codes.tolist() for codes in numbered(["dog", "cat"], ["ant", "dog"])]
     [[2, 1], [0, 2]]
@@ -174,7 +177,7 @@ def numbered(*labels: Names, columns: int | None = None, called: Sequence[str] =
 
 
 def _of_objects(array: npt.NDArray[Any], what: str) -> npt.NDArray[Any]:
-    """Return objects of one kind as an array of text or of numbers."""
+    """Return an array of objects as an array of text or of numbers; raise RequestError if they are mixed."""
     rows = array.ravel().tolist() if array.dtype.kind == "S" else list(array.flat)
     width = array.size // len(array) if array.ndim > 1 and len(array) else 1
     _expect_present(np.array([_is_missing(one) for one in rows], bool).reshape(array.shape), what)
@@ -216,7 +219,7 @@ def _text(name: Any, row: int, what: str) -> str:
 
 
 def _is_missing(one: object) -> bool:
-    """Return whether an object stands for no value: None, NaN, and pandas' NA and NaT."""
+    """Return whether an object marks a missing value: None, NaN, or NA and NaT of pandas."""
     if one is None or type(one).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(one, float | np.floating) and bool(np.isnan(one))
@@ -228,7 +231,7 @@ def _expect_names(names: npt.NDArray[Any], what: str) -> None:
 
 
 def _expect_exact(values: Any, what: str) -> None:
-    """Raise RequestError for floats that are no label, or that may be another's."""
+    """Raise RequestError for NaN, infinity, and floats so large that they may stand for several labels."""
     _expect_present(values != values, what)
     wrong = abs(values) >= EXACT
     if bool(wrong.any()):

@@ -1,8 +1,8 @@
 """Class moments in one pass: the number of points of each class, their sum and their squared lengths.
 
-Everything is summed in float64 about a fixed origin (the mean of the first points). The origin does not
-change a variance but keeps the sums small: for points with a strong common direction, E|u|^2 - |mu|^2 about 0
-would subtract two large, almost equal numbers.
+Everything is summed in float64 relative to a fixed origin (the mean of the first points). The origin does not
+change a variance but keeps the sums small: for points with a strong common direction, E|u|^2 - |mu|^2
+relative to 0 would subtract two large, almost equal numbers.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ EPS = torch.finfo(torch.float64).eps
 
 
 class Variances(NamedTuple):
-    """mean_k |mu_k - mean_j mu_j|^2, mean_k V_k with V_k = E_k |u|^2 - |mu_k|^2, and their scale.
+    """The variances between and within classes, and their scale.
 
-    The scale is mean_k E_k |u|^2. V_k is half the mean squared distance of two points of a class, a point
-    with itself included; `pairs` is the mean over classes of the same of two different points,
-    (N_k V_k - E_k extra) / (N_k - 1), infinite or NaN where a class has only one.
+    `between` is mean_k |mu_k - mean_j mu_j|^2, `within` is mean_k V_k with V_k = E_k |u|^2 - |mu_k|^2, and
+    `squared_length` is mean_k E_k |u|^2. V_k is half the mean squared distance between two points of a class,
+    including the pairs of a point with itself. `pairs` is the mean over classes of the same for two different
+    points, (N_k V_k - E_k extra) / (N_k - 1), which is infinite or NaN if a class has only one point.
     """
 
     between: float
@@ -34,9 +35,9 @@ class Variances(NamedTuple):
 
 
 class ClassMoments:
-    """Counts [k], sums [k m] and squared lengths [k] of points of the k classes that came; mergeable.
+    """Counts [k], sums [k m] and squared lengths [k] of the points of k classes; two objects can be merged.
 
-    A class takes one row, in the order in which classes come, however large its label is.
+    Each class takes one row, in the order in which classes first occur, however large its label is.
 
     >>> moments = ClassMoments()
     >>> points = torch.tensor([[0.0], [2.0], [10.0], [12.0]], dtype=torch.float64)
@@ -66,9 +67,9 @@ class ClassMoments:
         scale: Float[Tensor, " b"] | None = None,
         extra_squares: Float[Tensor, " b"] | None = None,
     ) -> None:
-        """Add the points `scale * vectors` of classes `labels`; float64 `vectors` are overwritten.
+        """Add the points `scale * vectors` with their `labels`; float64 `vectors` are overwritten.
 
-        `extra_squares` is added to the points' squared lengths: so far is a point then from itself.
+        `extra_squares` is added to the squared lengths of the points, as their distance from themselves.
         """
         factor = vectors.new_ones(()) if scale is None else scale[:, None]
         if self.origin is None:
@@ -84,7 +85,7 @@ class ClassMoments:
         self.counts.index_add_(0, rows, torch.ones_like(squares))
 
     def _places(self, labels: Int[Tensor, " b"]) -> Int[Tensor, " b"]:
-        """Return the row of each label; a label that is new takes the next row."""
+        """Return the row of each label; a new label takes the next row."""
         assert self.origin is not None
         known = self._sorted.to(labels.device)
         places = torch.searchsorted(known, labels)
@@ -100,7 +101,7 @@ class ClassMoments:
         return self._rows[places]
 
     def _reserve(self, classes: int) -> None:
-        """Make room for that many classes, growing by at least half, so that a class costs O(1)."""
+        """Make room for this many classes, growing by at least half, so that each class costs O(1)."""
         assert self.origin is not None
         old = len(self.counts)
         if classes <= old:
@@ -116,8 +117,8 @@ class ClassMoments:
     def merge(self, other: ClassMoments) -> ClassMoments:
         """Add the points of `other`, which is unchanged.
 
-        About another origin o' = o - a, a sum over N points becomes sum (u - o) + N a, and a sum of squares
-        sum |u - o|^2 + 2 a . sum (u - o) + N |a|^2.
+        Relative to another origin o' = o - a, a sum over N points becomes sum (u - o) + N a, and a sum of
+        squares becomes sum |u - o|^2 + 2 a . sum (u - o) + N |a|^2.
         """
         if other.origin is None:
             return self
@@ -143,25 +144,26 @@ class ClassMoments:
         return self
 
     def classes(self) -> Int[Tensor, " c"]:
-        """Return the labels of the classes that have points, ascending."""
+        """Return the labels of the classes that have points, in ascending order."""
         return self._sorted
 
     def sizes(self) -> Float[Tensor, " c"]:
-        """Return the number of points of each of them."""
+        """Return the number of points of each class in `classes()`."""
         return self.counts[self._rows]
 
     def alone(self) -> list[int]:
-        """Return the classes that have one point only."""
+        """Return the classes that have a single point."""
         return [int(label) for label in self._sorted[self.sizes() == 1]]
 
     def means(self) -> Float[Tensor, "c m"]:
-        """Return the means of the classes that have points, about the origin."""
+        """Return the means of the classes that have points, relative to the origin."""
         return self.sums[self._rows] / self.sizes()[:, None]
 
     def variances(self) -> Variances:
         """Return the variances between and within the classes that have points.
 
-        A class's variance is clamped at 0, since rounding (in a class of one, say) could make it negative.
+        The variance of a class is clamped at 0, since rounding (in a class of one, say) could make it
+        negative.
         """
         assert self.origin is not None
         means = self.means()
@@ -176,10 +178,10 @@ class ClassMoments:
 
 
 class SequentialMoments:
-    """The same variances for points that come class by class: O(m) memory, however many classes there are.
+    """The variances of `ClassMoments` in O(m) memory, for points that come class by class.
 
-    Of completed classes only the mean and the spread of their means and the sum of their variances are kept.
-    Raises RequestError if a class comes back.
+    For completed classes only three values are kept: the mean of their means, the spread of their means, and
+    the sum of their variances. A class that comes back raises RequestError.
 
     >>> moments = SequentialMoments()
     >>> for label, point in ((3, 0.0), (3, 2.0), (1, 10.0), (1, 12.0)):
@@ -205,7 +207,7 @@ class SequentialMoments:
         scale: Float[Tensor, " b"] | None = None,
         extra_squares: Float[Tensor, " b"] | None = None,
     ) -> None:
-        """Add the points `scale * vectors` with labels in runs; otherwise as `ClassMoments.add`."""
+        """Add points whose labels are sorted in runs; otherwise the same as `ClassMoments.add`."""
         self.expect(labels)
         factor = vectors.new_ones(()) if scale is None else scale[:, None]
         if self.origin is None:
@@ -230,7 +232,7 @@ class SequentialMoments:
         self.examples += len(labels)
 
     def expect(self, labels: Int[Tensor, " b"]) -> None:
-        """Raise RequestError, before anything is added, if a class comes back."""
+        """Raise RequestError if a class comes back; callers check this before they add anything."""
         runs = torch.unique_consecutive(labels).tolist()
         known = set(self.over) if not runs or runs[0] == self._current else {*self.over, self._current}
         for label in runs:
@@ -241,11 +243,11 @@ class SequentialMoments:
             known.add(label)
 
     def classes(self) -> Int[Tensor, " c"]:
-        """Return the classes that have points, in the order in which they came."""
+        """Return the classes that have points, in their order of occurrence."""
         return torch.tensor(self.over if self._current is None else [*self.over, self._current])
 
     def alone(self) -> list[int]:
-        """Return the classes that have one point only."""
+        """Return the classes that have a single point."""
         return [*self._alone, *([] if self._current is None or self._count > 1 else [self._current])]
 
     def variances(self) -> Variances:
@@ -267,7 +269,7 @@ class SequentialMoments:
         self._sum = torch.zeros_like(self._sum)
 
     def _with_current(self) -> tuple[Float[Tensor, " m"], float, float, float]:
-        # Welford's update of the mean of the means, and of their squared distances from it.
+        # Welford's update of the mean of the class means, and of their squared distances from it.
         if self._current is None:
             return self._mean, self._spread, self._within, self._pairs
         current, count = self._sum / self._count, self._count

@@ -1,6 +1,6 @@
-"""Robustness: errors on corrupted images, each corruption relative to a reference network's error.
+"""Robustness: errors on corrupted images, relative to a reference network's error on each corruption.
 
-No tensor library: a handful of error rates from any source.
+The input is a few error rates from any source, so this module needs no tensor library.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from penultimate.errors import RequestError, nearest
 from penultimate.metrics import UndefinedError
 
 Errors: TypeAlias = Mapping[str, float | Sequence[float]]
-"""Error rates in [0, 1] by corruption: one per severity, or only their mean."""
+"""Error rates in [0, 1] by corruption: one for each severity, or only their mean."""
 
 ALL_SEVERITIES = 5
-"""The number of severities over which an error given as a mean is averaged."""
+"""The number of severities that an error given as a mean stands for."""
 
 ALEXNET_ERRORS: Mapping[str, float] = MappingProxyType(
     {
@@ -38,20 +38,20 @@ ALEXNET_ERRORS: Mapping[str, float] = MappingProxyType(
         "jpeg_compression": 0.606500,
     }
 )
-"""AlexNet's top-1 errors on the published ImageNet-C, the mean of five severities each: the benchmark's
-normalisation (Hendrycks and Dietterich, ICLR 2019, table 1; digits as in evaluation code that uses them)."""
+"""AlexNet's top-1 errors on the published ImageNet-C, averaged over five severities: the benchmark's
+normalisation (Hendrycks and Dietterich, ICLR 2019, table 1; with the digits that evaluation code uses)."""
 
 
 def mean_corruption_error(errors: Errors, reference: Errors = ALEXNET_ERRORS) -> float:
-    """Return the mean over corruptions of the error relative to a reference's: 1 is as good, lower is better.
+    """Return the mean over corruptions of the error relative to a reference's error.
 
     mCE = (1/C) sum_c [ sum_s E_cs / sum_s R_cs ],    s = severities 1..5
 
-    `errors` and `reference` hold error rates by corruption: a sequence with one per severity, or the mean of
-    all five. The benchmark prints 100 times this number, with AlexNet as the reference (the default).
-
-    Raises RequestError if the two differ in corruptions or numbers of severities, or an error lies outside
-    [0, 1]; UndefinedError if the reference makes no error on a corruption.
+    A value of 1 is as good as the reference, and lower is better. `errors` and `reference` hold error rates
+    by corruption: a sequence with one for each severity, or the mean of all five. The benchmark prints 100
+    times this number, with AlexNet as the reference (the default). Raise RequestError if the two differ in
+    corruptions or numbers of severities, or if an error lies outside [0, 1]; raise UndefinedError if the
+    reference makes no error on a corruption.
 
     >>> softmax = {"fog": [0.2, 0.3, 0.4, 0.5, 0.6], "snow": [0.5] * 5}
     >>> round(mean_corruption_error({"fog": [0.1, 0.2, 0.3, 0.4, 0.5], "snow": 0.5}, softmax), 4)
@@ -66,7 +66,7 @@ def mean_corruption_error(errors: Errors, reference: Errors = ALEXNET_ERRORS) ->
 def corruption_errors(errors: Errors, reference: Errors = ALEXNET_ERRORS) -> dict[str, float]:
     """Return each corruption's error relative to a reference's: CE_c = sum_s E_cs / sum_s R_cs.
 
-    As `mean_corruption_error`, which is the mean of these.
+    `mean_corruption_error`, the mean of these values, describes the arguments and the errors raised.
 
     >>> corruption_errors({"fog": [0.25, 0.5]}, {"fog": [0.5, 1.0]})
     {'fog': 0.5}
@@ -96,7 +96,7 @@ def corruption_errors(errors: Errors, reference: Errors = ALEXNET_ERRORS) -> dic
 
 
 def _mean(name: str, values: float | Sequence[float], whose: str) -> tuple[float, int]:
-    """Return the mean error of a corruption and the number of severities: all, if it is given as a mean."""
+    """Return the mean error of a corruption, and the number of severities (all, if a mean is given)."""
     several = not isinstance(values, int | float)
     try:
         listed = [float(value) for value in values] if several else [float(values)]  # type: ignore[union-attr,arg-type]

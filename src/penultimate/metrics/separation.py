@@ -1,20 +1,20 @@
 """Class separation R^2: how far apart classes lie, relative to how far apart any two examples lie.
 
-With u the points whose squared distances count (x itself; or x/|x|; or (x - mean)/|x - mean|, for which
-|u - v|^2 / 2 = 1 - sim), the double sums of the definition collapse into moments of the classes:
+Let u be the points whose squared distances are averaged: x itself, or x/|x|, or (x - mean)/|x - mean|, for
+which |u - v|^2 / 2 = 1 - sim. The double sums of the definition then reduce to moments of the classes:
 
     between = mean_k |mu_k - mean_j mu_j|^2,    within = mean_k (E_k |u|^2 - |mu_k|^2),
     R^2 = between / (between + within).
 
-The definition counts an example with itself, at a distance of 0, so that R^2 is about (1 - R^2)/n too high
-where a class has n examples. Without those pairs, with classes of N_k examples and variance w_k, a share z_k
-of them zero vectors (at distance 1 from themselves),
+The definition includes the pairs of an example with itself, at a distance of 0, so R^2 is about (1 - R^2)/n
+too high if each class has n examples. Let class k have N_k examples, the variance w_k, and the share z_k of
+zero vectors (at distance 1 from themselves). Without those pairs,
 
     pairs = mean_k (N_k w_k - z_k) / (N_k - 1),    total = between + within + (pairs - within) / K,
     unbiased R^2 = 1 - pairs / total.
 
-All are unchanged when a fixed vector is subtracted from every u. Post-ReLU features share a strong
-direction, whose contribution to E|u|^2 - |mu|^2 costs digits by cancellation; so the first batch's mean is
+Nothing changes if a fixed vector is subtracted from every u. Post-ReLU features share a strong direction,
+whose contribution to E|u|^2 - |mu|^2 costs digits by cancellation. So the mean of the first batch is
 subtracted first, and everything is summed in float64.
 """
 
@@ -48,7 +48,7 @@ __all__ = [
 
 DISTANCES = ("cosine", "cosine_centered", "euclidean")
 BLOCK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 24}
-"""Features processed at once per core: 4 MiB of float64, which its cache holds; a GPU needs larger pieces."""
+"""The number of values that a core processes at once: 4 MiB of float64 fit its cache; a GPU needs more."""
 
 
 def class_separation(
@@ -58,26 +58,27 @@ def class_separation(
     *,
     unbiased: bool = False,
 ) -> float:
-    """R^2 = 1 - (mean distance within classes) / (mean distance overall), every class of equal weight.
+    """Return R^2 = 1 - (mean distance within classes) / (mean distance overall), with equal class weights.
 
     d_within = sum_k sum_m sum_n d(x_km, x_kn) / (K N_k^2)
     d_total  = sum_j sum_k sum_m sum_n d(x_jm, x_kn) / (K^2 N_j N_k)
 
-    `features` [n m] of any real dtype, NumPy or torch, CPU or CUDA; `labels` [n] class indices or names; or a
-    bank, which holds both. K counts the classes that have examples. One pass, O(K m) memory, float64
-    throughout. `distance` is
+    `features` [n m] have any real dtype, in NumPy or torch, on CPU or CUDA; `labels` [n] are class indices or
+    names; or a feature bank holds both. K is the number of classes that have examples. The computation takes
+    one pass and O(K m) memory, all in float64. `distance` is
 
     - "cosine": d = 1 - x.y/(|x||y|). A zero vector has no direction: similarity 0 to all, itself included.
     - "cosine_centered": the same after subtracting the mean of all examples (two passes).
     - "euclidean": d = |x - y|^2 (squared: the paper does not say, and only this has a closed form).
 
-    Both sums count an example with itself, so that R^2 depends on how many examples a class has: of features
-    that know nothing of n-example classes it is about 1/n. `unbiased` leaves those pairs out of both, and
-    their mean is 0 (a single value may be negative): compare that where the numbers of examples differ.
+    Both sums include the pairs of an example with itself, so R^2 depends on the number of examples per class:
+    for features unrelated to classes of n examples it is about 1/n. With `unbiased`, those pairs are left out
+    of both sums, and R^2 of unrelated features is 0 on average (a single value may be negative). Compare the
+    unbiased values if the numbers of examples differ.
 
-    Raises RequestError for NaN or infinity (with the rows), labels that are not class indices, unequal
-    lengths; UndefinedError (a RequestError) for one class only, or features that vary by less than their
-    rounding, or, `unbiased`, a class of one example.
+    Raise RequestError for NaN or infinity (it lists the rows), labels that are not class indices, and unequal
+    lengths; raise UndefinedError (a RequestError) for a single class, for features that vary by less than
+    their rounding, and, if `unbiased`, for a class of one example.
 
     >>> import numpy as np
     >>> corners = np.array([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
@@ -99,10 +100,10 @@ def class_separation(
 def streamed_class_separation(
     batches: Iterable[tuple[ArrayLike, ArrayLike]], distance: str = "cosine", *, unbiased: bool = False
 ) -> float:
-    """`class_separation` of (features, labels) batches that need not fit in memory together.
+    """Return `class_separation` for (features, labels) batches that need not fit in memory together.
 
-    "cosine_centered" goes over the batches twice, so it needs an iterable that can start again (a list, a
-    DataLoader), and raises RequestError for a generator. Both passes must give the same batches.
+    "cosine_centered" takes two passes, so it needs an iterable that can start again (a list, a DataLoader);
+    raise RequestError for a generator. Both passes must give the same batches.
 
     >>> batches = [([[1.0, 0.0], [0.0, 1.0]], [0, 1]), ([[0.9, 0.1], [0.1, 0.9]], [0, 1])]
     >>> round(streamed_class_separation(batches), 4)
@@ -124,14 +125,16 @@ def streamed_class_separation(
 
 
 class SeparationAccumulator:
-    """Class separation of examples that come in batches, in one process or in many.
+    """The class separation of examples that come in batches, in one process or in many.
 
-    `update` adds a batch (all of it, or on an error none), `merge` adds what another accumulator saw,
-    `compute` gives R^2, of either kind; order and split affect only the last bits. "cosine_centered" needs
-    the mean activation as `center` [m]. Without `num_classes` the number of classes follows from the labels.
-    State: O(K m) float64 on the device of the first batch; it can be pickled. If that is too much (maps of
-    many dimensions, a thousand classes), `by_class` promises that examples come class by class: then it is
-    O(m), a class that comes back raises, and there is no `merge`.
+    `update` adds a batch, all of it or, on an error, nothing. `merge` adds the examples of another
+    accumulator. `compute` returns R^2, biased or unbiased; the order of the examples and their division into
+    batches affect only its last bits. "cosine_centered" needs the mean activation as `center` [m]. Without
+    `num_classes` the number of classes follows from the labels.
+
+    The state is O(K m) float64 on the device of the first batch, and it can be pickled. If that is too much
+    (for maps of many dimensions and a thousand classes), `by_class` promises that examples come class by
+    class: then the state is O(m), a class that comes back raises RequestError, and `merge` is not possible.
 
     >>> left, right = SeparationAccumulator(), SeparationAccumulator()
     >>> _ = left.update([[1.0, 0.0], [0.0, 1.0]], [0, 1])
@@ -166,15 +169,15 @@ class SeparationAccumulator:
 
     @property
     def examples(self) -> int:
-        """The number of examples seen; `zero_vectors` of them had no direction (cosine distances only)."""
+        """The number of examples so far; `zero_vectors` of them have no direction (cosine distances only)."""
         return self._moments.examples
 
     def update(self, features: ArrayLike, labels: ArrayLike) -> SeparationAccumulator:
-        """Add a batch: features [n m], labels [n]; raises RequestError as `class_separation` does."""
+        """Add a batch of features [n m] and labels [n]; raise RequestError as `class_separation` does."""
         matrix = as_features(features)
         self._expect_dimensions(matrix.shape[1])
         classes = as_classes(labels, "labels", len(matrix), self.num_classes, matrix.device)
-        # Several blocks are summed separately and merged when complete, so an error leaves no partial batch.
+        # Several blocks are summed apart and merged when complete, so an error leaves no partial batch.
         several = len(matrix) > _block_rows(matrix)
         if isinstance(self._moments, SequentialMoments) and several:
             expect_lengths(matrix, "features")
@@ -187,7 +190,7 @@ class SeparationAccumulator:
         return self.merge(target) if several else self
 
     def merge(self, other: SeparationAccumulator) -> SeparationAccumulator:
-        """Add what `other` saw; `other` is unchanged. Raises RequestError if their settings differ."""
+        """Add the examples of `other`, which is unchanged; raise RequestError if their settings differ."""
         if self.distance != other.distance:
             raise RequestError(f"accumulators of different distances: {self.distance} and {other.distance}")
         if self.num_classes != other.num_classes:
@@ -207,14 +210,14 @@ class SeparationAccumulator:
         return self
 
     def compute(self, *, unbiased: bool = False) -> float:
-        """R^2 of everything seen, as `class_separation` has it; raises UndefinedError if it has no value."""
+        """Return R^2 of all examples, as `class_separation` does; raise UndefinedError if it has no value."""
         moments = self._moments
         present = moments.classes().tolist()
         if len(present) < 2:
             seen = f"class {present[0]} alone ({self.examples} examples)" if present else "no examples"
             raise UndefinedError(f"class separation needs two classes or more; saw {seen}")
         between, within, squared_length, pairs = moments.variances()
-        # A dtype rounds a number by at most eps/2 of its size; the sums here add a few eps of float64.
+        # A dtype rounds a number by at most eps/2 of its size; the sums here add a few eps of float64 error.
         noise = (self._resolution**2 / 4 + (8 * EPS) ** 2) * squared_length
         if between + within <= noise or self.zero_vectors == self.examples:
             how = "" if self.distance == "euclidean" else "in direction "
@@ -234,7 +237,7 @@ class SeparationAccumulator:
         return 1 - pairs / (between + within + (pairs - within) / len(present))
 
     def _add(self, vectors: Float[Tensor, "b m"], classes: Int[Tensor, " b"], start: int) -> None:
-        """Add one block, whose first row is row `start` of its batch; raises before it changes anything."""
+        """Add one block whose first row is row `start` of its batch; an error is raised before any change."""
         if self.center is not None:
             self.center = self.center.to(vectors.device)
             vectors -= self.center
@@ -254,7 +257,7 @@ class SeparationAccumulator:
 
 
 class VarianceRatios(NamedTuple):
-    """Other indexes of class separation that are functions of R^2."""
+    """Other indices of class separation that are functions of R^2."""
 
     within_over_between: float
     between_over_within: float
@@ -262,11 +265,11 @@ class VarianceRatios(NamedTuple):
 
 
 def variance_ratios(r2: float) -> VarianceRatios:
-    """Return the ratios of the variances within (w) and between (b) classes that R^2 = b/(b + w) implies.
+    """Return the ratios of the variances within (w) and between (b) classes that follow from R^2 = b/(b + w).
 
     w/b = 1/R^2 - 1,    b/w = R^2/(1 - R^2),    (b - w)/(b + w) = 2 R^2 - 1
 
-    A ratio whose denominator is 0 is infinite. Raises RequestError outside [0, 1].
+    A ratio whose denominator is 0 is infinite. Raise RequestError if R^2 lies outside [0, 1].
 
     >>> variance_ratios(0.5)
     VarianceRatios(within_over_between=1.0, between_over_within=1.0, normalised_difference=0.0)
@@ -283,7 +286,7 @@ def variance_ratios(r2: float) -> VarianceRatios:
 
 
 def _mean_activation(batches: Iterable[Shaped[Tensor, "n m"]]) -> Float[Tensor, " m"]:
-    """Return the mean of all examples, equally weighted; raises RequestError as `update` does."""
+    """Return the mean of all examples, equally weighted; raise RequestError as `update` does."""
     total: Float[Tensor, " m"] | None = None
     examples = 0
     for matrix in batches:

@@ -1,15 +1,15 @@
 """Linear CKA of representations, from the unbiased HSIC_1 of minibatches.
 
-With A, B the Gram matrices of n examples, their diagonals zeroed,
+With A, B the Gram matrices of n examples, with their diagonals set to zero,
 
     HSIC_1 = [ tr(AB) + (1'A1)(1'B1) / ((n-1)(n-2)) - 2/(n-2) 1'AB1 ] / (n(n-3)) = <U(A), U(B)> / (n(n-3)),
 
 where U subtracts m_i + m_j off the diagonal, m = A1/(n-2) - 1'A1 / (2(n-1)(n-2)), so that rows sum to zero.
-U(A) is all that is needed of a representation: its n(n-1)/2 numbers above the diagonal are a vector, and all
-pairs of any number of representations are one product of a matrix with its transpose.
+HSIC_1 depends on a representation only through U(A). Its n(n-1)/2 numbers above the diagonal form a vector,
+so all pairs of any number of representations take one product of a matrix with its transpose.
 
 HSIC_1 is invariant to translation, so features are centred first: post-ReLU activations lie far from the
-origin, and cancellation in their raw float32 Gram matrix loses what distinguishes them.
+origin, and cancellation in their raw float32 Gram matrix would lose the differences between them.
 """
 
 from __future__ import annotations
@@ -31,27 +31,28 @@ from penultimate.metrics.comparison import alignment
 from penultimate.metrics.inputs import ArrayLike, as_matrix, items, listed_rows
 
 FEWEST = 4
-"""Examples in a batch: HSIC_1 divides by n - 3."""
+"""The fewest examples in a batch, since HSIC_1 divides by n - 3."""
 PIECE_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 25}
-"""Activations centred and multiplied at a time: a core's cache holds them; a GPU needs larger pieces."""
+"""The number of activations centred and multiplied at once: they fit a core's cache; a GPU needs more."""
 LARGEST_GRAM = 1e140
-"""The Frobenius norm of a Gram matrix above which its square leaves float64."""
+"""The Frobenius norm of a Gram matrix above which its square may overflow float64."""
 SMALLEST_BLOCK = 64
-"""Rows below which splitting a symmetric product into blocks no longer pays."""
+"""The fewest rows of a block; splitting a symmetric product into smaller blocks no longer pays."""
 
 
 def minibatch_cka(batches_x: Iterable[ArrayLike], batches_y: Iterable[ArrayLike]) -> float:
-    """Linear CKA of two representations of the same examples, which come in the same batches.
+    """Return the linear CKA of two representations of the same examples, which come in the same batches.
 
     mean_i HSIC_1(A_i, B_i) / sqrt( mean_i HSIC_1(A_i, A_i) mean_i HSIC_1(B_i, B_i) )
 
-    `batches_x`, `batches_y`: iterables of activations [n p] and [n q], NumPy or torch; p and q may differ,
-    but not the n of a pair. Batches are weighted by their examples (unstated in the paper, where all have one
-    size). Never clamped: an unbiased estimate of a small similarity may be negative. Products are computed in
-    the activations' precision (at least float32) and summed in float64; all that follows is float64.
+    `batches_x` and `batches_y` are iterables of activations [n p] and [n q], in NumPy or torch; p and q may
+    differ, but both batches of a pair have the same n. Batches are weighted by their number of examples (in
+    the paper all have the same size). The result is not clamped: an unbiased estimate of a small similarity
+    may be negative. Products are computed in the precision of the activations (at least float32) and summed
+    in float64, and all further steps are in float64.
 
-    Raises RequestError if batches do not pair up, hold fewer than 4 examples or a number that is not finite
-    (with the batch and the rows); UndefinedError if one side is constant.
+    Raise RequestError if batches do not pair up, hold fewer than 4 examples or a number that is not finite
+    (it names the batch and the rows); raise UndefinedError if one side is constant.
 
     >>> random = np.random.default_rng(0)
     >>> x = [random.normal(size=(8, 5)) for _ in range(3)]
@@ -86,12 +87,12 @@ def minibatch_cka(batches_x: Iterable[ArrayLike], batches_y: Iterable[ArrayLike]
 
 
 def linear_cka(x: ArrayLike, y: ArrayLike, debiased: bool = False) -> float:
-    """Linear CKA of activations [n p] and [n q] of all n examples at once.
+    """Return the linear CKA of activations [n p] and [n q], computed on all n examples at once.
 
     biased: <HAH, HBH> / (|HAH|_F |HBH|_F), H = 1 - 11'/n; debiased: HSIC_1 in place of all three.
 
-    The biased estimate of unrelated representations tends to 1 as their dimensions outgrow n; the debiased
-    one is 0 on average. Raises RequestError and UndefinedError as `minibatch_cka` does.
+    For unrelated representations, the biased estimate tends to 1 as their dimensions outgrow n, and the
+    debiased one is 0 on average. Raise RequestError and UndefinedError as `minibatch_cka` does.
 
     >>> random = np.random.RandomState(1337)
     >>> x = random.randn(100, 10)
@@ -111,9 +112,9 @@ def linear_cka(x: ArrayLike, y: ArrayLike, debiased: bool = False) -> float:
 
 
 def hsic_1(gram_x: Shaped[Tensor, "n n"], gram_y: Shaped[Tensor, "n n"]) -> float:
-    """Return the unbiased HSIC_1 of two symmetric Gram matrices, whatever their diagonals; float64.
+    """Return the unbiased HSIC_1 of two symmetric Gram matrices in float64, ignoring their diagonals.
 
-    Raises RequestError for n < 4.
+    Raise RequestError for n < 4.
 
     >>> x = torch.arange(5.0, dtype=torch.float64)[:, None]
     >>> round(hsic_1(x @ x.T, x @ x.T), 12)
@@ -128,10 +129,10 @@ def hsic_1(gram_x: Shaped[Tensor, "n n"], gram_y: Shaped[Tensor, "n n"]) -> floa
 
 
 def u_vector(activations: ArrayLike) -> Float[Tensor, " pairs"]:
-    """Return what HSIC_1 needs of activations [n p]: U(A) above its diagonal, [n(n-1)/2], float64.
+    """Return what HSIC_1 needs of activations [n p]: U(A) above its diagonal, [n(n-1)/2], in float64.
 
-    It is exactly zero if examples differ by no more than the rounding of their dtype. Raises RequestError for
-    n < 4 and for activations that are not finite (with the rows).
+    It is exactly zero if examples differ by no more than the rounding of their dtype. Raise RequestError for
+    n < 4 and for activations that are not finite (it lists the rows).
 
     >>> u_vector(torch.eye(4)).shape
     torch.Size([6])
@@ -142,7 +143,7 @@ def u_vector(activations: ArrayLike) -> Float[Tensor, " pairs"]:
 
 
 def products(vectors: Float[Tensor, "l pairs"], examples: int) -> np.ndarray:
-    """HSIC_1 of every pair of representations [l l], float64, from their `u_vector`s of one batch.
+    """Return HSIC_1 of every pair of representations [l l] in float64, from their `u_vector`s for one batch.
 
     >>> vectors = torch.stack([u_vector(torch.eye(5)), u_vector(torch.arange(5.0)[:, None])])
     >>> products(vectors, 5).shape
@@ -153,7 +154,7 @@ def products(vectors: Float[Tensor, "l pairs"], examples: int) -> np.ndarray:
 
 
 def u_centred(gram: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
-    """U(A) of a symmetric float64 matrix, in place: zero diagonal, rows that sum to zero.
+    """Turn a symmetric float64 matrix A into U(A), in place, with a zero diagonal and rows that sum to zero.
 
     >>> round(float(u_centred(torch.ones(5, 5, dtype=torch.float64)).abs().max()), 12)
     0.0
@@ -167,18 +168,21 @@ def u_centred(gram: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
 
 
 def packed(gram: Float[Tensor, "n n"]) -> Float[Tensor, " pairs"]:
-    """Return the numbers above the diagonal, row by row."""
+    """Return the numbers above the diagonal of a matrix, row by row."""
     return gram.take(_above_diagonal(len(gram), gram.device))
 
 
 def centred_gram(activations: ArrayLike) -> Float[Tensor, "n n"]:
-    """(x_i - mean) . (x_j - mean) of activations [n p]: products in their precision, summed in float64."""
+    """Return the centred Gram matrix (x_i - mean) . (x_j - mean) of activations [n p].
+
+    Products are computed in the precision of the activations and summed in float64.
+    """
     return _centred_gram(_on_known_device(as_matrix(activations, "activations", "dimensions")))
 
 
 def _centred_gram(matrix: Shaped[Tensor, "n p"]) -> Float[Tensor, "n n"]:
-    # Pieces of columns are centred while they are in the cache. Only the blocks on and above the diagonal of
-    # their symmetric product are computed, and pieces are summed in float64.
+    # Columns are centred in pieces that fit the cache. Only the blocks on and above the diagonal of their
+    # symmetric product are computed, and the pieces are summed in float64.
     n, p = matrix.shape
     dtype = torch.promote_types(matrix.dtype, torch.float32)
     width = max(1, PIECE_ELEMENTS[matrix.device.type] // max(n, 1))
@@ -200,10 +204,11 @@ def _centred_gram(matrix: Shaped[Tensor, "n p"]) -> Float[Tensor, "n n"]:
     size = float(torch.linalg.matrix_norm(gram))
     if not size <= LARGEST_GRAM:
         raise _not_finite(matrix)
-    # Equal rows are centred to equal rounding errors of about eps |x|, which are not variation.
+    # Centring equal rows leaves rounding errors of about eps |x|, which are not variation.
     eps = torch.finfo(matrix.dtype).eps if matrix.dtype.is_floating_point else 0.0
     noise = (2 * eps) ** 2 * float(gram.trace() + n * offset)
-    # Products below the least of their precision are lost: all of them, if activations are that small.
+    # Products smaller than the least number of their precision are lost: all of them, if activations are
+    # that small.
     least = max(n * p * torch.finfo(dtype).tiny / torch.finfo(dtype).eps, 1 / LARGEST_GRAM)
     if size < least and bool((matrix != matrix[:1]).any()):
         raise RequestError(f"activations differ by too little for the products of {dtype}: scale them up")
@@ -213,7 +218,7 @@ def _centred_gram(matrix: Shaped[Tensor, "n p"]) -> Float[Tensor, "n n"]:
 
 @contextmanager
 def _ieee_products(device: torch.device) -> Iterator[None]:
-    """Products in the dtype's precision: no TF32 or bfloat16 in place of float32, no autocast."""
+    """Compute products in the precision of the dtype: no TF32 or bfloat16 for float32, and no autocast."""
     backends: Any = torch.backends
     if hasattr(backends.cuda.matmul, "fp32_precision"):
         settings: list[tuple[Any, str, Any]] = [
@@ -264,7 +269,7 @@ def expect_enough(n: int) -> None:
 
 
 def _on_known_device(matrix: Shaped[Tensor, "n p"]) -> Shaped[Tensor, "n p"]:
-    """Return the CPU stands in for devices that do not compute in float64."""
+    """Return the matrix, moved to the CPU if its device may not compute in float64."""
     return matrix if matrix.device.type in PIECE_ELEMENTS else matrix.cpu()
 
 

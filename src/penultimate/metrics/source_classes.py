@@ -1,4 +1,7 @@
-"""What the classes that a network was trained on say of a task's: LEEP, NCE, and how they overlap."""
+"""How a network's source classes relate to the classes of a task: LEEP, NCE, and their overlap.
+
+Source classes are the classes that the network was trained on.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,18 @@ from penultimate.metrics.inputs import ArrayLike, Names, as_matrix
 from penultimate.metrics.labels import as_classes, numbered
 
 MOST_PAIRS = 2**28
-"""Source classes times a task's: their counts take 2 GiB."""
+"""The most pairs of a source class and a task's class, whose counts take 2 GiB."""
 
 
 def leep(probabilities: ArrayLike, labels: Names) -> float:
-    """Return the log likelihood of the labels when they are guessed from the source classes alone,
-    per example.
+    """Return the log likelihood per example of the labels, predicted from the source classes alone.
 
     LEEP = (1/n) sum_i log sum_z P(y_i | z) p_iz,    P(y | z) = sum_{i: y_i = y} p_iz / sum_i p_iz
 
-    `probabilities` [n k] are distributions over the classes that the network was trained on, `labels` [n] the
-    task's classes; in nats, at most 0. A source class of probability 0 everywhere has no part in it. Rows are
-    scaled to sum to 1 in float64. Raises RequestError for rows that are not distributions (with their
-    numbers), labels that are not class indices, unequal lengths, or no examples.
+    `probabilities` [n k] are distributions over the source classes, and `labels` [n] are the task's classes.
+    The result is in nats and at most 0. A source class whose probability is 0 everywhere does not contribute.
+    Rows are scaled to sum to 1 in float64. Raise RequestError for rows that are not distributions (it lists
+    them), labels that are not class indices, unequal lengths, or no examples.
 
     >>> round(leep([[0.9, 0.1, 0.0], [0.8, 0.2, 0.0], [0.1, 0.9, 0.0]], [0, 0, 1]), 4)
     -0.2449
@@ -52,15 +54,15 @@ def leep(probabilities: ArrayLike, labels: Names) -> float:
 
 
 def nce(predictions: ArrayLike, labels: Names) -> float:
-    """Return the negative conditional entropy of the labels, given the source classes that are predicted.
+    """Return the negative conditional entropy of the labels, given the predicted source classes.
 
     NCE = -H(Y | Z) = sum_{y, z} P(y, z) log P(y | z)
 
-    `predictions` [n] are classes that the network was trained on, `labels` [n] the task's; in nats, at most
-    0, where each prediction goes with one label. Raises RequestError for what are not class indices, unequal
-    lengths, or no examples.
+    `predictions` [n] are source classes, and `labels` [n] are the task's classes. The result is in nats and
+    at most 0, which it reaches if each prediction determines the label. Raise RequestError for values that
+    are not class indices, unequal lengths, or no examples.
 
-    >>> round(nce([5, 5, 7, 7], [0, 1, 2, 2]), 4)  # half of a bit is open
+    >>> round(nce([5, 5, 7, 7], [0, 1, 2, 2]), 4)  # half a bit is unknown
     -0.3466
 
     Tran et al., ICCV 2019, eq. 3.
@@ -74,9 +76,9 @@ def nce(predictions: ArrayLike, labels: Names) -> float:
 
 
 class ClassAssignment(NamedTuple):
-    """The class of the task [s] that each source class [s] stands for, and the accuracy where that was found.
+    """A map from source classes [s] to the task's classes [s], and its accuracy on the examples behind it.
 
-    `copies` is the number of source classes that stand for one class at most.
+    `copies` is the largest number of source classes that stand for the same class.
     """
 
     source: Int[Tensor, " s"]
@@ -85,7 +87,7 @@ class ClassAssignment(NamedTuple):
     accuracy: float
 
     def score(self, predictions: ArrayLike, labels: ArrayLike) -> float:
-        """Return the accuracy on examples [n]; a prediction that stands for no class is wrong."""
+        """Return the accuracy on examples [n]; a prediction outside the map counts as wrong."""
         predicted = as_classes(predictions, "predictions", device=self.source.device)
         truth = _as_labels(labels, len(predicted), self.source.device)
         places = torch.searchsorted(self.source, predicted).clamp_max(len(self.source) - 1)
@@ -94,18 +96,18 @@ class ClassAssignment(NamedTuple):
 
 
 def class_assignment(predictions: ArrayLike, labels: ArrayLike) -> ClassAssignment:
-    """Return the map from source classes to a task's classes under which the predictions are right most
-    often.
+    """Return the map from source classes to a task's classes that makes the most predictions right.
 
     max over maps of sum_i C_{i, map(i)},    C_ij = |{examples of class j that are predicted as i}|
 
-    A class of the task may stand for `copies` source classes: the least number beyond which another brings
-    nothing. The maximum is concave in that number, as that of every assignment in its capacities, so where it
-    stops to grow it has reached sum_i max_j C_ij: every source class stands for the class that it meets most,
-    and only equal counts are left to an assignment. A source class that is not predicted stands for none.
+    At most `copies` source classes may map to the same class of the task, where `copies` is the smallest
+    number beyond which the maximum no longer grows. The maximum is concave in that number, as for every
+    assignment problem in its capacities. So where it stops growing, it has reached sum_i max_j C_ij: every
+    source class maps to the class with which it occurs most, and only ties are left to an assignment. A
+    source class that is never predicted is not in the map.
 
-    `predictions` [n] and `labels` [n] are class indices. Raises RequestError as `nce` does, for names, which
-    could not be told in other examples, and for more classes than are counted in pairs.
+    `predictions` [n] and `labels` [n] are class indices. Raise RequestError as `nce` does, for names (whose
+    numbering could differ for other examples), and for too many classes to count all pairs.
 
     >>> class_assignment([5, 5, 6, 7, 7], [0, 0, 0, 1, 0])
     ClassAssignment(source=tensor([5, 6, 7]), target=tensor([0, 0, 1]), copies=2, accuracy=0.8)
@@ -149,14 +151,13 @@ def assignment_accuracy(
     test_predictions: ArrayLike,
     test_labels: Names,
 ) -> float:
-    """Return how often a network is right on a task whose classes are taken for the ones
-    that it was trained on.
+    """Return a network's accuracy on a task when its source classes are mapped to the task's classes.
 
     sum_i 1[map(p_i) = y_i] / n,    over the test examples, with `class_assignment` of the training examples
 
-    Predictions [n] are of classes that the network was trained on, labels [n] the task's, or their names.
-    The paper does not say on which examples it measures; these are the test examples, each of equal weight. A
-    prediction that no training example had is wrong. Raises RequestError as `nce` does.
+    Predictions [n] are source classes; labels [n] are the task's classes or their names. The paper does not
+    say on which examples it measures; here they are the test examples, with equal weight. A prediction that
+    no training example had counts as wrong. Raise RequestError as `nce` does.
 
     >>> assignment_accuracy([5, 5, 6, 7], [0, 0, 0, 1], [5, 6, 7, 8], [0, 0, 0, 1])
     0.5
@@ -172,11 +173,11 @@ def semantic_overlap(
     source_classes: Sequence[str],
     counterparts: Mapping[str, Sequence[str]] | None = None,
 ) -> int:
-    """Return how many of a task's classes are also classes that the network was trained on, by their names.
+    """Return how many of a task's classes are also source classes, judging by their names.
 
-    A class overlaps that has the name of a source class (however they are capitalised, an underscore being a
-    space), or to which `counterparts` names source classes: those that it corresponds to, or is a superclass
-    of. An empty list there says that a class has nothing but its name in common with one. Raises
+    A class counts if it has the same name as a source class (ignoring case, and reading an underscore as a
+    space), or if `counterparts` lists source classes for it: those that it corresponds to or is a superclass
+    of. An empty list in `counterparts` means that a class shares only its name with a source class. Raise
     RequestError for a name in `counterparts` that no class has.
 
     >>> semantic_overlap(["dog", "Tiger_Cat", "crane"], ["tiger cat", "beagle", "crane"],

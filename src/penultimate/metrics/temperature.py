@@ -1,4 +1,4 @@
-"""The temperature at which a trained network's probabilities make the labels most likely."""
+"""Temperature scaling: the temperature at which a network's probabilities make the labels most likely."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from penultimate.metrics.labels import numbered
 
 LEAST_VARIANCE = 1e-260
 ITERATIONS = 200
-"""More than bisection alone would need; Newton's method takes about six."""
+"""The limit on iterations: more than bisection alone would need; Newton's method takes about six."""
 
 
 def fit_temperature(logits: ArrayLike | Bank, labels: Names | None = None) -> float:
-    """Return the temperature T > 0 at which softmax(logits / T) is most likely to give the labels.
+    """Return the temperature T > 0 at which softmax(logits / T) gives the labels the highest likelihood.
 
     T = argmin_T -(1/n) sum_i log softmax(z_i / T)_y,    y = y_i
 
     In b = 1/T the NLL is convex, with derivative mean(E_p[z] - z_y) and curvature mean(Var_p[z]) under
-    p = softmax(b z): Newton's method, kept inside a bracket of the root, converges in a few steps from any
-    scale of the logits; float64 throughout. `logits` [n k], `labels` [n], or a bank that holds both; for a
-    sigmoid objective pass its `log_probabilities(z)` (for every other objective they give the same T).
+    p = softmax(b z). Newton's method, kept inside a bracket of the root, therefore converges in a few steps
+    from any scale of the logits. All is computed in float64. `logits` are [n k] and `labels` [n], or a
+    feature bank holds both. For a sigmoid objective pass its `log_probabilities(z)`; for every other
+    objective these give the same T as the logits.
 
-    Raises UndefinedError (a RequestError) if every T is as good (each row's logits are equal, so that T
-    changes no probability) or no finite T > 0 is best, with the reason: every label has the
-    largest logit (the NLL falls all the way to T = 0), or the labels' logits are no higher than the others'
-    on average (it falls all the way to T = infinity). Raises RequestError for NaN or +inf, labels out of
-    range, unequal lengths.
+    Raise UndefinedError (a RequestError), with the reason, in three cases: every T is equally good (each
+    row's logits are equal, so T changes no probability); every label has the largest logit (the NLL falls all
+    the way to T = 0); or the labels' logits are on average no higher than the others (it falls all the way to
+    T = infinity). Raise RequestError for NaN or +inf, labels out of range, and unequal lengths.
 
     >>> import math
     >>> gap = 2 * math.log(3)  # at T = 2 the first class has probability 3/4, and it is right 3 times in 4
@@ -80,11 +80,11 @@ def fit_temperature(logits: ArrayLike | Bank, labels: Names | None = None) -> fl
             high = inverse
         step = slope / curvature if curvature > 0 else -math.inf
         if abs(step) <= 1e-7 * inverse:
-            # Every step squares the error: after this one it is below 1e-13 of T.
+            # Every step squares the relative error, which is below 1e-13 after this one.
             return 1 / (inverse - step)
         inverse -= step
         if not low < inverse < high:
-            # Outside the bracket of the root: grow, or bisect on a logarithmic scale.
+            # The step left the bracket of the root: expand it, or bisect on a logarithmic scale.
             inverse = 4 * low if math.isinf(high) else math.sqrt(max(low, high / 256) * high)
     return 1 / inverse
 
@@ -92,7 +92,7 @@ def fit_temperature(logits: ArrayLike | Bank, labels: Names | None = None) -> fl
 def _derivatives(
     logits: Shaped[Tensor, "n k"], labels: Int[Tensor, " n"], inverse: float
 ) -> tuple[float, float]:
-    """Return the first and second derivative of the mean NLL in b = 1/T, at b = `inverse`."""
+    """Return the first and second derivatives of the mean NLL in b = 1/T at b = `inverse`."""
     slope = curvature = 0.0
     for start, block in blocks(logits):
         below = block.double() - block.amax(1, keepdim=True)
@@ -114,6 +114,6 @@ def _derivatives(
 
 
 def _gaps(block: Float[Tensor, "b k"], start: int, labels: Int[Tensor, " n"]) -> Float[Tensor, " b"]:
-    """Return how far each label's logit is below the largest of its row."""
+    """Return how far each label's logit is below the largest logit of its row."""
     refuse_unreal(block, start)
     return (block.amax(1) - own_values(block, labels[start : start + len(block)])).cpu()

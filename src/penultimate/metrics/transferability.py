@@ -1,10 +1,10 @@
-"""Scores of features on a task, meant to foretell transfer without a classifier: LogME, H-score, TransRate.
+"""Scores of features on a task that predict transfer without a classifier: LogME, H-score, TransRate.
 
-With F [n m] the features, Y [n k] the classes as indicators and F = U S V', all that LogME and the H-score
-need are the squares of S and the projections U'Y: from the covariance [m m], or, for fewer examples than
-dimensions, from the products of examples [n n]. TransRate needs the eigenvalues of the classes' own besides.
-Everything is in float64 and about the mean, whose strong direction would cost digits; for LogME, which is of
-the features as they are, the mean is put back.
+Let F [n m] be the features, Y [n k] the indicators of the classes, and F = U S V'. LogME and the H-score need
+only the squares of S and the projections U'Y. They come from the covariance [m m] or, if there are fewer
+examples than dimensions, from the Gram matrix of the examples [n n]. TransRate also needs the eigenvalues of
+each class's covariance. Everything is computed in float64 on features with their mean subtracted, because its
+strong direction would cost digits. LogME is defined on uncentred features, so the mean is added back for it.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from penultimate.metrics.labels import as_classes, numbered
 from penultimate.metrics.moments import EPS
 
 EPSILON = 1e-4
-"""The distortion of TransRate's coding rate, as in its authors' listing."""
+"""The distortion of TransRate's coding rate, as in the authors' code listing."""
 STEP = math.log(10) / 20
-"""The distance of neighbours on the grid over log t, on which LogME's maxima are told apart."""
+"""The step of the grid over log t on which LogME's local maxima are located."""
 BELOW, ABOVE = 1e-18, 1e8
-"""The grid of t reaches from the smallest s^2 times the first to the largest times the second."""
+"""The grid of t reaches from the smallest s^2 times the first number to the largest s^2 times the second."""
 NODES = 64
-"""The number of points of the grid that are looked at together."""
+"""The number of grid points that are evaluated at once."""
 HALVINGS = 20
-"""They leave 1e-7 of log t, where the evidence is flat to its last bit."""
+"""The number of bisections. They leave 1e-7 of log t, where the evidence is flat to its last bit."""
 ROW_ELEMENTS = 1 << 22
-"""Numbers in the rows of the maxima that are enclosed together."""
+"""The number of values in the rows of the maxima that are bisected at once."""
 
 
 def logme(features: ArrayLike | Bank, labels: Names | None = None) -> float:
-    """Return the log evidence of linear regression on the classes' indicators, per example;
-    the mean over classes.
+    """Return the log evidence per example of linear regression on class indicators, averaged over classes.
 
     LogME = mean_c max_{a, b} log p(y_c | F, a, b) / n,    y_c = F w + N(0, 1/b),  w ~ N(0, 1/a)
 
-    `features` [n m], `labels` [n] class indices or names, or a bank of both; a class without examples does
-    not count. The features are taken as they are, as the authors do: without an intercept. The maximum is the
-    global one over t = a/b: all local ones are found and compared, where the authors stop after a few steps
-    of a fixed-point iteration. Unchanged when the features are scaled or rotated.
+    `features` are [n m] and `labels` [n] class indices or names, or a feature bank holds both; a class
+    without examples does not count. As in the authors' definition, the features are not centred and there is
+    no intercept. The maximum is the global one over t = a/b: all local maxima are found and compared, whereas
+    the authors stop after a few steps of a fixed-point iteration. The score does not change if the features
+    are scaled or rotated.
 
-    Raises RequestError for NaN or infinity (with the rows), labels that are not class indices, unequal
-    lengths; UndefinedError for one class only, and for features of lower rank than n from which the
-    indicators follow to within rounding: the evidence then has no bound.
+    Raise RequestError for NaN or infinity (it lists the rows), labels that are not class indices, and unequal
+    lengths; raise UndefinedError for a single class, and for features of rank less than n that determine the
+    indicators to within rounding, because the evidence is then unbounded.
 
     >>> corners = [[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]]
     >>> round(logme(corners, [0, 0, 1, 1]), 4), round(logme(corners, [0, 1, 0, 1]), 4)
@@ -62,16 +62,16 @@ def logme(features: ArrayLike | Bank, labels: Names | None = None) -> float:
 
 
 def h_score(features: ArrayLike | Bank, labels: Names | None = None) -> float:
-    """Return the variance between classes in units of the variance overall, shrunk as Ledoit and Wolf do.
+    """Return the H-score: between-class variance relative to the overall covariance, shrunk by Ledoit-Wolf.
 
     H = (1 - a) tr(S_a^-1 S_B),    S_a = (1 - a) S + a tr(S)/m I,    S_B = sum_c n_c/n (mu_c - mu)(mu_c - mu)'
 
-    S is the covariance of the features [n m], a the shrinkage that is best for it; classes weigh as many
-    examples as they have. It lies in [0, k - 1], and is unchanged when the features are moved, scaled or
-    rotated.
+    S is the covariance of the features [n m], and a is its optimal shrinkage; classes are weighted by their
+    number of examples. The score lies in [0, k - 1], and it does not change if the features are translated,
+    scaled or rotated.
 
-    Raises RequestError as `logme` does; UndefinedError for one class only, or features that vary by less than
-    their rounding.
+    Raise RequestError as `logme` does; raise UndefinedError for a single class, and for features that vary by
+    less than their rounding.
 
     >>> corners = [[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]]
     >>> round(h_score(corners, [0, 0, 1, 1]), 4), round(h_score(corners, [0, 1, 0, 1]), 4)
@@ -83,17 +83,16 @@ def h_score(features: ArrayLike | Bank, labels: Names | None = None) -> float:
 
 
 def transrate(features: ArrayLike | Bank, labels: Names | None = None, epsilon: float = EPSILON) -> float:
-    """Return how many fewer nats the features take to code, to within `epsilon`,
-    when their classes are known.
+    """Return how many nats are saved in coding the features to within `epsilon` if their classes are known.
 
     R(Z) - sum_c n_c/n R(Z_c),    R(Z) = log det(I + Z'Z / (n epsilon)) / 2,    Z = F - mean F
 
-    `features` [n m], `labels` [n]; never negative. The authors' listing weighs all classes alike, which is
-    the same where they are of one size. As there, features are not scaled, so the value depends on their
-    scale against `epsilon`.
+    `features` are [n m] and `labels` [n]; the score is never negative. The authors' code listing gives all
+    classes equal weight, which is the same if they have equal sizes. As there, features are not scaled, so
+    the score depends on their scale relative to `epsilon`.
 
-    Raises RequestError as `logme` does, and for an `epsilon` that is not positive; UndefinedError for one
-    class only.
+    Raise RequestError as `logme` does, and for an `epsilon` that is not positive; raise UndefinedError for a
+    single class.
 
     >>> corners = [[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]]
     >>> round(transrate(corners, [0, 0, 1, 1]), 4), round(transrate(corners, [0, 1, 0, 1]), 4)
@@ -105,9 +104,9 @@ def transrate(features: ArrayLike | Bank, labels: Names | None = None, epsilon: 
 
 
 class FeatureScores:
-    """LogME, H-score and TransRate of the same features [n m] and labels [n], which share most of their work.
+    """LogME, H-score and TransRate for the same features [n m] and labels [n], sharing most of their work.
 
-    Raises as the functions do.
+    Errors are those of the functions `logme`, `h_score` and `transrate`.
 
     >>> scores = FeatureScores([[1.0, 0.1], [0.9, 0.0], [0.1, 1.0], [0.0, 0.8]], [0, 0, 1, 1])
     >>> round(scores.logme(), 4), round(scores.h_score(), 4)
@@ -135,10 +134,10 @@ class FeatureScores:
         self._products, self._sums = self._moments()
 
     def logme(self) -> float:
-        """Return the maximum evidence of regression on each class, per example; the mean over classes.
+        """Return the maximum log evidence per example of the regression on each class, averaged over classes.
 
-        For noise and prior in the ratio t, y ~ N(0, (FF' + t I)/a), and the best a is n over the misfit
-        y'(FF' + t I)^-1 y: one unknown is left, of which the evidence may have several maxima.
+        If noise and prior have the ratio t, then y ~ N(0, (FF' + t I)/a), and the best a is n over the misfit
+        y'(FF' + t I)^-1 y. The only unknown left is t, and the evidence may have several maxima in it.
         """
         squares, projections = self._spectrum(self._mean)
         rank = projections.shape[1]
@@ -174,7 +173,7 @@ class FeatureScores:
         return (1 - shrinkage) * float((between / shrunk).sum())
 
     def transrate(self, epsilon: float = EPSILON) -> float:
-        """TransRate, to within `epsilon`."""
+        """Return TransRate with the distortion `epsilon`."""
         epsilon = real_number(epsilon, "epsilon", above=0)
         rate = self._coding_rate(self._centred[0], self._n, epsilon)
         order = self._classes.argsort(stable=True)
@@ -183,15 +182,18 @@ class FeatureScores:
             gram = points @ points.T if len(points) <= self._m else points.T @ points
             squares = torch.linalg.eigvalsh(gram)
             rate -= len(points) / self._n * self._coding_rate(squares, len(points), epsilon)
-        return max(rate, 0.0)  # log det is concave: less than 0 is rounding
+        return max(rate, 0.0)  # log det is concave, so a negative value is rounding
 
     def _coding_rate(self, squares: Float[Tensor, " r"], count: int, epsilon: float) -> float:
-        """log det(I + Z'Z / (count epsilon)) / 2 from eigenvalues, by their logarithms: nothing overflows."""
+        """Return log det(I + Z'Z / (count epsilon)) / 2 from eigenvalues, by logarithms to avoid overflow."""
         logs = squares.clamp_min(0).log() + 2 * math.log(self._scale) - math.log(count) - math.log(epsilon)
         return float(torch.logaddexp(logs, torch.zeros_like(logs)).sum()) / 2
 
     def _moments(self) -> tuple[Tensor, Tensor | None]:
-        """About the mean: the points [n m]; of more points than dimensions, products [m m] and sums [k m]."""
+        """Return the centred points [n m], and None for the sums.
+
+        If there are more points than dimensions, return their products [m m] and the sums of classes [k m].
+        """
         if self._n <= self._m:
             return self._matrix.double() / self._scale - self._mean, None
         products = self._mean.new_zeros(self._m, self._m)
@@ -214,9 +216,9 @@ class FeatureScores:
         return self._spectrum(torch.zeros_like(self._mean))
 
     def _spectrum(self, origin: Float[Tensor, " m"]) -> tuple[Tensor, Tensor]:
-        """Return the squares of S, ascending, and U'Y [k r] of the last r, which are above rounding.
+        """Return the squares of S in ascending order, and U'Y [k r] for the last r, which are above rounding.
 
-        Of the points about their mean, moved by `origin`.
+        Both are those of the centred points, translated by `origin`.
         """
         if self._sums is None:
             points = self._products + origin
@@ -232,12 +234,12 @@ class FeatureScores:
 
 
 class _Evidence:
-    """The log evidence per example of each class, a function of x = log t, t the ratio of noise to prior.
+    """The log evidence per example of each class, as a function of x = log t; t is the noise-to-prior ratio.
 
     e(x) = log N(y; 0, (FF' + t I)/a) / n at the best a = n / M,    M = y'(FF' + t I)^-1 y
          = -(log(2 pi M / n) + 1 + log det(FF' + t I) / n) / 2
 
-    Its slope is half the difference of -d log M / dx and d log det / dx / n, both in [0, 1].
+    Its slope is half the difference between -d log M / dx and d log det / dx / n, which both lie in [0, 1].
     """
 
     def __init__(
@@ -253,9 +255,10 @@ class _Evidence:
     def maximum(self) -> Float[Tensor, " k"]:
         """Return the largest value for each class: at one of the local maxima, or in a limit of t.
 
-        Wherever the slope turns from rising to falling between neighbours on a grid, a maximum is enclosed.
-        Two that lie in one step of the grid differ by less than 1e-6. As the slope is at most 1/2, a step
-        with values u and v at its ends has none above (u + v)/2 + h/4, so those below the best are left out.
+        If the slope turns from positive to negative between neighbours on the grid, they enclose a maximum.
+        Two maxima within one step of the grid differ by less than 1e-6. The slope is at most 1/2, so a step
+        of length h with the values u and v at its ends has no value above (u + v)/2 + h/4; steps whose bound
+        is below the best value so far are skipped.
         """
         best = self._limits()
         if not len(self.squares):
@@ -283,8 +286,9 @@ class _Evidence:
         return best
 
     def _limits(self) -> Float[Tensor, " k"]:
-        """Return the values where t is infinite (no prior is left), or 0,
-        if as many directions as examples are.
+        """Return the values in the limit of infinite t (the weights vanish).
+
+        If there are as many directions as examples, t = 0 is a limit too, and the larger value is returned.
         """
         norms = self.explained.sum(1) + self.left
         zero = torch.zeros((), dtype=torch.float64, device=norms.device)
@@ -296,7 +300,7 @@ class _Evidence:
         )
 
     def _at_all(self, x: Float[Tensor, " g"]) -> tuple[Float[Tensor, "k g"], Float[Tensor, "k g"]]:
-        """Values and slopes of every class at every x."""
+        """Return the values and slopes of every class at every x."""
         t = x.exp()
         inverse = (self.squares[:, None] + t).reciprocal()
         noise = self.left[:, None] / t
@@ -309,7 +313,7 @@ class _Evidence:
     def _at(
         self, x: Float[Tensor, " s"], classes: Int[Tensor, " s"]
     ) -> tuple[Float[Tensor, " s"], Float[Tensor, " s"]]:
-        """Values and slopes of a class each at an x each."""
+        """Return the values and slopes of the given classes, each at its own x."""
         t = x.exp()
         inverse = (self.squares + t[:, None]).reciprocal()
         weighted = self.explained[classes] * inverse
