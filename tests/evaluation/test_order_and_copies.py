@@ -113,7 +113,9 @@ def test_an_order_that_no_trainer_uses_is_noticed_and_said_by_a_file(colours: Pa
     other = evaluated(TEXT, colours, tmp_path / "a", class_order=shuffled)
     assert "Say --class-order text" in " ".join(other.remarks)
     backwards = evaluated(shuffled[::-1], colours, tmp_path / "a", class_order=shuffled)
-    assert top1(backwards) == [0.0], "an order that was said is doubted only for one that is usual"
+    assert top1(backwards) == [0.0]
+    assert "seem to be in another order of the classes than was taken" in " ".join(backwards.remarks)
+    assert "The numbers are those of the order that was said" in page(backwards)
 
 
 def test_an_order_may_hold_classes_of_which_there_are_no_images(colours: Path, tmp_path: Path) -> None:
@@ -131,6 +133,69 @@ def test_an_order_may_hold_classes_of_which_there_are_no_images(colours: Path, t
         class_order=NATURAL,
     )
     assert top1(done) == [1.0]
+
+
+BUILDS = """
+import torch
+from torch import nn
+
+
+def natural():
+    network = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 12))
+    network.load_state_dict(torch.load({weights!r}))
+    return network
+
+
+def text():
+    network = natural()
+    order = {order}
+    for name, tensor in network[2].named_parameters():
+        tensor.data = tensor.data[order]
+    return network
+
+
+def one_more():
+    network, last = natural(), nn.Linear(3, 13)
+    for name, tensor in last.named_parameters():
+        tensor.data[1:] = getattr(network[2], name).data
+        tensor.data[0] = -1e4 if name == "bias" else 0
+    network[2] = last
+    return network
+"""
+
+
+def test_orders_are_said_and_doubted_through_the_command(
+    colours: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Keras, torchvision and timm number the folders 1 to 12 in two ways; a file says a third."""
+    last = Nearest(NATURAL).last.state_dict()
+    torch.save({f"2.{name}": tensor for name, tensor in last.items()}, tmp_path / "w.pt")
+    order = [NATURAL.index(name) for name in TEXT]
+    (tmp_path / "net.py").write_text(BUILDS.format(weights=str(tmp_path / "w.pt"), order=order))
+
+    def said(name: str, order: str, *builds: str) -> tuple[dict[str, float], str]:
+        models = [text for build in builds for text in ("--model", f"{build}={tmp_path}/net.py:{build}")]
+        where = ["--data", f"task={colours}", "--source", f"source={colours}", "--classifies", "all"]
+        further = ["--class-order", order] if order else []
+        study = ["--size", str(SIDE), "--out", str(tmp_path / "runs"), "--name", name, "--processes", "1"]
+        assert main(["evaluate", *models, *where, *further, *study]) == 0
+        rows = pu.results(tmp_path / "runs", name)
+        assert not [row for row in rows.where(metric="agreement_same") if row.value < 1]
+        printed = " ".join(capfd.readouterr().out.split())
+        return {str(row.objective): row.value for row in rows.where(metric="top1", split="test")}, printed
+
+    both, told = said("taken", "", "natural", "text")
+    assert both == {"text": 1.0}
+    assert "As a classifier, natural on source has no number" in told
+    assert "Say --class-order natural." in told
+    assert "Table D.1" not in told
+    page = " ".join(html.unescape((tmp_path / "runs/studies/taken/report.html").read_text()).split())
+    assert "the outputs of natural are in another order of the classes than was taken" in page
+    names = {"class_to_idx": {name: place for place, name in enumerate(["none", *NATURAL])}}
+    (tmp_path / "saved.json").write_text(json.dumps(names))
+    assert said("saved", str(tmp_path / "saved.json"), "one_more")[0] == {"one_more": 1.0}
+    (tmp_path / "right.json").write_text(json.dumps({str(place): name for place, name in enumerate(NATURAL)}))
+    assert said("right", str(tmp_path / "right.json"), "natural")[0] == {"natural": 1.0}
 
 
 def test_what_cannot_be_said_of_an_order(colours: Path) -> None:

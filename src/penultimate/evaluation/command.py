@@ -153,7 +153,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     )
     for name in ("ranking", "tableD1"):
         shown = exhibit(name, options.out, done.study)
-        if shown.is_measured or name == "ranking" or not shown.missing:  # else it says why there is none
+        if shown.is_measured or name == "ranking" or any(": no value: " in note for note in shown.notes):
             say(render_exhibit_text(shown))
     say(*done.remarks)
     tell(done.summary, done.report)

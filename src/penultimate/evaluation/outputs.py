@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from penultimate.measures.order import DOUBTED
 from penultimate.report.base import StudyResults
 from penultimate.report.progress import whose
 
@@ -29,10 +30,12 @@ def order_of_classes(description: Mapping[str, Any]) -> str:
 
 
 def not_given(results: StudyResults) -> list[str]:
-    """Return the reasons for which networks have no accuracy as classifiers."""
+    """Return the reasons for which networks have no accuracy as classifiers, or one that is doubtful."""
     measured = {row.step for row in results.table.where(metric="top1")}
     told = []
     for step, reason in results.provenance.get("undefined", {}).items():
-        if step.partition(".")[0] == "classifier" and step not in measured:
-            told.append(f"As a classifier, {whose(results.provenance, step)} has no number: {reason}.")
+        if step.partition(".")[0] == "classifier" and (step not in measured or DOUBTED in reason):
+            none = "" if step in measured else " has no number"
+            end = "" if reason.endswith("?") else "."
+            told.append(f"As a classifier, {whose(results.provenance, step)}{none}: {reason}{end}")
     return told

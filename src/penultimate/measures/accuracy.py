@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penultimate.measures.declaration import Logits, Shown, Yield
-from penultimate.measures.inputs import Inputs, Number
+from penultimate.measures.declaration import ClassOrder, Logits, Shown, Yield
+from penultimate.measures.inputs import Inputs, Number, Undefined
+from penultimate.measures.order import expect_order
 from penultimate.registry import register
 
 FURTHER_TEST = "further_test"
@@ -31,12 +32,12 @@ ACCURACIES = (TOP1, TOP5)
 @register.measurement(
     version=1,
     per="network",
-    needs=(Logits("train"), Logits("test"), Shown(FURTHER_TEST)),
+    needs=(Logits("train"), Logits("test"), Shown(FURTHER_TEST), ClassOrder()),
     yields=ACCURACIES,
     first=True,
     seconds=0.13,
 )
-def accuracy(inputs: Inputs) -> Iterator[Number]:
+def accuracy(inputs: Inputs) -> Iterator[Number | Undefined]:
     """Top-1 and top-5 accuracy on the training images, seen without augmentation, and on the test images.
 
     The test images are those of the splits "test" and, where there is one, "further_test" together.
@@ -44,6 +45,7 @@ def accuracy(inputs: Inputs) -> Iterator[Number]:
     from penultimate.features.extraction import extract
     from penultimate.metrics.accuracy import top_k
 
+    yield from expect_order(inputs, "test")
     banks = {split: [inputs.features(split)] for split in ("train", "test")}
     if inputs.has_images(FURTHER_TEST):
         banks["test"].append(extract(inputs.network, inputs.shown(FURTHER_TEST)))

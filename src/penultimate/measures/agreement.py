@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from penultimate.errors import RequestError
-from penultimate.measures.declaration import Logits, Yield
-from penultimate.measures.inputs import Inputs, Number
+from penultimate.measures.declaration import ClassOrder, Logits, Yield
+from penultimate.measures.inputs import Inputs, Number, Undefined
+from penultimate.measures.order import in_order
 from penultimate.networks.key import NetworkKey
 from penultimate.registry import register
 
@@ -38,7 +39,7 @@ AGREEMENTS = tuple(
 @register.measurement(
     version=1,
     per="study",
-    needs=(Logits("test", common=True),),
+    needs=(Logits("test", common=True), ClassOrder()),
     yields=(
         *AGREEMENTS,
         Yield(
@@ -52,7 +53,7 @@ AGREEMENTS = tuple(
     seconds=0.4,
     paper="Kornblith et al., 2021, figures C.4 to C.7",
 )
-def agreement(inputs: Inputs) -> Iterator[Number]:
+def agreement(inputs: Inputs) -> Iterator[Number | Undefined]:
     """How alike the predictions of every two networks are, and of every two objectives' ensembles.
 
     All networks see the same test images. Of the seeds that all objectives have, if there are two or more:
@@ -61,7 +62,9 @@ def agreement(inputs: Inputs) -> Iterator[Number]:
     """
     import numpy as np
 
-    predictions, labels = _predictions(inputs.all_features("test"))
+    banks, told = in_order(inputs, inputs.all_features("test"))
+    yield from told
+    predictions, labels = _predictions(banks)
     yield from _pairs(predictions, labels)
     objectives = list(dict.fromkeys(key.objective for key in predictions if key.seed is not None))
     by_seed = {(key.objective, key.seed): votes for key, votes in predictions.items() if key.seed is not None}

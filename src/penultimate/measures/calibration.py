@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from penultimate.errors import RequestError
-from penultimate.measures.declaration import Head, LogProbabilities, Yield
+from penultimate.measures.declaration import ClassOrder, Head, LogProbabilities, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined
+from penultimate.measures.order import expect_order
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
@@ -59,7 +60,7 @@ YIELDS = (
 @register.measurement(
     version=1,
     per="network",
-    needs=(LogProbabilities("test"), LogProbabilities("holdout"), Head()),
+    needs=(LogProbabilities("test"), LogProbabilities("holdout"), Head(), ClassOrder()),
     yields=YIELDS,
     seconds=0.1,
     paper="Kornblith et al., 2021, table C.3",
@@ -71,6 +72,7 @@ def calibration(inputs: Inputs) -> Iterator[Number | Undefined]:
     """
     from penultimate.metrics.temperature import fit_temperature
 
+    yield from expect_order(inputs, "test")
     test, holdout = inputs.features("test"), inputs.features("holdout")
     yield from measured(log_probabilities(inputs, test), test.labels, 1.0, "")
     try:

@@ -9,6 +9,7 @@ from penultimate.measures.accuracy import ACCURACIES
 from penultimate.measures.calibration import YIELDS, log_probabilities, measured, numbers_of
 from penultimate.measures.declaration import ClassOrder, Head, LogProbabilities
 from penultimate.measures.inputs import Inputs, Number, Undefined, sample
+from penultimate.measures.order import DOUBTED, is_said, other_order
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @register.measurement(
-    version=2,
+    version=3,
     per="network",
     needs=(LogProbabilities("test"), LogProbabilities("holdout", optional=True), Head(), ClassOrder()),
     yields=(*ACCURACIES, *YIELDS),
@@ -32,13 +33,13 @@ def classifier(inputs: Inputs) -> Iterator[Number | Undefined]:
     The temperature is fitted on the holdout. Without one, each half of the test images is scaled by the
     temperature that suits the other half, never by one that was fitted on it; the number is their geometric
     mean. Where no temperature is best, what is scaled is missing. Where another order of classes fits the
-    predictions far better than the one taken, all numbers are.
+    predictions far better than the one taken, all numbers are, unless that one was said.
     """
     from penultimate.metrics.accuracy import top_k
 
     bank = inputs.features("test")
     assert bank.logits is not None
-    _expect_order(inputs, bank)
+    yield from _expect_order(inputs, bank)
     for k in (1, 5):
         yield Number(f"top{k}", top_k(bank.logits, bank.labels, k), "fraction", "test")
     scores = log_probabilities(inputs, bank)
@@ -49,20 +50,16 @@ def classifier(inputs: Inputs) -> Iterator[Number | Undefined]:
         yield Undefined(str(error))
 
 
-def _expect_order(inputs: Inputs, bank: FeatureBank) -> None:
-    """Raise UndefinedError where the outputs are in another order of classes than they are taken to be in."""
-    names = inputs.step.config.get("class_order")
-    if names is None:
-        return
-    from penultimate.data.readers.class_order import KEYS, USUAL, called, in_usual_order, shown
-    from penultimate.metrics.class_order import better_order
-
-    usual = {order: in_usual_order(names, order) for order in KEYS}
-    usual = {order: others for order, others in usual.items() if list(others) != list(names)}
-    said = bool(inputs.step.config.get("class_order_said"))
-    fit = better_order(bank.predictions, bank.labels, names, usual, search=not said)
+def _expect_order(inputs: Inputs, bank: FeatureBank) -> Iterator[Undefined]:
+    """Raise UndefinedError where the outputs are in another order of classes than they are taken to be in;
+    yield a doubt of an order that was said, unless one that is usual fits better.
+    """
+    fit = other_order(inputs, bank)
     if fit is None:
         return
+    from penultimate.data.readers.class_order import USUAL, called, in_usual_order, shown
+
+    names = inputs.step.config["class_order"]
     taken = called(names)
     share = f"{100 * fit.accuracy:.1f} % of the test images would be right"
     beside = (
@@ -71,15 +68,20 @@ def _expect_order(inputs: Inputs, bank: FeatureBank) -> None:
     )
     if fit.order:
         raise UndefinedError(
-            f"the network's outputs are in another order of the classes than was taken: sorted"
-            f" {USUAL[fit.order]} ({shown(usual[fit.order])}), {share}, and {beside}. Say --class-order"
-            f" {fit.order}"
+            f"the network's outputs are {DOUBTED} than was taken: sorted"
+            f" {USUAL[fit.order]} ({shown(in_usual_order(names, fit.order))}), {share}, and {beside}. Say"
+            f" --class-order {fit.order}"
         )
+    seems = (
+        f"the network's outputs seem to be {DOUBTED} than was taken: with its outputs"
+        f" assigned to classes on other images, {share}, and {beside}"
+    )
+    if is_said(inputs):
+        yield Undefined(f"{seems}. The numbers are those of the order that was said")
+        return
     raise UndefinedError(
-        f"the network's outputs seem to be in another order of the classes than was taken: with its outputs"
-        f" assigned to classes on other images, {share}, and {beside}. Say the order that it was trained in:"
-        " --class-order FILE.json, a list of names or a class_to_idx; to have the numbers in the order taken,"
-        " say that one"
+        f"{seems}. Say the order that it was trained in: --class-order FILE.json, a list of names or a"
+        " class_to_idx; to have the numbers in the order taken, say that one"
     )
 
 

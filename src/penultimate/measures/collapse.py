@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penultimate.measures.declaration import Head, Logits, Yield
-from penultimate.measures.inputs import Inputs, Number
+from penultimate.measures.declaration import ClassOrder, Head, Logits, Yield
+from penultimate.measures.inputs import Inputs, Number, Undefined
+from penultimate.measures.order import expect_order
 from penultimate.registry import register
 
 RATIOS = {
@@ -32,7 +33,7 @@ RATIOS = {
 @register.measurement(
     version=2,
     per="network",
-    needs=(Logits("train"), Head()),
+    needs=(Logits("train"), Head(), ClassOrder()),
     yields=(
         *(Yield(f"nc_{name}", "ratio", words=words) for name, words in RATIOS.items()),
         Yield(
@@ -50,10 +51,11 @@ RATIOS = {
     seconds=0.22,
     paper="Kornblith et al., 2021, table E.2",
 )
-def collapse(inputs: Inputs) -> Iterator[Number]:
+def collapse(inputs: Inputs) -> Iterator[Number | Undefined]:
     """How near class means and weights of the training images are to a simplex ETF (neural collapse)."""
     from penultimate.metrics.collapse import neural_collapse
 
+    yield from expect_order(inputs, "train")
     bank = inputs.features("train")
     # The network's own predictions: a cosine head's are not those of W x + b.
     measured = neural_collapse(

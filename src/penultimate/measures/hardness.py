@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penultimate.measures.declaration import Features, Head, Yield
-from penultimate.measures.inputs import Arrays, Inputs, Number
+from penultimate.measures.declaration import ClassOrder, Features, Head, Yield
+from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
+from penultimate.measures.order import expect_order
 from penultimate.registry import register
 
 
 @register.measurement(
     version=1,
     per="network",
-    needs=(Features("test"), Head()),
+    needs=(Features("test"), Head(), ClassOrder()),
     yields=(
         Yield(
             "angular_visual_hardness",
@@ -30,10 +31,11 @@ from penultimate.registry import register
     seconds=0.18,
     paper="Kornblith et al., 2021, figure E.1",
 )
-def hardness(inputs: Inputs) -> Iterator[Number | Arrays]:
+def hardness(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
     """The angle to the own class's weight as a share of the angles to all: its mean and its density."""
     from penultimate.metrics.hardness import angular_visual_hardness, hardness_density
 
+    yield from expect_order(inputs, "test")
     bank = inputs.features("test")
     weight = inputs.head_weight
     scores = angular_visual_hardness(bank.features, bank.labels, weight)

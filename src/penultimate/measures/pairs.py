@@ -14,9 +14,10 @@ import math
 from collections.abc import Iterator
 
 from penultimate.measures.agreement import AGREEMENTS, alike
-from penultimate.measures.declaration import Cost, Layers, Logits, Made, Pixels, Yield
+from penultimate.measures.declaration import ClassOrder, Cost, Layers, Logits, Made, Pixels, Yield
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined, sample
 from penultimate.measures.layers import PENULTIMATE
+from penultimate.measures.order import in_order
 from penultimate.metrics import UndefinedError
 from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
@@ -118,11 +119,13 @@ def pair_cka(inputs: Inputs, *, images: int = 1024) -> Iterator[Number | Arrays 
 @register.measurement(
     version=1,
     per="pair",
-    needs=(Logits("test", common=True),),
+    needs=(Logits("test", common=True), ClassOrder()),
     yields=AGREEMENTS,
     seconds=0.1,
     paper="Kornblith et al., 2021, figures C.4 and C.5",
 )
-def pair_agreement(inputs: Inputs) -> Iterator[Number]:
+def pair_agreement(inputs: Inputs) -> Iterator[Number | Undefined]:
     """How alike two networks' predictions of the source's classes are, on the same test images."""
-    yield from alike(inputs.all_features("test"))
+    banks, told = in_order(inputs, inputs.all_features("test"))
+    yield from told
+    yield from alike(banks)

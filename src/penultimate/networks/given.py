@@ -342,6 +342,7 @@ def _expect_classes(text: str, outputs: int | None, class_names: tuple[str, ...]
     raise RequestError(
         f"'{text}' has {outputs} classes and the source {len(class_names)}; without classifies=True its"
         " final layer is not used"
+        + ("; class_order may also name classes without images" if outputs > len(class_names) else "")
     )
 
 

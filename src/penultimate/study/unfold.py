@@ -129,7 +129,9 @@ class _Unfolding:
         if needs.ClassNames() in what.needs:
             told = self.study.counterparts.get(place.target, {})
             extra |= filled(counterparts={name: list(names) for name, names in told.items()})
-        if needs.ClassOrder() in what.needs and isinstance(self.base.blocks[place.networks[0]], Given):
+        if needs.ClassOrder() in what.needs and any(
+            isinstance(self.base.blocks[key], Given) for key in place.networks
+        ):
             extra |= filled(class_order=self.study.source_classes)
             said = self.study.reading.get(self.study.source, {})
             extra |= filled(class_order_said="class_order" in said)
