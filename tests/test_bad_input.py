@@ -24,7 +24,7 @@ from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.catalog import card
 from penultimate.errors import RequestError
 from penultimate.graph import Step
-from penultimate.plugins import load_plugin, told
+from penultimate.plugins import load_plugin, one_line
 from penultimate.study import Given, Runs, Search, Study, load_study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
@@ -77,7 +77,7 @@ class WordlessError(Exception):
 
 
 def test_an_exception_without_words_is_told_by_its_name() -> None:
-    assert told(WordlessError()) == "WordlessError"
+    assert one_line(WordlessError()) == "WordlessError"
 
 
 @pytest.mark.parametrize("what", LOOPS)

@@ -13,6 +13,10 @@ NO_VERBS = {
     *("Its", "Those", "Of", "One", "Two"),
 }
 """Words that begin no sentence about what a function does."""
+VAGUE = {"told", "said", "of", "under", "otherwise", "doings", "asked", "known"}
+"""Names of functions that do not say what they return; a constructor may be called `of`."""
+PLUG_INS = {"Head"}
+"""What a measurement needs and what an objective has: both names are those that plug-ins use."""
 NOUNS = ("property", "register")
 """Decorators of what is named by its value: properties, and what a registry lists."""
 TICS = re.compile(
@@ -53,3 +57,22 @@ def test_the_turns_of_phrase_are_found() -> None:
     assert TICS.search("networks of one's own")
     assert TICS.search("draws a row a network")
     assert not TICS.search("a row for each network, in a second pass")
+
+
+def test_no_two_classes_have_one_name() -> None:
+    places: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(f"{path.relative_to(SOURCE)}:{node.lineno}")
+    assert {name: found for name, found in places.items() if len(found) > 1 and name not in PLUG_INS} == {}
+
+
+def test_a_helper_is_named_by_what_it_returns() -> None:
+    wrong = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}: {node.name}"
+        for path in FILES
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef) and node.name.strip("_") in VAGUE
+    ]
+    assert wrong == []

@@ -123,7 +123,7 @@ def load_source(path: Path | str, source: bytes, reads: Mapping[str, str] | None
             registry.forget(entry.kind, entry.name)
         before = _snapshot()
         with executed(path):
-            left = userfile.execute(WHAT, name, path, code, module, lambda error: _told(error, path))
+            left = userfile.execute(WHAT, name, path, code, module, lambda error: _sentence_of(error, path))
         found, wrote = origin(path, digest_bytes(source), module)
         if reads is not None:
             for file, digest in reads.items():
@@ -226,7 +226,7 @@ def _imported(name: str, who: str) -> Plugin:
             with executed(Path((spec and spec.origin) or name)), contained(who):
                 module = importlib.import_module(name)
         except (Exception, SystemExit) as error:
-            raise RequestError(f"{who} cannot be loaded: {_told(error)}") from error
+            raise RequestError(f"{who} cannot be loaded: {_sentence_of(error)}") from error
     path = Path(module.__file__ or "")
     fresh = [
         entry
@@ -268,7 +268,7 @@ def all_or_nothing() -> Iterator[None]:
         raise
 
 
-def told(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """Return an exception in one line, with the place in the plug-in's file if it passed through one."""
     if isinstance(error, PenultimateError):
         return str(error)
@@ -319,7 +319,7 @@ def _refuse_repeats(name: str, tree: ast.Module) -> None:
             lines[key] = node.lineno
 
 
-def _told(error: BaseException, path: Path | None = None) -> str:
+def _sentence_of(error: BaseException, path: Path | None = None) -> str:
     """Return an exception of a plug-in's file as a sentence; modules of plug-ins are named by their files."""
     if isinstance(error, AttributeError) and isinstance(error.obj, Register):
         kinds = [kind for kind in registry.KINDS if hasattr(Register, kind)]

@@ -23,7 +23,7 @@ def folders(root: Path) -> Path:
 
 
 def told(root: Path) -> list[str]:
-    return exact_copies(open_dataset(str(root)).splits).told()
+    return exact_copies(open_dataset(str(root)).splits).notes()
 
 
 def left(root: Path) -> dict[str, list[str]]:

@@ -38,7 +38,7 @@ def test_the_card_says_what_is_there_and_how_the_splits_came_about(tmp_path: Pat
     assert "the validation images are tested on" in located("a", str(root)).card.note
     drawn = located("b", str(class_folders(tmp_path / "b", ("x", "y"), 20)))
     assert drawn.card.sizes == {"train": 32, "test": 8}
-    assert "drawn with seed 0" in drawn.told
+    assert "drawn with seed 0" in drawn.note
 
 
 def test_a_split_that_is_not_asked_for_is_not_looked_at(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_the_images_held_out_are_a_share_of_the_training_images_by_their_names(t
     whole = located("s", str(root)).splits
     found = located("s", str(root), ("train", "holdout", "test"))
     assert found.card.sizes == {"train": 36, "holdout": 4, "test": 6}
-    assert "4 of 40 training images are held out" in found.told
+    assert "4 of 40 training images are held out" in found.note
     names = {split: {of.name(row) for row in range(len(of))} for split, of in found.splits.items()}
     assert names["train"] | names["holdout"] == {whole["train"].name(row) for row in range(40)}
     assert not names["train"] & names["holdout"]

@@ -325,9 +325,9 @@ def test_a_copy_that_does_not_match_its_source_is_said(source: Path, tmp_path: P
     with pytest.raises(RequestError, match=r"holds a prepared copy of .* give another folder, or empty it"):
         prepared(source, tmp_path / "copy", workers=0)
     source.rename(tmp_path / "elsewhere")
-    assert "is not here to be compared with it" in located("mine", str(tmp_path / "copy")).told
+    assert "is not here to be compared with it" in located("mine", str(tmp_path / "copy")).note
     source.mkdir()  # as where a disk is not mounted
-    assert "is not here to be compared with it" in located("mine", str(tmp_path / "copy")).told
+    assert "is not here to be compared with it" in located("mine", str(tmp_path / "copy")).note
 
 
 def test_a_copy_of_another_data_set_is_refused(source: Path, tmp_path: Path) -> None:

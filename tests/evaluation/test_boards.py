@@ -13,7 +13,7 @@ from tests.records.stores import described, finished, prepared
 from penultimate import register, registry
 from penultimate.cli import main
 from penultimate.errors import RequestError
-from penultimate.evaluation.boards import TestedTask, board_of, records
+from penultimate.evaluation.boards import ProbedTask, board_of, records
 from penultimate.evaluation.outputs import not_given
 from penultimate.records.archive import read_kept
 from penultimate.records.keeping import keep
@@ -39,15 +39,15 @@ def test_the_first_is_said_to_be_level_with_one_that_it_is_level_with() -> None:
     third[100:980] = True
     networks = tuple(StudyObjective(name, name, name) for name in ("first", "second", "third"))
     answers = Answers(np.stack([first, second, third]), np.zeros(1000, int))
-    board = board_of((TestedTask("digits", "Digits", networks, answers),))
+    board = board_of((ProbedTask("digits", "Digits", networks, answers),))
     assert board is not None
     assert [standing.network.slug for standing in board.standings] == ["first", "second", "third"]
     told = {(one.slug, other.slug): pair.is_told_apart for one, other, pair in board.pairs}
     assert (told["first", "second"], told["first", "third"]) == (True, False)
     assert [standing.place for standing in board.standings] == ["1–2", "2–3", "1–3"]
     assert [standing.is_unbeaten for standing in board.standings] == [True, False, True]
-    assert "it is not told apart from third (2.0 points, p = " in board.said()
-    assert "second" not in board.said()
+    assert "it is not told apart from third (2.0 points, p = " in board.sentence()
+    assert "second" not in board.sentence()
 
 
 LABELS = np.arange(12) % 3

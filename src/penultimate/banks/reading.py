@@ -85,7 +85,7 @@ def read_bank(
             matrix = _features(path, kinds, read, features)
             names = _label_names(path, kinds, labels, {*_listed(features), *_listed(ids)})
             columns = {name: _column(name, read(name), len(matrix)) for name in names}
-            numbers = None if ids is None else read(_known(path, kinds, ids))
+            numbers = None if ids is None else read(_array_name(path, kinds, ids))
     except RequestError:
         raise
     except (*UNREADABLE, SafetensorError) as error:
@@ -97,7 +97,7 @@ def _listed(names: str | Sequence[str] | None) -> list[str]:
     return [] if names is None else [names] if isinstance(names, str) else list(names)
 
 
-def _known(path: Path, kinds: Mapping[str, int], name: str) -> str:
+def _array_name(path: Path, kinds: Mapping[str, int], name: str) -> str:
     if name not in kinds:
         raise unknown(f"array of '{path.name}'", name, kinds)
     return name
@@ -106,7 +106,7 @@ def _known(path: Path, kinds: Mapping[str, int], name: str) -> str:
 def _features(
     path: Path, kinds: Mapping[str, int], read: Read, features: str | Sequence[str] | None
 ) -> np.ndarray:
-    names = [_known(path, kinds, name) for name in _listed(features)]
+    names = [_array_name(path, kinds, name) for name in _listed(features)]
     if not names:
         names = [name for name, dimensions in kinds.items() if dimensions == 2]
         if len(names) != 1:
@@ -138,7 +138,7 @@ def _label_names(
     labels: str | Sequence[str] | None,
     taken: set[str],
 ) -> list[str]:
-    names = [_known(path, kinds, name) for name in _listed(labels)]
+    names = [_array_name(path, kinds, name) for name in _listed(labels)]
     if len(set(names)) < len(names):
         raise RequestError(f"a column of labels is named once; got {', '.join(names)}")
     names = names or [name for name, dimensions in kinds.items() if dimensions == 1 and name not in taken]

@@ -21,7 +21,7 @@ from penultimate.engine.messages import Died, Failed, Ready, Unfit
 from penultimate.errors import PenultimateError
 from penultimate.files import FULL
 from penultimate.graph import Resources
-from penultimate.plugins import load_source, loaded, told
+from penultimate.plugins import load_source, loaded, one_line
 from penultimate.store import SMALL
 from penultimate.userfile import first_line
 from penultimate.variables import CPU, CUDA, device
@@ -75,7 +75,7 @@ def ending_of(error: BaseException, root: Path) -> Died | Failed:
 
     if isinstance(error, torch.AcceleratorError):
         return Died(f"lost its GPU ({first_line(error)})")
-    return Failed(told(error), "".join(traceback.format_exception(error)), _is_of_full_disk(error, root))
+    return Failed(one_line(error), "".join(traceback.format_exception(error)), _is_of_full_disk(error, root))
 
 
 def _is_of_full_disk(error: BaseException, root: Path) -> bool:

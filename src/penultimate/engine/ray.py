@@ -96,7 +96,7 @@ class RayEngine:
             _work(ray, schedule, places, Nodes(ray, schedule.observer, schedule.store))
 
     def _joined(self, schedule: Schedule, places: int) -> None:
-        address = _known() if self.address == "auto" else self.address
+        address = _local_address() if self.address == "auto" else self.address
         with _joined(address, schedule.threads) as ray:
             nodes = Nodes(ray, schedule.observer, Store(schedule.store.root.resolve()), address)
             _work(ray, schedule, places or schedule.summary.total, nodes)
@@ -223,7 +223,7 @@ def _joined(address: str, threads: int) -> Iterator[Any]:
         ray.shutdown()
 
 
-def _known() -> str:
+def _local_address() -> str:
     """Return the address of this machine's cluster, as Ray itself finds it."""
     address = os.environ.get("RAY_ADDRESS") or (
         Path(CURRENT).read_text("utf-8").strip() if Path(CURRENT).is_file() else ""

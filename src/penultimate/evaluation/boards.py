@@ -31,7 +31,7 @@ PREDICTIONS = {"linear": "probe_predictions", "knn": "probe_predictions", "tuned
 
 
 @dataclass(frozen=True)
-class TestedTask:
+class ProbedTask:
     """A task: the networks that a probe tested on it, and their correct answers."""
 
     name: str
@@ -76,7 +76,7 @@ class Board:
 
     name: str
     title: str
-    tasks: tuple[TestedTask, ...]
+    tasks: tuple[ProbedTask, ...]
     standings: tuple[Standing, ...]
     pairs: tuple[tuple[StudyObjective, StudyObjective, Pair], ...]
 
@@ -85,7 +85,7 @@ class Board:
         """The networks that no other beats beyond chance."""
         return [standing for standing in self.standings if standing.is_unbeaten]
 
-    def said(self) -> str:
+    def sentence(self) -> str:
         """Return the result of the board in a sentence."""
         first, *others = self.standings
         value = f"{in_percent(first.interval.value)} %"
@@ -112,12 +112,12 @@ class Board:
         )
 
 
-def tasks_of(measurements: Measurements, probe: str = "linear") -> tuple[TestedTask, ...]:
+def tasks_of(measurements: Measurements, probe: str = "linear") -> tuple[ProbedTask, ...]:
     """Return the tasks for which a probe left predictions, with the networks that made them."""
     return tuple(task for target in measurements.targets if (task := _task(measurements, target, probe)))
 
 
-def _task(measurements: Measurements, target: str, probe: str) -> TestedTask | None:
+def _task(measurements: Measurements, target: str, probe: str) -> ProbedTask | None:
     rows: dict[str, Row] = {
         str(row.objective): row for row in measurements.rows(PREDICTIONS[probe], "test", target) if row.step
     }
@@ -130,7 +130,7 @@ def _task(measurements: Measurements, target: str, probe: str) -> TestedTask | N
     truth = dict(zip(first["ids"].tolist(), first["labels"].tolist(), strict=True))
     predicted = {each.spec: (arrays[each.spec]["ids"], arrays[each.spec][probe]) for each in networks}
     per_class = official_accuracy(target) == "mean_per_class"
-    return TestedTask(target, card(target).title, networks, answers(predicted, truth, per_class))
+    return ProbedTask(target, card(target).title, networks, answers(predicted, truth, per_class))
 
 
 def arrays_of(measurements: Measurements, row: Row) -> Mapping[str, Any]:
@@ -142,14 +142,14 @@ def arrays_of(measurements: Measurements, row: Row) -> Mapping[str, Any]:
     return {} if read is None or row.step is None else read(row.step, row.metric)
 
 
-def board_of(tasks: tuple[TestedTask, ...]) -> Board | None:
+def board_of(tasks: tuple[ProbedTask, ...]) -> Board | None:
     """Return the board of the networks that were tested on all of these tasks, by mean accuracy."""
     shared = [
         each for each in (tasks[0].networks if tasks else ()) if all(each in task.networks for task in tasks)
     ]
     if not shared:
         return None
-    of_tasks = [_of(task, shared) for task in tasks]
+    of_tasks = [_answers_of(task, shared) for task in tasks]
     pairs = compared(of_tasks)
     standings = [
         Standing(network, interval, *ends)
@@ -167,14 +167,14 @@ def board_of(tasks: tuple[TestedTask, ...]) -> Board | None:
     )
 
 
-def _of(task: TestedTask, networks: list[StudyObjective]) -> Answers:
+def _answers_of(task: ProbedTask, networks: list[StudyObjective]) -> Answers:
     """Return the answers of some of a task's networks."""
     whole = task.answers
     rows = [task.networks.index(each) for each in networks]
     return Answers(whole.correct[rows], whole.strata, whole.per_class)
 
 
-def boards_of(tasks: tuple[TestedTask, ...]) -> list[Board]:
+def boards_of(tasks: tuple[ProbedTask, ...]) -> list[Board]:
     """Return the board of all tasks together if there are several, and the board of each task."""
     each = [board for task in tasks if (board := board_of((task,)))]
     overall = board_of(tasks) if len(each) > 1 else None

@@ -65,7 +65,7 @@ def _answer(boards: list[Board], measurements: Measurements) -> str:
     if not boards:
         return "No network has been tested on any task yet."
     single = boards[0]
-    said = single.said()
+    said = single.sentence()
     if single.name:
         return f"On {single.title}: {said}"
     tasks = counted(len(single.tasks), "task")
@@ -107,7 +107,7 @@ ONE_LABEL = "no task has images of one label each"
 
 def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]:
     """Return the missing results that a reader might look for, with the reasons."""
-    asked = set(map(name_in, measurements.networks.asked))
+    asked = set(map(name_in, measurements.networks.measured))
     done = measurements.results.provenance.get("steps", {})
     given = measurements.results.description.get("networks", ())
     gaps = [note for note in by_name["ranking"].notes if note.startswith("No number")]

@@ -100,7 +100,7 @@ class Request:
         targets = tuple(name for name in self.data if name != self.source)
         self._expect_data(targets)
         classifying = self._classifying()
-        told = {name: self._told(text) for name, text in self.sources.items()}
+        told = {name: self._with_image_settings(text) for name, text in self.sources.items()}
         groups = {
             of_source: {name: text for name, text in told.items() if (name in classifying) == of_source}
             for of_source in (True, False)
@@ -163,7 +163,7 @@ class Request:
         return reading
 
     @property
-    def _asked(self) -> dict[str, Any]:
+    def _image_settings(self) -> dict[str, Any]:
         """The image settings for all networks."""
         asked = {"crop": self.size, "share": None if self.crop is None else float(self.crop)}
         return {name: value for name, value in asked.items() if value is not None}
@@ -173,16 +173,16 @@ class Request:
             return what
         from penultimate.networks.live import keep
 
-        return keep(name, what, self._asked)
+        return keep(name, what, self._image_settings)
 
-    def _told(self, text: str) -> str:
+    def _with_image_settings(self, text: str) -> str:
         """Return a source with the image settings for all networks.
 
         >>> request = Request({}, {}, size=160, crop=0.9)
-        >>> request._told("timm:resnet18(seed=1, crop=96)")
+        >>> request._with_image_settings("timm:resnet18(seed=1, crop=96)")
         'timm:resnet18(seed=1, crop=96, share=0.9)'
         """
-        if not self._asked:
+        if not self._image_settings:
             return text
         if self.size is not None and self.size < 1:
             raise RequestError(f"size is a number of pixels, 1 or more, not {self.size}")
@@ -194,7 +194,9 @@ class Request:
         if source.kind == "folder":
             raise RequestError(f"size and crop are not told to a network that was trained here, '{text}'")
         own = {name for name in OWN if source.settings.keys() & OWN[name]}
-        return with_settings(text, **{name: said for name, said in self._asked.items() if name not in own})
+        return with_settings(
+            text, **{name: said for name, said in self._image_settings.items() if name not in own}
+        )
 
 
 def _has_several_labels(name: str) -> bool:

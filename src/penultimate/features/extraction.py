@@ -181,9 +181,10 @@ def _from_batches(
                 except REFUSALS as error:
                     raise RequestError(_refusal(len(parts), batch, error)) from error
                 if targets.ndim not in (1, 2) or features.ndim != 2 or len(features) != len(targets):
+                    how = made_features(features, SAY) if features.ndim != 2 else ""
                     raise RequestError(
-                        f"features are [n m] for labels [n]; {_said(layer)} gave {list(features.shape)} for"
-                        f" {list(targets.shape)}{made_features(features, SAY) if features.ndim != 2 else ''}"
+                        f"features are [n m] for labels [n]; {_name_of(layer)} gave {list(features.shape)}"
+                        f" for {list(targets.shape)}{how}"
                     )
                 parts.append((features, logits))
                 labels.append(targets.cpu().numpy())
@@ -313,7 +314,7 @@ def _single(values: Tensor, what: str) -> Tensor:
     return torch.from_numpy(float32(what, values))
 
 
-def _said(layer: str | None) -> str:
+def _name_of(layer: str | None) -> str:
     return "the model" if layer is None else f"layer '{layer}'"
 
 

@@ -58,7 +58,7 @@ def read_weights(path: Path, ema: bool = False, part: str = "") -> dict[str, Any
     if not any(isinstance(value, Tensor) for value in values.values()):
         raise RequestError(f"'{path}' holds no weights by name; {_held(content)}")
     if ema:
-        values = _under(values, lambda parts: is_averaged(parts[-1]))
+        values = _below(values, lambda parts: is_averaged(parts[-1]))
         if not values:
             raise RequestError(
                 f"'{path}' holds no averaged weights (model_ema, ema_state_dict, ...); {_held(content)}"
@@ -70,7 +70,7 @@ def read_weights(path: Path, ema: bool = False, part: str = "") -> dict[str, Any
         )
     if part:
         wanted = [each for each in re.split(rf"\.|{WITHIN}", part) if each]
-        values = _under(values, lambda parts: parts[-len(wanted) :] == wanted)
+        values = _below(values, lambda parts: parts[-len(wanted) :] == wanted)
         if not values:
             raise RequestError(f"'{path}' holds no weights under part='{part}'; {_held(content)}")
     outer = {name.rpartition(WITHIN)[0] for name in values}
@@ -129,14 +129,14 @@ def _content(path: Path) -> Any:
             warnings.simplefilter("ignore")  # these concern the internals of tensors
             return torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # an unpickler can raise anything on malformed bytes
-        raise _no_weights(path, _said(error, path)) from None
+        raise _no_weights(path, _reason_of(error, path)) from None
 
 
 def _no_weights(path: Path, why: str) -> RequestError:
     return RequestError(f"'{path}' does not hold weights: {why}")
 
 
-def _said(error: Exception, path: Path) -> str:
+def _reason_of(error: Exception, path: Path) -> str:
     """Return why an unpickler, a zip file or a header failed; code is reported by its name only."""
     text = str(error)
     refused = "weights_only" in text or "Weights only" in text
@@ -190,7 +190,7 @@ def _values(content: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
                 waiting.append((f"{path}{key}{WITHIN}", value))
 
 
-def _under(values: Mapping[str, Any], wanted: Callable[[list[str]], bool]) -> dict[str, Any]:
+def _below(values: Mapping[str, Any], wanted: Callable[[list[str]], bool]) -> dict[str, Any]:
     """Return the values below a wanted part of their names, each under the rest of its name."""
     found = {}
     for name, value in values.items():

@@ -106,7 +106,7 @@ def with_features(path: Path) -> bytes:
         weights = graph.count_weights(model)
         found = graph.let_features_out(model)
         graph.library().helper.set_model_props(
-            model, {**_told(model), WEIGHTS: str(weights), LAYER: "found" if found else ""}
+            model, {**_metadata(model), WEIGHTS: str(weights), LAYER: "found" if found else ""}
         )
         whole: bytes = model.SerializeToString()
     except RequestError:
@@ -121,7 +121,7 @@ def with_features(path: Path) -> bytes:
     return whole
 
 
-def _told(model: Any) -> dict[str, str]:
+def _metadata(model: Any) -> dict[str, str]:
     return {entry.key: entry.value for entry in model.metadata_props}
 
 

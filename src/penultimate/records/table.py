@@ -182,9 +182,12 @@ class Table:
             for name, wanted in columns.items()
         }
         fewest = min(
-            allowed, key=lambda name: sum(len(self._of(name).get(value, ())) for value in allowed[name])
+            allowed,
+            key=lambda name: sum(len(self._places_by(name).get(value, ())) for value in allowed[name]),
         )
-        places = sorted(place for value in allowed[fewest] for place in self._of(fewest).get(value, ()))
+        places = sorted(
+            place for value in allowed[fewest] for place in self._places_by(fewest).get(value, ())
+        )
         others = [(operator.attrgetter(name), values) for name, values in allowed.items() if name != fewest]
         rows = (self._rows[place] for place in places)
         return Table(row for row in rows if all(cell(row) in values for cell, values in others))
@@ -196,7 +199,9 @@ class Table:
         if not names:
             raise RequestError("by() wants a column to tell rows apart by")
         rows = self._rows
-        return {value: Table(rows[place] for place in places) for value, places in self._of(*names).items()}
+        return {
+            value: Table(rows[place] for place in places) for value, places in self._places_by(*names).items()
+        }
 
     def column(self, name: str) -> tuple[Any, ...]:
         """Return one column, with a value for each row."""
@@ -213,7 +218,7 @@ class Table:
         or more than one (what tells them apart).
         """
         if len(self._rows) != 1:
-            several = [name for name in COLUMNS if name != "value" and len(self._of(name)) > 1]
+            several = [name for name in COLUMNS if name != "value" and len(self._places_by(name)) > 1]
             hint = f", which differ in {', '.join(several)}" if several else ""
             raise RequestError(f"one row was asked for; there are {len(self._rows)}{hint}")
         return self._rows[0]
@@ -248,7 +253,7 @@ class Table:
         )
         return file.getvalue()
 
-    def _of(self, *names: str) -> dict[Any, array[int]]:
+    def _places_by(self, *names: str) -> dict[Any, array[int]]:
         """Return the places of the rows by their value of a column, or by their values of several."""
         if names not in self._index:
             index: dict[Any, array[int]] = defaultdict(lambda: array("q"))

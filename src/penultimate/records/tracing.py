@@ -130,7 +130,7 @@ def explain(
     if not rows:
         raise NothingError("\n".join([_nothing(folder, exhibit, objective, target, elsewhere), *diverged]))
     lines = [f"{exhibit.name}: {objective} on {target}, study {folder.name}", ""]
-    lines += _told(rows, spec, several=len(folder.backbones) > 1)
+    lines += _lines_of(rows, spec, several=len(folder.backbones) > 1)
     lines += [f"  also on: {elsewhere}"] if elsewhere else []
     lines += [*diverged, *_search(folder, spec)]
     steps: dict[str, Meta] = {}
@@ -215,7 +215,7 @@ def _nothing(
     )
 
 
-def _told(rows: Iterable[Row], spec: str, several: bool) -> list[str]:
+def _lines_of(rows: Iterable[Row], spec: str, several: bool) -> list[str]:
     """Return a line for each number; one for several that differ in the other network, condition,
     layer or epoch.
     """

@@ -116,14 +116,14 @@ class StudyNetworks:
         )
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def measured(self) -> tuple[str, ...]:
         """All measurements that the study asks for, of any of its networks, as spec strings."""
         blocks = (self.description, *self.description.get("networks", ()))
         return tuple(dict.fromkeys(str(text) for block in blocks for text in block.get("measure") or ()))
 
     def requested(self, name: str) -> Requested | None:
         """Return a measurement with the settings of its first request, or None if there is no request."""
-        found = next((text for text in self.asked if name_in(text) == name), None)
+        found = next((text for text in self.measured if name_in(text) == name), None)
         return requested(found) if found else None
 
     @property
@@ -131,7 +131,7 @@ class StudyNetworks:
         """The plug-ins' measurements of the networks, as spec strings."""
         known = registry.names("measurement")
         built_in = {name for name in known if not registry.entry("measurement", name).is_plugin}
-        return tuple(text for text in self.asked if name_in(text) not in built_in)
+        return tuple(text for text in self.measured if name_in(text) not in built_in)
 
 
 def _given_slug(name: str) -> str:

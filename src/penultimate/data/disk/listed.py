@@ -174,7 +174,7 @@ def leave_listing(
     lacking = {split: sorted(those) for split, those in left_out.items() if those}
     write_sealed(folder / LISTING, {**where, "content": found.fingerprint, "left_out": lacking}, SCHEMA)
     named = {split: _named(reasons) for split, reasons in told.items() if reasons}
-    notes = copies.told()
+    notes = copies.notes()
     if dropped and notes:
         count = sum(map(len, dropped.values()))
         notes.append(

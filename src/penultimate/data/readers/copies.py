@@ -40,7 +40,7 @@ class Copies:
                 rows[split].append(row)
         return {split: np.array(sorted(these), np.int64) for split, these in rows.items()}
 
-    def told(self) -> list[str]:
+    def notes(self) -> list[str]:
         """Return what a reader must know, in sentences; none where there are no copies."""
         across: dict[tuple[str, str], list[tuple[Place, Place]]] = {}
         within: dict[str, list[tuple[Place, Place]]] = {}

@@ -145,7 +145,7 @@ def check(
             continue
         listings[split] = listing
         sound &= _check_split(opened, split, listing, say, progress)
-    copies = exact_copies(listings).told()
+    copies = exact_copies(listings).notes()
     for told in copies:
         say(f"copies: {told}")
     if copies:

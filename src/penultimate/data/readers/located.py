@@ -57,7 +57,7 @@ class Located:
         return {split: (there | parts)[split] for split in self.asked if split in there | parts}
 
     @cached_property
-    def told(self) -> str:
+    def note(self) -> str:
         """What a reader of results must know: how the splits came about, and what is not there."""
         lacking = (self.opened.shortfall(split) for split in self.splits if split in self.opened.splits)
         drawn = ""
@@ -74,10 +74,10 @@ class Located:
         if self.opened.entry is not None:
             published = self.opened.entry.card
             classes = len(names) if self.class_order else published.classes
-            return replace(published, name=self.name, classes=classes, sizes=sizes, note=self.told, source="")
-        relation = f"images of your own: {self.told}"
+            return replace(published, name=self.name, classes=classes, sizes=sizes, note=self.note, source="")
+        relation = f"images of your own: {self.note}"
         return DatasetCard(
-            self.name, self.name, len(names), sizes, "top1", relation, "unknown", "", self.told
+            self.name, self.name, len(names), sizes, "top1", relation, "unknown", "", self.note
         )
 
     @cached_property

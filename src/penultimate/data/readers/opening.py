@@ -127,7 +127,7 @@ def _open_copy(copy: Copy, name: str, root: Path | str | None, entry: PublishedS
     if entry is not None and copy.name != name:
         raise RequestError(f"'{copy.folder}' is a prepared copy of '{copy.name}', not of '{name}'")
     entry = ENTRIES.get(copy.name)
-    where, notes = read_place(copy.where).path, copy.told
+    where, notes = read_place(copy.where).path, copy.remarks
     is_empty = where.is_dir() and not any(where.iterdir())  # as where a disk is not mounted
     if where.exists() and not is_empty:
         source = open_dataset(copy.name, where) if entry is not None else open_dataset(copy.where)

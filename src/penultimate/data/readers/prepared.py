@@ -119,7 +119,7 @@ class Copy:
         return f"penultimate data prepare {what} --to {folder} --size {self.side}{form}"
 
     @property
-    def told(self) -> list[str]:
+    def remarks(self) -> list[str]:
         """What a reader of results must know of it."""
         form = f"JPEG of quality {self.quality}" if self.quality else "uncompressed"
         lacking = [

@@ -16,7 +16,7 @@ from penultimate.engine.forecast.sizes import SIDE
 from penultimate.engine.forecast.timings import Timings
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.networks.sources import read_source
-from penultimate.plugins import told
+from penultimate.plugins import one_line
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
 from penultimate.userfile import exits_noticed
@@ -46,7 +46,7 @@ def training_seconds(study: Study, timings: Timings) -> float | None:
     except PenultimateError:
         raise
     except Exception as error:  # whatever a plug-in raises
-        raise RequestError(f"study '{study.name}' cannot be trained: {told(error)}") from error
+        raise RequestError(f"study '{study.name}' cannot be trained: {one_line(error)}") from error
     seconds = [each for each, _ in known if each is not None]
     return statistics.fmean(seconds, [count for _, count in known]) if len(seconds) == len(known) else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penultimate.evaluation.boards import PROBES, Board, TestedTask, boards_of, tasks_of
+from penultimate.evaluation.boards import PROBES, Board, ProbedTask, boards_of, tasks_of
 from penultimate.evaluation.cautions import cautions
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
 from penultimate.report.measurements import Measurements
@@ -47,7 +47,7 @@ def _ranking(measurements: Measurements) -> Piece:
     return Piece(tuple(tables), notes=(*notes, *lacking))
 
 
-def _table(tasks: tuple[TestedTask, ...], probe: str) -> ExhibitTable | None:
+def _table(tasks: tuple[ProbedTask, ...], probe: str) -> ExhibitTable | None:
     boards = boards_of(tasks)
     if not boards:
         return None
@@ -97,7 +97,7 @@ def _cell(board: Board, network: StudyObjective) -> Cell:
     return Cell(text, 100 * value.value, best=best, detail="95 % interval over test images")
 
 
-def _lacking(measurements: Measurements, tasks: tuple[TestedTask, ...]) -> list[str]:
+def _lacking(measurements: Measurements, tasks: tuple[ProbedTask, ...]) -> list[str]:
     """Return sentences on networks without a number on a task, with the reasons if they are known."""
     said = []
     by_name = {task.name: task for task in tasks}

@@ -25,7 +25,9 @@ MEASURE = Column("accuracy_measure", "Measure")
 
 def _build(measurements: Measurements) -> Piece:
     """Return the sets of this study, those of the paper, and what is to be said of ours."""
-    sets = shifted(measurements.source) if "robustness" in map(name_in, measurements.networks.asked) else {}
+    sets = (
+        shifted(measurements.source) if "robustness" in map(name_in, measurements.networks.measured) else {}
+    )
     roles = {
         measurements.source: "pretraining",
         **dict.fromkeys((*measurements.targets, *measurements.several_labels), "transfer"),

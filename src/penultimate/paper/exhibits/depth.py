@@ -154,7 +154,7 @@ def _build(measurements: Measurements) -> Piece:
     ]
     counts = [len(one.last) for of_each in found.values() for one in of_each.values()]
     few = "" if measurements.networks.are_given else direction(counts)
-    said = _said([(probe.word, gains[probe].points) for probe in PROBES], _noun(measurements), few)
+    said = _gains_sentence([(probe.word, gains[probe].points) for probe in PROBES], _noun(measurements), few)
     notes = [_recovered(measurements, probe, of_each) for probe, of_each in found.items()]
     return Piece(tuple(tables), (figure,), tuple(filter(None, (said, *notes))))
 
@@ -310,7 +310,7 @@ def _best_layers(measurements: Measurements, probe: LayerProbe, found: Mapping[s
     return ExhibitTable(f"depth_{probe.name}_layers", title, corner, columns, tuple(rows), notes=notes)
 
 
-def _said(panels: list[tuple[str, tuple[Point, ...]]], noun: str, few: str) -> str:
+def _gains_sentence(panels: list[tuple[str, tuple[Point, ...]]], noun: str, few: str) -> str:
     """Return whether those that transfer worse gain more, in a sentence: by each probe."""
     told: list[str] = []
     for word, points in panels:

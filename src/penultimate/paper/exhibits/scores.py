@@ -165,7 +165,7 @@ def _build(measurements: Measurements) -> Piece:
     scores = [score for score in ON_TASKS if measurements.values(score.quantity)]
     tasks = _tasks(measurements)
     if not scores or not tasks:
-        asked = set(map(name_in, measurements.networks.asked)) & {"transferability", "leep", "nce"}
+        asked = set(map(name_in, measurements.networks.measured)) & {"transferability", "leep", "nce"}
         probed = any(measurements.on_target(LINEAR, target) for target in measurements.targets)
         is_probed = bool(tasks) if scores else probed  # of objectives that have scores
         lacking = ["Transferability scores"] * (not scores) + ["Linear transfer"] * (not is_probed)
@@ -236,7 +236,7 @@ def _picks(
     runs = min(len(of_spec) for task in single for of_spec in task.measured.values())
     for label in _lacking(measurements, scores, tasks):
         outcome.pop(label, None)
-    return table, _said(outcome, len(single), chance, runs)
+    return table, _outcome_sentences(outcome, len(single), chance, runs)
 
 
 def _over(picks: Sequence[tuple[ScoredTask, Sequence[str]]]) -> tuple[float, float]:
@@ -279,7 +279,7 @@ def _outcome(found: tuple[float, float] | None) -> tuple[Cell, Cell]:
     return Cell(_count(right), right), Cell(fixed(lost, 1), lost)
 
 
-def _said(
+def _outcome_sentences(
     outcome: dict[str, tuple[float, float]], tasks: int, chance: tuple[float, float], runs: int
 ) -> list[str]:
     """Return which scores of all objectives lose least, which are right most often,

@@ -43,7 +43,7 @@ def tally(claims: Built) -> tuple[Tally, ...]:
         Tally(
             WHOSE.get(claimant, claimant).format(of_them.total()),
             tuple(
-                (name, of_them[name], f"{of_them[name]} {_said(name, of_them[name])}")
+                (name, of_them[name], f"{of_them[name]} {_verdict_words(name, of_them[name])}")
                 for name in (*VERDICTS, "undecided")
             ),
         )
@@ -51,7 +51,7 @@ def tally(claims: Built) -> tuple[Tally, ...]:
     )
 
 
-def _said(verdict: str, count: int) -> str:
+def _verdict_words(verdict: str, count: int) -> str:
     return VERDICTS[verdict][count != 1] if verdict in VERDICTS else verdict
 
 

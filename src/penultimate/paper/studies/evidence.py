@@ -30,23 +30,23 @@ SEEDS = (0, 1, 2)
 FROM_SCRATCH = "learning_rate=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0), decay=(0.0, 0.001, 0.01), seeds=1"
 
 
-def _of(objectives: tuple[str, ...], seeds: tuple[int, ...], *measure: str) -> tuple[Runs, ...]:
+def _measured_runs(objectives: tuple[str, ...], seeds: tuple[int, ...], *measure: str) -> tuple[Runs, ...]:
     """Networks of `glyphs`, of which more is measured."""
     return runs_by_recipe(objectives, RECIPE, CHANGES, seeds=seeds, measure=measure)
 
 
 MEASURED = (
-    *_of(
+    *_measured_runs(
         tuple(text for text in NINE if text not in ENDS),
         SEEDS,
         *FURTHER,
         f"fine_tuning({GRID}, head=('fresh',))",
     ),
-    *_of(ENDS, SEEDS, *FURTHER, f"fine_tuning({GRID})", f"from_scratch({FROM_SCRATCH})"),
-    *_of(NINE, SEEDS[:1], "depth"),
-    *_of(FOUR, SEEDS[:1], "transfer_dynamics"),
+    *_measured_runs(ENDS, SEEDS, *FURTHER, f"fine_tuning({GRID})", f"from_scratch({FROM_SCRATCH})"),
+    *_measured_runs(NINE, SEEDS[:1], "depth"),
+    *_measured_runs(FOUR, SEEDS[:1], "transfer_dynamics"),
 )
-OTHERWISE = full.otherwise(SEEDS, "seed")
+OTHERWISE = full.other_arms(SEEDS, "seed")
 BACKBONES = full.backbones(SEEDS, "seed")
 
 STUDY = Study(

@@ -54,7 +54,7 @@ OF_COMBINED = {text: CHANGES[COSINE] for text in COMBINED if COSINE in text}
 """What is combined with cosine softmax has its learning rate."""
 
 
-def under(recipe: Recipe, **augmentation: bool | float) -> Recipe:
+def augmented(recipe: Recipe, **augmentation: bool | float) -> Recipe:
     """Return a recipe with other settings of its augmentation."""
     changed = dataclasses.replace(recipe.augmentation, **augmentation)  # type: ignore[arg-type]
     return dataclasses.replace(recipe, augmentation=changed)
@@ -76,17 +76,17 @@ FURTHER = (
 )
 
 
-def otherwise(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
+def other_arms(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
     """Augmentation, long training (of the first seed) and combinations."""
     return tuple(
         block
         for objectives, recipe, changes, trained, arm in (
-            (FOUR, under(RECIPE, autoaugment=True), CHANGES, seeds, arms.AUTOAUGMENT),
-            (FOUR, under(RECIPE, mixup=0.2), CHANGES, seeds, arms.MIXUP),
-            (FOUR, under(LONG, autoaugment=True), CHANGES, seeds[:1], arms.LONG),
+            (FOUR, augmented(RECIPE, autoaugment=True), CHANGES, seeds, arms.AUTOAUGMENT),
+            (FOUR, augmented(RECIPE, mixup=0.2), CHANGES, seeds, arms.MIXUP),
+            (FOUR, augmented(LONG, autoaugment=True), CHANGES, seeds[:1], arms.LONG),
             (
                 (SIGMOID, COSINE),
-                under(LONG, autoaugment=True, mixup=0.2),
+                augmented(LONG, autoaugment=True, mixup=0.2),
                 CHANGES,
                 seeds[:1],
                 arms.LONG_MIXUP,
@@ -153,7 +153,7 @@ OBJECTIVES = (
 )
 CHANGED = (
     *(dataclasses.replace(block, seeds=FIRST) for block in glyphs.TEMPERATURES),
-    *otherwise(FIRST, THE_DRAW),
+    *other_arms(FIRST, THE_DRAW),
     *backbones(FIRST, THE_DRAW),
     *_main(NINE, "similarity", seeds=FIRST, backbone="glyphplain"),
     *_main((SOFTMAX,), "similarity", seeds=SEEDS, backbone="glyphplain"),

@@ -14,7 +14,7 @@ Exhibits: tableC5, tableE3, table3, tableC1, tableE1.
 
 from penultimate.paper import arms
 from penultimate.paper.published import table
-from penultimate.paper.studies.paper import BY_SLUG, NINE, runs, under
+from penultimate.paper.studies.paper import BY_SLUG, NINE, augmented, runs
 from penultimate.study.spec import Study
 
 RUNS = {row["augmentation"]: range(int(row["n_runs"] or 3)) for row in table("neurips_tableC5_augmentation")}
@@ -31,8 +31,8 @@ STUDY = Study(
     targets=(),
     networks=(
         *runs(FOUR, RUNS["standard"]),
-        *runs(FOUR, RUNS["autoaugment"], recipe=under(autoaugment=True), arm=arms.AUTOAUGMENT),
-        *runs(FOUR, RUNS["mixup"], recipe=under(mixup=0.2), arm=arms.MIXUP),
+        *runs(FOUR, RUNS["autoaugment"], recipe=augmented(autoaugment=True), arm=arms.AUTOAUGMENT),
+        *runs(FOUR, RUNS["mixup"], recipe=augmented(mixup=0.2), arm=arms.MIXUP),
     ),
     measure=("accuracy", "class_separation"),
     threads=8,

@@ -12,7 +12,7 @@ Exhibits: tableC6.
 
 from penultimate.paper import arms
 from penultimate.paper.published import table
-from penultimate.paper.studies.paper import BY_SLUG, THREE_SEEDS, runs, under
+from penultimate.paper.studies.paper import BY_SLUG, THREE_SEEDS, augmented, runs
 from penultimate.study.spec import Study
 
 DECAY = 0.985
@@ -29,9 +29,13 @@ STUDY = Study(
     source="imagenet",
     targets=(),
     networks=(
-        *runs(LONG, THREE_SEEDS, decay=DECAY, recipe=under(autoaugment=True), arm=arms.LONG),
+        *runs(LONG, THREE_SEEDS, decay=DECAY, recipe=augmented(autoaugment=True), arm=arms.LONG),
         *runs(
-            MIXED, THREE_SEEDS, decay=DECAY, recipe=under(autoaugment=True, mixup=0.2), arm=arms.LONG_MIXUP
+            MIXED,
+            THREE_SEEDS,
+            decay=DECAY,
+            recipe=augmented(autoaugment=True, mixup=0.2),
+            arm=arms.LONG_MIXUP,
         ),
     ),
     measure=("accuracy", "class_separation"),

@@ -108,7 +108,7 @@ def runs(
     return runs_by_recipe(tuple(epochs), recipe, changes, **common, **settings)
 
 
-def under(**augmentation: bool | float) -> Recipe:
+def augmented(**augmentation: bool | float) -> Recipe:
     """Return the recipe with more augmentation: autoaugment=True, mixup=0.2."""
     more = dataclasses.replace(RECIPE.augmentation, **augmentation)  # type: ignore[arg-type]
     return dataclasses.replace(RECIPE, augmentation=more)
