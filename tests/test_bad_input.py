@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from penultimate.plugins import load_plugin, one_line
 from penultimate.study import Given, Runs, Search, Study, load_study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
+from tests.engine.processes import wait_for
 
 # -- files that a user has written ---------------------------------------------------------------------------
 
@@ -111,8 +111,7 @@ def test_control_c_ends_a_check_that_hangs(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("open('begun', 'w')\nwhile True: pass\n")
     command = [sys.executable, "-m", "penultimate.cli", "check", "mine.py"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    while not (tmp_path / "begun").exists():
-        time.sleep(0.05)
+    wait_for((tmp_path / "begun").exists)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert (process.returncode, "Traceback" in said, "stopped" in said) == (130, False, True)

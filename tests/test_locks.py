@@ -33,6 +33,7 @@ from penultimate.locks import (
 from penultimate.store import Store
 from penultimate.variables import LEASE_SECONDS
 from tests.engine.chores import chore
+from tests.engine.processes import wait_for
 from tests.plugged import plugged
 
 
@@ -281,8 +282,7 @@ def test_a_step_that_another_process_took_over_is_waited_for_and_found_done(tmp_
         first = threading.Thread(target=lambda: metas.append(execute(store, step, lambda news: None)))
         first.start()
         turns = store.root / f"partial/{step.id}@1/checkpoint-turns"
-        while not turns.exists() or not turns.read_text():
-            time.sleep(0.01)
+        wait_for(lambda: turns.exists() and turns.read_text())
         other = Store(tmp_path / "runs")
         other._leases[step.id] = lease = take_away(store, step.id)
         other._take_over(step.id, lease)

@@ -18,6 +18,7 @@ import pytest
 from PIL import Image
 from tests.data.photographs import photograph
 from tests.data.published import imagenet_c
+from tests.engine.processes import wait_for
 from tests.evaluation.pictures import fill, split_folders
 from tests.records.stores import described, finished
 from tests.records.stores import prepared as store_at
@@ -279,14 +280,13 @@ def test_where_nothing_tells_what_made_a_copy_the_command_has_gaps(source: Path,
 def test_a_killed_call_goes_on(tmp_path: Path) -> None:
     source = split_folders(tmp_path / "photos", ("ape", "bee"), 60, 20)
     code = (
-        "import sys; from penultimate.data import preparing; preparing.SHARD = 4\n"
+        "import sys; from penultimate.data.disk import preparing; preparing.SHARD = 4\n"
         "preparing.prepare(sys.argv[1], None, sys.argv[2], 40, print, workers=1)"
     )
     command = [sys.executable, "-c", code, str(source), str(tmp_path / "copy")]
     environment = {**os.environ, "PYTHONPATH": "src"}
     with subprocess.Popen(command, env=environment) as process:
-        while not (tmp_path / "copy" / "train-00003.json").exists():
-            time.sleep(0.005)
+        wait_for((tmp_path / "copy" / "train-00003.json").exists, poll=0.005)
         process.send_signal(signal.SIGKILL)
     time.sleep(0.5)  # until its workers have ended too
     copy = read_copy(tmp_path / "copy")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Callable
 
 
-def wait_for(condition, seconds: float = 60) -> None:  # type: ignore[no-untyped-def]
+def wait_for(condition: Callable[[], object], seconds: float = 60, poll: float = 0.02) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
+        time.sleep(poll)
 
 
 def descendants(process: int) -> set[int]:

@@ -29,6 +29,7 @@ from penultimate.objectives.presets import PRESETS
 from penultimate.training import Recipe, train
 from penultimate.training.checkpoints import Checkpoints
 from penultimate.training.run import Run
+from tests.engine.processes import wait_for
 from tests.oracles.data import mixed
 from tests.plugged import plugged
 from tests.training.worlds import TINY, squares
@@ -172,8 +173,7 @@ def test_a_killed_process_ends_in_the_same_bits(tmp_path: Path) -> None:
     for delay in (0.0, 0.1, 0.3, 0.7):
         folder = tmp_path / str(delay)
         process = start(folder)
-        while not list(folder.glob("checkpoint*")):
-            time.sleep(0.01)
+        wait_for(lambda folder=folder: list(folder.glob("checkpoint*")))
         time.sleep(delay)
         process.send_signal(signal.SIGKILL)
         process.wait()
