@@ -22,8 +22,8 @@ from penultimate.lazy import attributes
 from penultimate.registry import register as register
 
 if TYPE_CHECKING:
+    from penultimate.banks.files import read_bank as read_bank
     from penultimate.banks.organisation import organisation as organisation
-    from penultimate.banks.reading import read_bank as read_bank
     from penultimate.engine.run import plan as plan
     from penultimate.engine.run import run as run
     from penultimate.evaluation import evaluate as evaluate
@@ -62,7 +62,7 @@ __getattr__, __dir__ = attributes(
     __name__,
     {
         "banks.organisation": "organisation",
-        "banks.reading": "read_bank",
+        "banks.files": "read_bank",
         "engine.run": "plan run",
         "evaluation": "evaluate",
         "features.bank": "FeatureBank",

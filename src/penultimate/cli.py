@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from penultimate.command import Command, say
-from penultimate.commands import data, examining, reading, running, tuning
+from penultimate.commands import data, examining, running, showing, tuning
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, shortened, unknown
 from penultimate.evaluation import command as evaluation
 from penultimate.variables import expect_variables
@@ -36,7 +36,7 @@ STOPS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that Slurm, systemd and docker send to stop a process, or that a closing terminal sends."""
 COMMANDS = {
     command.name: command
-    for module in (running, evaluation, reading, tuning, data, examining)
+    for module in (running, evaluation, showing, tuning, data, examining)
     for command in module.COMMANDS
 }
 

@@ -10,8 +10,8 @@ import safetensors.torch
 import torch
 
 import penultimate as pu
+from penultimate.banks.files import ForeignBank, read_bank
 from penultimate.banks.organisation import organisation
-from penultimate.banks.reading import ForeignBank, read_bank
 from penultimate.cli import main
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.memory import Memory

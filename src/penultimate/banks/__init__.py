@@ -3,5 +3,5 @@
 from penultimate.lazy import attributes
 
 __getattr__, __dir__ = attributes(
-    __name__, {"reading": "ForeignBank LabelColumn read_bank", "organisation": "Organised organisation"}
+    __name__, {"files": "ForeignBank LabelColumn read_bank", "organisation": "Organised organisation"}
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from penultimate.banks.reading import ForeignBank, read_bank
+from penultimate.banks.files import ForeignBank, read_bank
 from penultimate.checks import whole_number
 from penultimate.errors import unknown
 from penultimate.metrics import UndefinedError
@@ -50,7 +50,7 @@ def organisation(
     Where the bank has more, the probes use `examples` of it, drawn at random. A column that has no answer
     (one class, or a class for each example) says why. Raises RequestError for a column that the bank lacks.
 
-    >>> from penultimate.banks.reading import LabelColumn
+    >>> from penultimate.banks.files import LabelColumn
     >>> generator = np.random.default_rng(0)
     >>> kind, site = np.arange(200) % 2, np.arange(200) // 100
     >>> features = generator.normal(size=(200, 4)) + 5 * np.eye(2, 4)[kind]
