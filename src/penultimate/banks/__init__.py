@@ -1,4 +1,4 @@
-"""Banks that were written by others: features and columns of labels from a file, and what they organise."""
+"""Feature banks written by other programs: reading them, and how features are organised by their labels."""
 
 from penultimate.lazy import attributes
 

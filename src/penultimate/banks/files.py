@@ -1,4 +1,4 @@
-"""Features and labels from .npz, .safetensors and .parquet files: any names, several columns of labels."""
+"""Features and columns of labels from .npz, .safetensors and .parquet files, under any names."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from penultimate.metrics.inputs import as_tensor
 from penultimate.metrics.labels import read_labels
 
 Read: TypeAlias = Callable[[str], np.ndarray]
-"""The array of a name in a file; one of strings, or of numbers [n] or [n m]."""
+"""A function that returns a file's array by name: strings [n], or numbers [n] or [n m]."""
 
 
 Opened: TypeAlias = tuple[dict[str, int], Read]
-"""Of an open file the number of dimensions of each array in it, and what reads one."""
+"""An open file: the number of dimensions of each array in it, and the function that reads an array."""
 
 
 @dataclass(frozen=True)
 class LabelColumn:
-    """One label of each example: its class as a number int64 [n], and the classes' names, sorted."""
+    """A label for each example: its class number, int64 [n], and the sorted names of the classes."""
 
     codes: npt.NDArray[np.int64]
     classes: tuple[str, ...]
@@ -39,7 +39,7 @@ class LabelColumn:
 
 @dataclass(frozen=True)
 class ForeignBank(FeatureBank):
-    """A `FeatureBank` with further columns of labels; its `labels` are those of the first column.
+    """A `FeatureBank` with several columns of labels; `labels` are those of the first column.
 
     >>> columns = {"class": LabelColumn(np.array([0, 1]), ("a", "b"))}
     >>> bank = ForeignBank(np.eye(2), np.array([0, 1]), columns=columns)
@@ -50,9 +50,7 @@ class ForeignBank(FeatureBank):
     columns: Mapping[str, LabelColumn] = field(default_factory=dict)
 
     def by(self, column: str) -> ForeignBank:
-        """Return the same bank with the labels of another column; raises RequestError
-        if there is none such.
-        """
+        """Return the same bank with the labels of another column; raise RequestError if it does not exist."""
         if column not in self.columns:
             raise unknown("column of labels", column, self.columns)
         return replace(self, labels=self.columns[column].codes)
@@ -65,15 +63,16 @@ def read_bank(
     *,
     ids: str | None = None,
 ) -> ForeignBank:
-    """Return a bank from a file that something else wrote: .npz, .safetensors or .parquet.
+    """Return a bank from a file that another program wrote: .npz, .safetensors or .parquet.
 
-    `features` is the name of an array [n m], in Parquet that of a column of lists, or the names of m columns
-    of numbers; without it, the only one that it can be. `labels` are one or several names of columns, of
-    strings or whole numbers, the classes first; without it, all that the file has. `ids` says which example a
-    row is, so that banks can be compared. Features become float32.
+    `features` is the name of an array [n m] (in Parquet, of a column of lists), or the names of m columns of
+    numbers; by default the only array that fits. `labels` names one or several columns of strings or whole
+    numbers, with the classes first; by default all such columns. `ids` names the column that identifies the
+    example of each row, so that banks can be compared. Features become float32.
 
-    Raises RequestError for a name that is not in the file (with those that are), arrays of other shapes, a
-    missing label (with its rows), features that are not finite; DamagedFileError for a damaged file.
+    Raise RequestError for a name that is not in the file (the error lists the names that are), arrays of
+    other shapes, a missing label (it lists the rows), and features that are not finite; raise
+    DamagedFileError for a damaged file.
     """
     path = Path(path)
     if path.suffix not in OPENERS:
@@ -148,10 +147,10 @@ def _label_names(
 
 
 def _column(name: str, values: np.ndarray, examples: int) -> LabelColumn:
-    """Strings, or whole numbers, as classes."""
+    """Return strings or whole numbers as a column of classes."""
     if values.shape != (examples,):
         raise RequestError(f"labels are one of each of {examples} examples; '{name}' is {list(values.shape)}")
-    exact = values.dtype.kind == "f" and np.isfinite(values).all()  # taken as the file has them
+    exact = values.dtype.kind == "f" and np.isfinite(values).all()  # used as stored
     labels = values if exact else np.asarray(read_labels(values, f"'{name}'"))
     if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
         raise RequestError(f"'{name}' holds fractions; labels are strings or whole numbers")
@@ -161,7 +160,7 @@ def _column(name: str, values: np.ndarray, examples: int) -> LabelColumn:
 
 
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-"""What reads the shape of an array, by the version of its file."""
+"""The functions that read the header of an .npy file, by the version of the format."""
 
 
 @contextlib.contextmanager
@@ -221,7 +220,7 @@ def _open_parquet(path: Path) -> Iterator[Opened]:
         rows = file.metadata.num_rows
         if kinds[name] == 1:
             column = file.read([name]).column(0)
-            if arrow.types.is_dictionary(column.type):  # to_numpy makes the last category of a missing one
+            if arrow.types.is_dictionary(column.type):  # to_numpy would fill gaps with the last category
                 column = column.cast(column.type.value_type)
             array: np.ndarray = (
                 column.to_numpy() if column.type != arrow.bool_() else np.array(column.to_pylist())
@@ -229,7 +228,7 @@ def _open_parquet(path: Path) -> Iterator[Opened]:
             return array
         matrix: np.ndarray | None = None
         start = 0
-        for batch in file.iter_batches(columns=[name], batch_size=4096):  # a part at a time: never held twice
+        for batch in file.iter_batches(columns=[name], batch_size=4096):  # never in memory twice
             part = batch.column(0)
             lengths = np.diff(part.offsets.to_numpy()) if hasattr(part, "offsets") else [part.type.list_size]
             values = part.flatten().to_numpy(zero_copy_only=False)
@@ -259,4 +258,4 @@ OPENERS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Opened]]] 
     ".safetensors": _open_safetensors,
     ".parquet": _open_parquet,
 }
-"""How a file is opened, by its ending."""
+"""The functions that open a file, by its suffix."""

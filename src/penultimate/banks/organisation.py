@@ -1,4 +1,4 @@
-"""What features organise: of each column of labels, how far its classes lie apart, how well they are told."""
+"""How features are organised: how far apart and how predictable the classes of each column of labels are."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from penultimate.probes.linear import LinearProbe
 from penultimate.probes.validation import split_off
 
 EXAMPLES = 10_000
-"""Examples that the probes learn from and are tested on; R^2 takes all."""
+"""The most examples that the probes are trained and tested on; R^2 uses all examples."""
 TESTED = 0.2
 
 
 @dataclass(frozen=True)
 class Organised:
-    """How one column of labels lies in the features; None where it has no value, with the reason.
+    """How the features are organised by one column of labels; a missing value is None, with the reason.
 
-    r2          class separation, cosine distance, without the pairs of an example with itself: 0 by chance
-    linear      accuracy of the linear probe on a fifth of the examples, the rest learnt from
-    knn         that of nearest neighbours on the same
-    majority    the share of the largest class there: what says nothing of the features reaches it
+    r2          class separation by cosine distance, without the pairs of an example with itself: 0 by chance
+    linear      accuracy of the linear probe on a fifth of the examples, trained on the rest
+    knn         accuracy of nearest neighbours on the same examples
+    majority    the share of the largest class among them, which a guess without features reaches
+    undefined   the reason for a missing value
     """
 
     column: str
@@ -45,10 +46,11 @@ class Organised:
 def organisation(
     bank: ForeignBank, columns: Sequence[str] = (), *, examples: int = EXAMPLES, seed: int = 0
 ) -> list[Organised]:
-    """R^2 and the probes for each column of labels (all of the bank's, or those named), in their order.
+    """Return R^2 and the accuracies of the probes for each column of labels, in order.
 
-    Where the bank has more, the probes use `examples` of it, drawn at random. A column that has no answer
-    (one class, or a class for each example) says why. Raises RequestError for a column that the bank lacks.
+    The columns are all of the bank's, or the named ones. If the bank has more than `examples`, the probes use
+    that many, drawn at random. A column without a result (a single class, or a class for each example) gives
+    the reason. Raise RequestError for a column that the bank lacks.
 
     >>> from penultimate.banks.files import LabelColumn
     >>> generator = np.random.default_rng(0)
@@ -80,7 +82,7 @@ def _organised(bank: ForeignBank, name: str, rows: np.ndarray, seed: int) -> Org
     r2: float | None = None
     try:
         _, places, counts = np.unique(column.codes, return_inverse=True, return_counts=True)
-        several = counts[places] > 1  # a class of one example has no distance within
+        several = counts[places] > 1  # a class of one example has no pairs
         r2 = class_separation(bank.features[several], column.codes[several], unbiased=True)
     except UndefinedError as error:
         reasons.append(str(error))
@@ -92,9 +94,7 @@ def _organised(bank: ForeignBank, name: str, rows: np.ndarray, seed: int) -> Org
 
 
 def _probed(features: np.ndarray, codes: np.ndarray, seed: int) -> tuple[float, float, float]:
-    """Return the accuracies of both probes on a stratified fifth,
-    and the share of the largest class there.
-    """
+    """Return the accuracies of both probes on a stratified fifth, and the share of its largest class."""
     codes = np.unique(codes, return_inverse=True)[1]
     if np.bincount(codes).max() < 2:
         raise UndefinedError("every class has a single example here: none can be tested")
@@ -115,7 +115,7 @@ def organisation_lines(
     labels: Sequence[str] = (),
     examples: int = EXAMPLES,
 ) -> list[str]:
-    """Return what the command prints: a line for each column, and how to read them."""
+    """Return the output of the command: a line for each column, and how to read them."""
     bank = read_bank(path, features[0] if len(features) == 1 else features or None, labels or None)
     found = organisation(bank, examples=examples)
     width = max(len(one.column) for one in found)

@@ -1,1 +1,1 @@
-"""Penultimate features: extracted from images, kept in banks."""
+"""Penultimate features: extracted from images and kept in feature banks."""

@@ -1,4 +1,4 @@
-"""A feature bank: a network's features of every image of a data set, with their provenance."""
+"""A feature bank: a network's features for every image of a data set, with their provenance."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from penultimate.metrics.labels import as_numbers
 ARRAYS = ("features", "labels", "logits", "ids")
 OPTIONAL = ("logits", "ids")
 BLOCK = 1024
-"""Images whose logits are looked at together."""
+"""The number of images whose logits are read at once."""
 FACTS, SCHEMA = "bank.json", 1
-"""What a bank that is a folder says of itself: its provenance, and the digest of each of its files."""
+"""The file in a bank's folder that holds its provenance and the digest of each file, and its schema."""
 
 
 @dataclass(frozen=True)
 class FeatureBank:
     """Features float32 [n m], labels int64 [n], logits float32 [n k], ids int64 [n], provenance.
 
-    Labels are class numbers or, where an image has several, [n l]: 1 present, 0 absent, -1 uncertain.
-    `logits` and `ids` may be None. Ids say which example a row is, so that banks can be compared whatever
-    the order of their rows: they come with the data, and are never made up. Raises RequestError if lengths
-    differ, a feature is not finite (with the first such rows), a class number is negative, one of several
-    labels is none of 1, 0 and -1, or an id occurs twice.
+    Labels are class numbers or, if an image has several labels, [n l]: 1 present, 0 absent, -1 uncertain.
+    `logits` and `ids` may be None. An id identifies the example of a row, so that banks can be compared
+    whatever the order of their rows; ids come with the data and are never made up. Raise RequestError if
+    lengths differ, a feature is not finite (it lists the first such rows), a class number is negative, an
+    entry of several labels is none of 1, 0 and -1, or an id occurs twice.
 
     >>> bank = FeatureBank(np.zeros((2, 3), np.float32), np.array([0, 1]))
     >>> bank.ids is None, bank.logits is None
@@ -85,9 +85,9 @@ class FeatureBank:
 
     @property
     def predictions(self) -> npt.NDArray[np.int64]:
-        """The class [n] of the largest logit, of equal ones the first; raises RequestError without logits.
+        """The class [n] with the largest logit (the first of equals); RequestError if there are no logits.
 
-        Block by block: of a memory-mapped array NumPy's argmax makes a copy.
+        The logits are read in blocks, because NumPy's argmax copies a memory-mapped array.
 
         >>> scores = np.array([[0.0, 2.0], [1.0, 1.0]], np.float32)
         >>> FeatureBank(scores, np.array([1, 0]), scores).predictions
@@ -99,7 +99,7 @@ class FeatureBank:
         return np.concatenate([self.logits[start : start + BLOCK].argmax(1) for start in starts])
 
     def digest(self) -> str:
-        """sha256 of the arrays."""
+        """Return the sha256 of the arrays."""
         arrays = [getattr(self, name) for name in ARRAYS]
         return digest_arrays(*(array for array in arrays if array is not None))
 
@@ -113,10 +113,10 @@ class FeatureBank:
 
     @classmethod
     def load(cls, path: Path | str) -> FeatureBank:
-        """Read a bank; raises RequestError if there is none, DamagedFileError if it was changed.
+        """Read a bank; raise RequestError if there is none, and DamagedFileError if it was changed.
 
-        A bank that is a folder (of `extract_files`) stays on disk, memory-mapped, its features and logits in
-        the precision in which they were kept: float32 or float16.
+        A bank that is a folder (from `extract_files`) stays on disk and is memory-mapped. Its features and
+        logits keep the precision in which they were stored: float32 or float16.
         """
         if Path(path).is_dir():
             return cls._mapped(Path(path))
@@ -143,8 +143,9 @@ class FeatureBank:
 
     @classmethod
     def _mapped(cls, folder: Path) -> FeatureBank:
-        """Return the bank in a folder; what was checked when it was written is held against its digests
-        only.
+        """Return the bank in a folder.
+
+        Its arrays were checked when they were written, so only their digests are compared here.
         """
         if not (folder / FACTS).is_file():
             raise RequestError(f"no feature bank at '{folder}', or not a finished one")
@@ -165,9 +166,7 @@ class FeatureBank:
 
 
 def float32(name: str, values: ArrayLike) -> npt.NDArray[np.float32]:
-    """Return the values in single precision, on the CPU; raises RequestError for rows
-    that it leaves as zeros.
-    """
+    """Return the values in single precision on the CPU; raise RequestError for rows that become all zero."""
     if type(values) is np.ndarray and values.dtype == np.float32:
         return np.ascontiguousarray(values)
     given = as_tensor(values, name).cpu()

@@ -1,4 +1,4 @@
-"""Features of images from a network that is left unchanged."""
+"""The features that a network, left unchanged, computes from images."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ DOUBTS = {
     " scores, name a layer: layer='NAME'",
     "embedding": f"whether the model ends in a classifier is not certain: {MAY_EMBED}",
 }
-"""Why the features may be others, where nothing says for certain what they are."""
+"""Warnings for models whose penultimate features cannot be determined with certainty."""
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, AssertionError)
-"""What a forward pass raises for input that it was not made for."""
+"""The errors that a forward pass raises for input that it was not made for."""
 
 
 def extract(
@@ -56,27 +56,30 @@ def extract(
     *,
     layer: str | None = None,
 ) -> FeatureBank:
-    """Return the penultimate features of every image, float32, and, where there is a final layer, the logits.
+    """Return the penultimate features of every image in float32, and the logits if there is a final layer.
 
     `model` is a `Network` with `Images` (an ImageSet), or any `nn.Module` (or other callable) with an
-    iterable of (images, labels) or (images, labels, ids). Ids are whole numbers that say which image a row
-    is, whatever the order of the loader; without them the bank has none. An ImageSet has its own.
+    iterable of (images, labels) or (images, labels, ids). Ids are whole numbers that identify the image of
+    each row, whatever the order of the loader; without them the bank has none. An ImageSet has its own ids.
 
     A module whose output follows from that of a final layer (see `backbones.ending.FORMS`) is a classifier:
-    the features are what that layer is given, its output the logits. Of a tuple or mapping, the first tensor
-    of a final layer counts. The output of any other model is taken for the features, [n m]: so it is where
-    the head was removed, or is an Identity. A warning says where that is not certain. `layer` names another
-    layer whose output is meant: "avgpool", say, "fc" for that of a final linear layer, "output" for the
-    model's own, or "output.pooler_output" for an entry of it. Maps of one pixel are flattened.
-    `pu.Model(module, layer=..., mean=..., size=...)` says more of a module, and goes with an ImageSet too.
+    its features are the input of that layer, and its logits are the output. If the output is a tuple or
+    mapping, the first tensor that comes from a final layer counts. The output of any other model is taken to
+    be the features, [n m], as for a model whose head was removed or is an Identity. A warning is issued if
+    that is not certain. `layer` names another layer whose output is used as features: "avgpool", for
+    example; "fc" for the output of a final linear layer; "output" for the model's own output; or
+    "output.pooler_output" for an entry of it. Maps of one pixel are flattened.
 
-    A module is put into evaluation mode for the duration, and its mode is then restored. It is computed in
-    float32, as a copy where its weights are of another kind, without gradients and autocast; the batch size
-    changes features by no more than float32 rounding. A model whose passes over the same images differ is
-    warned of.
+    `pu.Model(module, layer=..., mean=..., size=...)` gives more information about a module, and can be used
+    with an ImageSet too.
 
-    Raises RequestError if features are not [n m] or not finite, if there are no batches, and for a layer that
-    the model does not have (with the nearest names).
+    A module is put into evaluation mode, and its mode is restored afterwards. It is computed in float32 (as a
+    copy, if its weights have another dtype), without gradients and autocast. The batch size changes features
+    by no more than float32 rounding. A warning is issued for a model whose results differ between two passes
+    over the same images.
+
+    Raise RequestError if features are not [n m] or not finite, if there are no batches, and for a layer that
+    the model does not have (the error suggests the nearest names).
 
     >>> batches = [(torch.ones(2, 3), torch.tensor([0, 1]))]
     >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 10))
@@ -111,10 +114,10 @@ def extract(
 def predicted(
     network: Network, images: Images, batch_size: int = 256, among: np.ndarray | None = None
 ) -> npt.NDArray[np.int64]:
-    """Return the class [n] that a network takes each image for; no more than a batch of logits is in memory.
+    """Return the class [n] that a network predicts for each image, with one batch of logits in memory.
 
-    `among` are the classes that it chooses from, ascending; by default all. Of equal logits the first counts.
-    Raises RequestError for logits that are not finite.
+    `among` lists the classes to choose from in ascending order; by default all. Among equal logits the first
+    counts. Raise RequestError for logits that are not finite.
     """
     found = []
     for batch, places in images.batches(batch_size):
@@ -209,7 +212,7 @@ def _from_batches(
 
 
 def _refusal(number: int, batch: Tensor, error: Exception) -> str:
-    """Return what a model refused, what it said, and what is likely to help."""
+    """Return a message for input that a model refused: the input, the model's error, and a likely remedy."""
     hint = ""
     if not batch.is_floating_point():
         hint = "; most models take float32 from 0 to 1: images.float() / 255"
@@ -232,7 +235,7 @@ def _batches(data: Batches) -> Iterator[tuple[Any, ...]]:
 
 
 def _got(batch: Any) -> str:
-    """Return what came in place of a batch, and what makes one of it."""
+    """Return a description of a value that is not a batch, and how to turn it into one."""
     if isinstance(batch, Mapping):
         keys = ", ".join(map(repr, batch))
         return f"a mapping with {keys}: give ((each[IMAGES], each[LABELS]) for each in loader), by their keys"
@@ -243,7 +246,7 @@ def _got(batch: Any) -> str:
 
 
 class _Reading:
-    """Reads features, and logits where there are any, off a model; remembers where they were found."""
+    """A reader of a model's features, and logits if there are any; it remembers where it found them."""
 
     def __init__(self, model: Any, layer: str | None) -> None:
         self.model, self.layer = model, layer
@@ -251,7 +254,7 @@ class _Reading:
         self.warned = False
 
     def __call__(self, batch: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the features [n m] of a batch, and its logits [n k]."""
+        """Return the features [n m] of a batch, and its logits [n k] or None."""
         if self.layer is not None:
             return _single(self._at_layer(batch, self.layer), "features"), None
         if not isinstance(self.model, nn.Module):
@@ -289,7 +292,10 @@ class _Reading:
 
 
 def _warn_of_chance(of: _Reading, batch: Tensor, device: torch.device | None) -> None:
-    """Warn if two passes over a few images differ; what refuses them is told when the batch is run."""
+    """Warn if two passes over a few images differ.
+
+    Errors are ignored here, because the model raises them again when the whole batch is run.
+    """
 
     def run(images: Tensor) -> list[Tensor]:
         return [values for values in of(images) if values is not None]
@@ -298,7 +304,7 @@ def _warn_of_chance(of: _Reading, batch: Tensor, device: torch.device | None) ->
     try:
         found = difference(lambda: run(few.clone()), device)
         beside = influence(run, few) if found is None else None
-    except (PenultimateError, *REFUSALS):  # a network of one size of batch, say
+    except (PenultimateError, *REFUSALS):  # for example a network with a fixed batch size
         pass
     if found is not None:
         warn(

@@ -1,4 +1,4 @@
-"""Features of image files, of several networks in one pass: streamed to disk, resumed after a kill."""
+"""Features of image files from several networks in one pass: streamed to disk, and resumed after a kill."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ from penultimate.networks.state import bytes_of
 
 LOCK = ".lock"
 PIXELS = 1 << 20
-"""Of a batch's images, that go through a network on the CPU at once: its layers' outputs then lie in memory
-that is used again; with more, the system clears new pages at every layer (a fifth of a ViT-tiny's time)."""
+"""The number of pixels that go through a network on the CPU at once. The outputs of its layers then fit into
+memory that is reused; with more pixels, the system clears new pages at every layer (a fifth of a ViT-tiny's
+time)."""
 
 
 def extract_files(
@@ -50,24 +51,23 @@ def extract_files(
     images: str = "",
     show: bool | None = None,
 ) -> dict[str, FeatureBank]:
-    """Return the features of every image of a listing, from all networks in one decoding pass,
-    as banks on disk.
+    """Return the features of a listing's images as banks on disk, from all networks in one decoding pass.
 
-    Each bank is a folder FOLDER/NAME, memory-mapped when it is read (`FeatureBank.load`): no more than a few
-    batches are ever in memory. A call that was killed goes on where it was, to within seconds. A bank that is
-    complete is read back at once. One whose images, network or settings have changed is made again, with a
-    warning. Networks that agree on how images are resized share the resized image too.
+    Each bank is a folder FOLDER/NAME, memory-mapped when it is read (`FeatureBank.load`), so no more than a
+    few batches are ever in memory. A call that was killed resumes where it stopped, to within seconds. A
+    complete bank is read back at once. A bank whose images, network or settings have changed is made again,
+    with a warning. Networks with the same resizing share the resized images too.
 
-    Rows are in the order of the listing, with its labels and ids. An image that cannot be read has no row: it
-    is counted, and named, in a warning and in `provenance["left_out"]`. `workers` (None: one for each core;
-    0: this process decodes) change no bit. Rotations in EXIF data are applied, unless `upright` is False.
-    `identities` say what each network is, by default the sha256 of its architecture and weights; and `images`
-    what the listing is, by default its digest, for which every file is read. `show` draws a bar, by default
-    in a terminal.
+    Rows are in the order of the listing, with its labels and ids. An image that cannot be read has no row; a
+    warning and `provenance["left_out"]` count and name such images. The number of `workers` (None: one for
+    each core; 0: this process decodes) does not affect the results. Rotations in EXIF data are applied,
+    unless `upright` is False. `identities` identify each network, by default by the sha256 of its
+    architecture and weights. `images` identifies the listing, by default by its digest, for which every file
+    is read. `show` draws a progress bar, by default if the output is a terminal.
 
-    A network whose features are not finite is given up, and the others go on; then RequestError names it and
-    the first such images. Raises RequestError also where no image can be read, and PenultimateError where a
-    worker is killed.
+    A network whose features are not finite is given up, and the others continue; at the end RequestError
+    names it and the first such images. Raise RequestError also if no image can be read, and PenultimateError
+    if a worker is killed.
     """
     whole_number(batch_size, "batch_size", 1)
     one_of(precision, "precision", ("float32", "float16"))
@@ -117,9 +117,9 @@ def extract_files(
 
 
 def weights_digest(network: Network) -> str:
-    """sha256 of a network's architecture, as it is printed, and of its weights: the body's, and its head's.
+    """Return the sha256 of a network's printed architecture and of the weights of its body and head.
 
-    The head is `head_weight`, and every other module that the network holds.
+    The head is `head_weight` and every other module that the network holds.
     """
     others = [part for part in vars(network).values() if isinstance(part, nn.Module)]
     modules = [network.body, *(part for part in others if part is not network.body)]
@@ -141,7 +141,7 @@ def _pass(
     upright: bool,
     show: bool | None,
 ) -> dict[str, str]:
-    """Bring every incomplete bank to the end of the listing; what is wrong with each network given up."""
+    """Bring every incomplete bank to the end of the listing; return the error of each network given up."""
     failed: dict[str, str] = {}
     begun = {name: writer for name, writer in writers.items() if writer.bank is None}
     start = min((writer.position for writer in begun.values()), default=len(listing))
@@ -164,7 +164,7 @@ def _pass(
 
 
 def _take(network: FileNetwork, writer: BankWriter, batch: Decoded, listing: Listing) -> None:
-    """Add a batch to a bank; raises RequestError for features that are no [n m] of finite numbers."""
+    """Add a batch to a bank; raise RequestError for features that are not finite numbers [n m]."""
     arrays = _outputs(network, batch, listing) if len(batch.rows) else {}
     left_out = [(row, listing.name(row), why) for row, why in batch.left_out]
     remarks = [(remark, listing.name(row)) for row, remark in batch.remarks]
@@ -172,7 +172,7 @@ def _take(network: FileNetwork, writer: BankWriter, batch: Decoded, listing: Lis
 
 
 def _outputs(network: FileNetwork, batch: Decoded, listing: Listing) -> dict[str, np.ndarray]:
-    """Return the features of a batch, and the logits where there are any, checked."""
+    """Return the checked features of a batch, and the logits if there are any."""
     images = batch.prepared(network.preparation)
     on_cpu = device_of(network.body).type == "cpu"
     parts = math.ceil(images[..., 0].numel() / PIXELS) if on_cpu else 1
@@ -217,7 +217,7 @@ def _finished(writer: BankWriter, listing: Listing, provenance: dict[str, Any]) 
 
 
 def _warn_of_images(listing: Listing, provenance: Mapping[str, Any]) -> None:
-    """Count in warnings the images that were left out, and those that hold more than was read."""
+    """Warn about the images that were left out, and those of which only a part was read."""
     told = {remark: (count, first) for remark, (count, first) in provenance["remarks"].items()}
     if left_out := provenance["left_out"]:
         _, name, why = left_out[0]
@@ -229,7 +229,7 @@ def _warn_of_images(listing: Listing, provenance: Mapping[str, Any]) -> None:
 
 
 def _expect_own_places(places: Mapping[str, Path]) -> None:
-    """Make the folders of banks; raise RequestError where two are one, by a link or by upper case."""
+    """Make the folders of the banks; raise RequestError if a link or letter case makes two of them one."""
     owners: dict[tuple[int, int], str] = {}
     for name, place in places.items():
         make_folder(place)
@@ -244,7 +244,7 @@ def _expect_own_places(places: Mapping[str, Path]) -> None:
 
 @contextlib.contextmanager
 def _held(root: Path) -> Iterator[None]:
-    """Hold a folder against a second process that would write the same banks."""
+    """Lock a folder against a second process that would write the same banks."""
     try:
         with flocked(root / LOCK):
             yield

@@ -1,9 +1,9 @@
-"""A feature bank written as its features come: a folder of .npy files, complete when bank.json is there.
+"""A feature bank that is written as features arrive: a folder of .npy files, complete once bank.json exists.
 
-FOLDER/features.npy, logits.npy    float32 or float16 [n m], [n k]: read back memory-mapped
+FOLDER/features.npy, logits.npy    float32 or float16 [n m], [n k], read back memory-mapped
 FOLDER/labels.npy, ids.npy         int64
 FOLDER/bank.json                   provenance and the sha256 of each file, sealed
-FOLDER/journal.json                of one that is not complete: how far it has come, sealed
+FOLDER/journal.json                the progress of an incomplete bank, sealed
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from penultimate.files import digest_file, read_sealed, write_sealed
 Precision = Literal["float32", "float16"]
 JOURNAL = "journal.json"
 EVERY = 2.0
-"""Seconds between two entries in the journal: what a kill costs at most."""
+"""The seconds between two entries in the journal, which are the most that a kill loses."""
 
 
 class BankWriter:
-    """Writes one bank, or goes on with one of the same identity that was killed.
+    """A writer of one bank, which resumes a bank of the same identity whose writer was killed.
 
-    `identity` is all that the features follow from. A folder with a bank of another identity, or a damaged
-    one, is written again, and `changed` says why. Where a complete one is found it is `bank`. `position` is
-    how many images of the listing are dealt with.
+    `identity` holds everything that determines the features. A folder with a bank of another identity, or
+    with a damaged bank, is written again, and `changed` says why. A complete bank, if found, is `bank`.
+    `position` is the number of images of the listing that have been processed.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, Any], precision: Precision) -> None:
@@ -54,11 +54,11 @@ class BankWriter:
         left_out: Sequence[tuple[int, str, str]] = (),
         remarks: Sequence[tuple[str, str]] = (),
     ) -> None:
-        """Append the rows of the images before `stop`; `arrays` are "features" and, it may be, "logits".
+        """Append the rows of the images before `stop`; `arrays` holds "features" and possibly "logits".
 
-        `left_out` are the images without a row (position, name, why), `remarks` what was not read of others
-        (what, name). Raises RequestError for numbers that the precision cannot hold, and for another width
-        than before.
+        `left_out` lists the images without a row (position, name, reason), and `remarks` the parts of other
+        images that were not read (remark, name). Raise RequestError for numbers that the precision cannot
+        hold, and for a different width than before.
         """
         widths = {name: array.shape[1] for name, array in arrays.items()}
         if self.widths and widths and widths != self.widths:
@@ -82,7 +82,7 @@ class BankWriter:
             self.save()
 
     def save(self) -> None:
-        """Make what was added durable, and enter it in the journal."""
+        """Flush the added rows to disk, and record them in the journal."""
         for file in self._files.values():
             file.flush()
             os.fsync(file.fileno())
@@ -91,7 +91,7 @@ class BankWriter:
         self._written = time.monotonic()
 
     def finish(self, labels: np.ndarray, ids: np.ndarray, provenance: Mapping[str, Any]) -> FeatureBank:
-        """Complete the bank with labels and ids of its rows, and read it back."""
+        """Complete the bank with the labels and ids of its rows, and read it back."""
         for name in self.widths:
             file = self._file(name)
             file.seek(0)
@@ -113,13 +113,13 @@ class BankWriter:
         return self.bank
 
     def close(self) -> None:
-        """Close its files; what is in the journal can be gone on with."""
+        """Close the files; a later writer can resume from the journal."""
         for file in self._files.values():
             file.close()
         self._files = {}
 
     def _take_up(self) -> None:
-        """Go on from the journal or, where a bank of this identity is complete, do nothing more."""
+        """Resume from the journal, or read the bank if one of this identity is complete."""
         for name in (FACTS, JOURNAL):
             try:
                 found = read_sealed(self.folder / name, SCHEMA)
@@ -141,10 +141,10 @@ class BankWriter:
             (self.folder / stale).unlink(missing_ok=True)
 
     def _file(self, name: str) -> BinaryIO:
-        """Return the open file of an array, at the end of the rows that the journal knows."""
+        """Return the open file of an array, positioned after the rows that the journal records."""
         if name not in self._files:
             path = self.folder / f"{name}.npy"
-            if path.is_symlink():  # which would lead what is written elsewhere
+            if path.is_symlink():  # writing through it would change another file
                 path.unlink()
             file = path.open("r+b" if path.is_file() else "w+b")
             start = _write_header(file, self.precision, self.rows, self.widths[name])
@@ -160,8 +160,9 @@ class BankWriter:
 
 
 def _write_header(file: BinaryIO, precision: str, rows: int, width: int) -> int:
-    """Return the header of an .npy file, whose length does not depend on the number of rows;
-    where it ends.
+    """Write the header of an .npy file, and return where it ends.
+
+    The length of the header does not depend on the number of rows.
     """
     header = {"descr": np.dtype(precision).str, "fortran_order": False, "shape": (rows, width)}
     np.lib.format.write_array_header_1_0(file, header)

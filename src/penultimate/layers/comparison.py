@@ -69,7 +69,7 @@ def compare_networks(
     batch_size: int = 256,
     seed: int = 0,
 ) -> Comparison:
-    """Return the linear CKA between all tapped layers of all networks, computed while the data pass by.
+    """Return the linear CKA between all tapped layers of all networks, in a single sweep over the data.
 
     CKA = mean_i HSIC_1(A_i, B_i) / sqrt( mean_i HSIC_1(A_i, A_i) mean_i HSIC_1(B_i, B_i) ) over batches i
 
@@ -85,19 +85,19 @@ def compare_networks(
     - `output`: a name for the output of the whole network (a trained Network's penultimate features), which
       is then compared too, as its last layer.
 
-    Returns `.matrix` [l l] (CKA), `.names` [(network, layer)] in the order in which layers run,
-    `.standard_error` [l l] by jackknife over batches, `.notes`, and `.merge` for comparisons on other batches
-    made elsewhere. Batches are weighted by their examples; a short last one is kept and mentioned in the
-    notes.
+    The result has `.matrix` [l l] (CKA), `.names` [(network, layer)] in the order in which layers run,
+    `.standard_error` [l l] by jackknife over batches, `.notes`, and `.merge`, which joins comparisons of
+    other batches made elsewhere. Batches are weighted by their number of examples; a short last batch is kept
+    and mentioned in the notes.
 
     A layer's Gram matrix is computed as soon as the layer has run, before an in-place operation can change
     its output, and no activation is kept: the memory is l n (n-1) / 2 float64 for n examples per batch.
-    Networks run on their own devices, in evaluation mode, without gradients; modes are restored; autocast is
-    left to the caller.
+    Networks run on their own devices, in evaluation mode and without gradients; their modes are restored
+    afterwards, and autocast is left to the caller.
 
-    Raises RequestError for patterns that match nothing, batches of fewer than 4 examples (at once if the
-    loader announces them), layers that run twice or never, and activations that are not finite (which network
-    and batch).
+    Raise RequestError for patterns that match nothing, batches of fewer than 4 examples (before anything runs
+    if the loader announces them), layers that run twice or never, and activations that are not finite (the
+    error names the network and the batch).
 
     >>> nets = {name: nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2)) for name in "ab"}
     >>> batches = [torch.randn(16, 3) for _ in range(4)]
@@ -144,7 +144,7 @@ def layer_grams(
     """Return the Gram matrices of a network's layers, which `compare_grams` compares.
 
     The settings are those of `compare_networks`, with a single pass. If `layers` is (), only the output is
-    taken.
+    used.
     """
     watched = observed({"network": network}, layers, output)
     found = [
@@ -160,9 +160,9 @@ def layer_grams(
 
 
 def compare_grams(networks: Mapping[str, LayerGrams]) -> Comparison:
-    """Return the linear CKA between all layers of networks whose Gram matrices are of the same batches.
+    """Return the linear CKA between all layers of networks whose Gram matrices come from the same batches.
 
-    Raises RequestError if the numbers of examples differ.
+    Raise RequestError if the numbers of examples differ.
 
     >>> batches = [torch.randn(16, 3) for _ in range(4)]
     >>> nets = {name: nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2)) for name in "ab"}
@@ -190,7 +190,7 @@ def _sheets(
     seed: int,
     tokens: str,
 ) -> Iterator[tuple[int, _Sheet]]:
-    """Yield the number of the pass and the Gram matrices of every batch, which the next batch overwrites."""
+    """Yield the pass number and the Gram matrices of every batch; the next batch overwrites the matrices."""
     sheet = _Sheet(sum(len(network.layers) for network in watched), watched[0].device, TOKENS[tokens])
     with torch.no_grad(), ExitStack() as modes:
         for network in watched:
@@ -215,9 +215,9 @@ def compare_banks(
 ) -> Comparison:
     """Return the linear CKA between the penultimate features in banks, with examples matched by their ids.
 
-    It is computed as in `compare_networks`, with each bank as a network of one layer, "penultimate"; `seed`
-    draws the batches. Raises RequestError if banks hold different ids (how many, and the first), or if there
-    are several banks and one of them has no ids.
+    It is computed as in `compare_networks`, where each bank is a network with the single layer "penultimate";
+    `seed` draws the batches. Raise RequestError if banks hold different ids (the error gives their number and
+    the first), or if there are several banks and one of them has no ids.
 
     >>> features = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
     >>> ids = np.arange(40)
@@ -255,11 +255,11 @@ def _ids(name: str, bank: FeatureBank) -> npt.NDArray[np.int64]:
 
 
 def settle_batch_norm(module: nn.Module, batches: Iterable[Any]) -> nn.Module:
-    """Set the running moments of every batch normalisation to the batches' mean moments; returns the module.
+    """Set the running moments of all batch-norm layers to the batches' mean moments; return the module.
 
     This makes a network at initialisation a fair control: with its initial moments (0 and 1), activations
-    grow or vanish from layer to layer. Meanwhile everything but the normalisations is in evaluation mode;
-    modes and momenta are restored. Raises RequestError if there are no batches.
+    grow or vanish from layer to layer. While the batches run, everything but batch norm is in evaluation
+    mode; modes and momenta are restored afterwards. Raise RequestError if there are no batches.
 
     >>> net = nn.Sequential(nn.BatchNorm1d(2))
     >>> _ = settle_batch_norm(net, [torch.tensor([[0.0, 4.0], [2.0, 8.0]])])
@@ -276,8 +276,8 @@ def at_initialisation(
 ) -> TrainedNetwork:
     """Return the network as it was before training, with batch-norm moments set on `images`.
 
-    Its weights are drawn from `seed`. Networks trained from one seed share their start; another seed gives a
-    separate control. Raises RequestError for fewer than 4 images.
+    Its weights are drawn from `seed`. Networks that were trained with the same seed share their initial
+    weights; another seed gives a separate control. Raise RequestError for fewer than 4 images.
 
     >>> from penultimate.data.images import ChannelStatistics, ImageSet
     >>> images = ImageSet(np.zeros((4, 8, 8, 3), np.uint8), np.zeros(4, int), np.arange(4), ("a", "b"))

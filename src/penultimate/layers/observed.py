@@ -44,24 +44,24 @@ IDS = ("id", "ids", "index", "indices", "path", "paths", "key", "__key__")
 
 @dataclass(frozen=True)
 class ObservedNetwork:
-    """A named network and its tapped layers; `prepare` is the function with which a `Network` takes uint8."""
+    """A named network and its tapped layers; `prepare` turns uint8 images into the input of a `Network`."""
 
     name: str
     module: nn.Module
     layers: dict[str, nn.Module]
     prepare: Callable[[Tensor], Tensor] | None
     calls: list[int] = field(default_factory=list)
-    """The layers that were found to be final in the batch before."""
+    """The layers that were found to be final in the previous batch."""
 
     @classmethod
     def of(
         cls, name: str, network: AnyNetwork, patterns: str | Sequence[str] | None, output: str = ""
     ) -> ObservedNetwork:
-        """Return a network with those of its layers that match the patterns.
+        """Return a network with the layers that match the patterns.
 
-        `output` is a name for the output of the whole module, which then counts as its last layer, or as its
-        only layer if the patterns are (). Raises RequestError for anything but a network, and for patterns
-        that match none of its layers.
+        `output` names the output of the whole module, which then counts as its last layer, or as its only
+        layer if the patterns are (). Raise RequestError for anything but a network, and for patterns that
+        match none of its layers.
         """
         if isinstance(network, Model):
             prepare = preparer(network)
@@ -89,10 +89,10 @@ class ObservedNetwork:
     def penultimate(self, batch: Any) -> Tensor | None:
         """Return the penultimate features of a batch.
 
-        Returns None if the output is not a tensor, or if it holds class scores that are made in an unknown
+        Return None if the output is not a tensor, or if it holds class scores that are computed in an unknown
         way.
         """
-        if self.prepare is not None:  # the body of a Network gives them
+        if self.prepare is not None:  # the body of a Network returns its penultimate features
             output = self.run(batch)
             return output if isinstance(output, Tensor) else None
         found = ending(self.module, lambda: self.run(batch), self.calls)
@@ -102,10 +102,10 @@ class ObservedNetwork:
         return found.features
 
     def run(self, batch: Any) -> Any:
-        """Return the output of a forward pass on a batch as the loader yields it.
+        """Return the output of a forward pass on a batch, given as the loader yields it.
 
-        Raises RequestError for a mapping with keys that the forward pass does not take; a single key is taken
-        to be the image, whatever its name.
+        Raise RequestError for a mapping with keys that the forward pass does not take. If there is a single
+        key, it is taken to be the image, whatever its name.
         """
         values = inputs(batch)
         if isinstance(values, dict):
@@ -137,7 +137,7 @@ def observed(
 ) -> list[ObservedNetwork]:
     """Return the networks of a list (named "0", "1", ...) or of a mapping, with their observed layers.
 
-    `layers` holds the patterns for all networks, or a mapping of patterns by network.
+    `layers` holds the patterns for all networks, or a mapping from networks to their patterns.
     """
     if isinstance(networks, nn.Module | Network | Model):
         raise RequestError("networks are a list or a mapping of networks; for a single one, pass [network]")
@@ -158,14 +158,14 @@ def observed(
 def in_context(error: RequestError, where: str) -> RequestError:
     """Return the error with the place where it was raised added to its message.
 
-    An UnobservableError stays one, so that it can be told from a wrong request.
+    An UnobservableError keeps its type, so that it can be told apart from a wrong request.
     """
     kind = UnobservableError if isinstance(error, UnobservableError) else RequestError
     return kind(f"{where}: {error}")
 
 
 def inputs(batch: Any) -> Tensor | dict[str, Any]:
-    """Return the part of a batch that a network is given: keyword arguments, or the first (or only) tensor.
+    """Return the part of a batch that goes into a network: keyword arguments, or the first (or only) tensor.
 
     >>> inputs({"pixel_values": [[1.0]], "labels": [3]})
     {'pixel_values': [[1.0]]}
@@ -193,11 +193,11 @@ def batches_of(
     batch_size: int,
     seed: int,
 ) -> Iterator[tuple[int, int, Any]]:
-    """Yield (pass, number in it, batch); the batches of an ImageSet are drawn again in every pass.
+    """Yield (pass, number in the pass, batch); the batches of an ImageSet are drawn again in every pass.
 
-    Raises RequestError, before anything runs, for an ImageSet with a network that has no statistics, several
-    passes over an iterator, anything that does not give batches, and a DataLoader whose last batch will hold
-    fewer than 4 examples; and later, if the loader gives nothing in a further pass.
+    Raise RequestError, before anything runs, for an ImageSet with a network that has no statistics, several
+    passes over an iterator, anything that does not yield batches, and a DataLoader whose last batch will hold
+    fewer than 4 examples. Raise it later if the loader yields nothing in a further pass.
     """
     whole_number(passes, "passes", 1, MOST_PASSES)
     if isinstance(loader, Images):
@@ -232,7 +232,7 @@ def batches_of(
 
 
 def batches_at(images: Images, groups: Sequence[npt.NDArray[np.int64]]) -> Iterator[Tensor]:
-    """Yield the images at the places of each group, in one pass over them; one group of them is in memory.
+    """Yield the images at the indices of each group, in one pass, with one group in memory at a time.
 
     >>> from penultimate.data.images import ImageSet
     >>> images = ImageSet(np.zeros((9, 2, 2, 3), np.uint8), np.zeros(9, int), np.arange(9), ("a",))
@@ -270,7 +270,7 @@ def expect_batches(loader: Any) -> None:
 def draws(
     total: int, passes: int, batch_size: int, seed: int
 ) -> Iterator[tuple[int, int, npt.NDArray[np.int64]]]:
-    """Yield (pass, number in it, rows): a permutation in each pass, in batches equal to within one row.
+    """Yield (pass, number in the pass, rows): a permutation in each pass, in batches equal to within one row.
 
     >>> [(pass_number, len(rows)) for pass_number, _, rows in draws(10, passes=2, batch_size=8, seed=0)]
     [(0, 5), (0, 5), (1, 5), (1, 5)]
@@ -287,7 +287,7 @@ def draws(
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """Put a module into evaluation mode, and restore the mode of each of its parts afterwards."""
+    """Put a module into evaluation mode, and restore the mode of each part afterwards."""
     modes = {part: part.training for part in module.modules()}
     module.eval()
     try:

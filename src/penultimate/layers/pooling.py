@@ -1,4 +1,4 @@
-"""The pooled output of every layer of a network on some images, written to files as it is computed."""
+"""The pooled outputs of a network's layers on some images, written to files as they are computed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from penultimate.networks.protocol import Network
 def pooled_layers(network: Network, images: Images, stem: Path, batch_size: int = 256) -> dict[str, Path]:
     """Write the pooled outputs of every residual block or stage to files, and return these in running order.
 
-    Each file holds the numbers of a .npy array [n c] of float32. There is one pass over the images. A block's
-    map is pooled as soon as the block has run (`backbones.taps.pooled`) and written to the file
-    STEM-NUMBER.tmp, so the memory is that of one batch, however many images and blocks there are. Raises
-    RequestError if there are no images, and OSError if the disk is full.
+    Each file holds a .npy array [n c] of float32. There is one pass over the images. A block's map is pooled
+    as soon as the block has run (`backbones.taps.pooled`) and written to the file STEM-NUMBER.tmp, so only
+    one batch is in memory, however many images and blocks there are. Raise RequestError if there are no
+    images, and OSError if the disk is full.
     """
     watched = ObservedNetwork.of("0", network, None)
     files: dict[str, tuple[BinaryIO, int]] = {}

@@ -38,8 +38,8 @@ PENULTIMATE = "penultimate"
 class LayerProfile:
     """One layer: the share of its activations that are not zero, and the class separation R^2 of its output.
 
-    `class_separation` is None if it has no value (`undefined` says why); `dimensions` is the length of one
-    example's flattened output.
+    `class_separation` is None if it is undefined, and `undefined` then holds the reason. `dimensions` is the
+    length of one example's flattened output.
     """
 
     layer: str
@@ -64,15 +64,17 @@ def profile_layers(
     There is one pass over the data.
 
     - `loader`: batches (inputs, labels), or mappings with the key "labels"; or, for a trained Network, an
-      ImageSet. An ImageSet is visited class by class, so the state is O(m) per layer, as it is with
-      `by_class`, which promises that a loader goes class by class. Otherwise it is O(K m) for K classes.
+      ImageSet. An ImageSet is read class by class, so the state is O(m) per layer. The same holds with
+      `by_class`, which promises that the loader yields examples class by class. Otherwise it is O(K m) for K
+      classes.
     - `layers`: patterns of names (see `backbones.taps.taps`), and "penultimate" for the penultimate features,
-      which come last: the input of the final linear layer, or the output of a network without one. By
-      default every residual block or stage, and these. A network whose output is not a tensor has none.
+      which come last: the input of the final linear layer, or the output of a network without one. The
+      default is every residual block or stage, and the penultimate features. A network whose output is not a
+      tensor has no penultimate features.
 
-    No activation is kept. The network runs on its own device, in evaluation mode, without gradients. Raises
-    RequestError for patterns that match nothing, activations that are not finite (with layer and batch) and
-    batches without labels.
+    No activation is kept. The network runs on its own device, in evaluation mode and without gradients. Raise
+    RequestError for patterns that match nothing, activations that are not finite (the error names the layer
+    and the batch), and batches without labels.
 
     >>> net = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False), torch.nn.ReLU())
     >>> _ = net[0].weight.data.copy_(torch.tensor([[1.0, 0.0], [0.0, -1.0]]))
