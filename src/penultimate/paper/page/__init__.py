@@ -76,7 +76,7 @@ PAGE = StudyPage(
     SECTIONS,
     headline,
     OBJECTIVES,
-    TERMS,
+    tuple(TERMS.items()),
     Path(__file__).with_name("paper.html"),
     _beside_the_paper,
     tally,
