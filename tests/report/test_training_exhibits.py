@@ -14,6 +14,7 @@ from penultimate.report.tables import points_csv
 from penultimate.report.terminal import render_exhibit_text
 from tests.oracles.report import mean_of, standard_error_of
 from tests.report.reading import (
+    described,
     glyphs,
     objectives_of,
     only,
@@ -165,3 +166,12 @@ def test_exhibits_are_printed_and_drawn(name: str) -> None:
     known = marks(list(objectives_of(glyphs())))
     for panel in panels(built).values():
         assert "<svg" in draw_panel(panel, known).styled(panel.name)
+
+
+@pytest.mark.parametrize(
+    ("asked", "count"), [("dynamics", "5,120"), ("dynamics(images=64)", "64"), ("accuracy", "5,120")]
+)
+def test_figure_e4_says_how_many_images_its_study_measured_on(asked: str, count: str) -> None:
+    networks = [{**block, "measure": [asked]} for block in glyphs().description["networks"]]
+    built = exhibit("figureE4", described(glyphs(), networks=networks, measure=[asked]))
+    assert f"on {count} images of each split (or all there are)" in built.caption

@@ -1,4 +1,4 @@
-"""The two networks for CIFAR of Kornblith et al., "What's in a loss function?" (2020), appendix A.1."""
+"""The two networks for CIFAR of the ICLR 2021 version, "Demystifying Loss Functions", appendix A.1."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def auc(scores: ArrayLike, labels: ArrayLike, thresholds: int | None = None) -> 
     >>> auc([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], thresholds=3)
     0.75
 
-    Kornblith et al., 2021, appendix D.1, with 1,000 thresholds.
+    Kornblith et al., 2021, appendix D.3, with 1,000 thresholds.
     """
     values, positive = _checked(scores, labels)
     if thresholds is None:

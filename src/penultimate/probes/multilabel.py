@@ -48,7 +48,7 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
     >>> probe.lambda_.shape, bool(probe.score(features[150:], labels[150:]) > 0.9)
     ((2,), True)
 
-    Kornblith et al., 2021, appendix D.1.
+    Kornblith et al., 2021, appendix D.3 and table D.1.
     """
 
     def __init__(

@@ -111,7 +111,7 @@ def _regime(measurements: Measurements, columns: list[RunColumn]) -> str:
     rate = (
         f"learning rate {recipe['learning_rate']:g}"
         if len(rates) == 1
-        else "each with a learning rate of its own"
+        else f"learning rates from {min(rates):g} to {max(rates):g}"
     )
     averaging = "no averaging of the weights" if _is_unaveraged(recipe) else "averaged weights"
     return (

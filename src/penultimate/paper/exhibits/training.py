@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from penultimate.measures.catalogue import requested
 from penultimate.measures.class_separation import UNBIASED
 from penultimate.paper import printed
 from penultimate.paper.claims.courses import at_equal_training
@@ -256,11 +257,18 @@ def _separating(panels: tuple[OverEpochs, ...]) -> Change:
     return Change(f"from the first network kept to the last R² on the {split} images", first, last)
 
 
+def _images(measurements: Measurements) -> Piece:
+    """Return the words for how many images the study's snapshots were measured on."""
+    asked = measurements.networks.requested("dynamics")
+    count = {**requested("dynamics").measurement.bound({}), **(asked.settings if asked else {})}["images"]
+    return Piece(words={"images": f"{count:,}"})
+
+
 FIGURE_E4 = Exhibit(
     name="figureE4",
     title="When do the classes come apart?",
     caption="{shown}, of the penultimate features by the averaged weights that were kept during training, on"
-    " 5,120 images of each split (or all there are). {lines}",
+    " {images} images of each split (or all there are). {lines}",
     parts=(
         Lines(
             "figureE4",
@@ -269,6 +277,7 @@ FIGURE_E4 = Exhibit(
             OVER_EPOCHS,
             missing=OVER_TRAINING,
         ),
+        Bespoke(_images),
     ),
     paper_says="The paper's figure is not tabulated (a network an objective, every 8 epochs). It says: the"
     " differences are there early and their order changes little; softmax's separation of the training images"
