@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from penultimate.errors import RequestError
+from penultimate.networks.state import tensors_of_state
 from penultimate.networks.weights import load_weights, read_weights
 
 State = dict[str, Tensor]
@@ -280,6 +281,19 @@ def test_a_checkpoint_that_refers_to_itself_ends(tmp_path: Path) -> None:
             lambda value: torch.quantize_per_tensor(value, 0.1, 0, torch.qint8),
             r"is quantised \(qint8\); save its dequantize\(\)",
         ),
+        (
+            lambda value: torch.zeros(value.shape, dtype=torch.uint8).view(torch.float4_e2m1fn_x2),
+            "is float4_e2m1fn_x2, with which torch does not compute; keep it in float32",
+        ),
+        (
+            lambda value: torch.zeros(value.shape, dtype=torch.uint8).view(torch.uint4),
+            "is uint4, with which torch does not compute; keep it in float32",
+        ),
+        (lambda value: torch.zeros(value.shape, dtype=torch.bits8), "is bits8, with which torch does not"),
+        (
+            lambda value: value[:, ::2].to(torch.int8),
+            r"of another shape \(head.weight is \[\d+, \d+\] of int8, not .*\); weights that were quantised",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:torch.quantize")
@@ -287,10 +301,84 @@ def test_tensors_of_another_kind_are_refused(change: Callable[[Tensor], Tensor],
     net, state = small(), small().state_dict()
     before = {name: value.clone() for name, value in net.state_dict().items()}
     state["head.weight"] = change(state["head.weight"])
-    assert "'head.weight'" in misfit(state, net)
+    assert "head.weight" in misfit(state, net)
     with pytest.raises(RequestError, match=answer):
         load_weights(net, state, Path("w.pth"))
     assert all(torch.equal(value, before[name]) for name, value in net.state_dict().items())
+
+
+@pytest.mark.parametrize("kind", [torch.float4_e2m1fn_x2, torch.int4, torch.bits8])
+def test_a_network_of_numbers_that_share_a_byte_is_refused(kind: torch.dtype) -> None:
+    net, state = small(), small().state_dict()
+    packed = torch.zeros(net.head.weight.shape, dtype=torch.uint8).view(kind)
+    net.head.weight = nn.Parameter(packed, requires_grad=False)
+    with pytest.raises(RequestError, match=r"'head.weight' is \w+ in the network itself, with which torch"):
+        load_weights(net, state, Path("w.pth"))
+    with pytest.raises(RequestError, match=r"'head.weight' of \w+ is \w+, with which torch does not compute"):
+        tensors_of_state(net)
+
+
+class Odd(nn.Module):
+    """A network with statistics, a complex weight, a mask, a counter and an extra state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm2d(4)
+        self.phase = nn.Parameter(torch.ones(4, dtype=torch.complex64))
+        self.register_buffer("mask", torch.full((3, 3), -torch.inf).triu(1))
+        self.scale = 1.0
+
+    def get_extra_state(self) -> dict[str, float]:
+        return {"scale": self.scale}
+
+    def set_extra_state(self, state: dict[str, float]) -> None:
+        self.scale = state["scale"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "answer"),
+    [
+        ("phase", torch.full((4,), complex(0, torch.nan)), "'phase' holds values that are not finite"),
+        ("phase", torch.full((4,), complex(torch.inf, 0)), "'phase' holds values that are not finite"),
+        (
+            "norm.weight",
+            torch.full((4,), 1e300, dtype=torch.float64),
+            "'norm.weight' holds values that are too large for float32",
+        ),
+        ("mask", torch.full((3, 3), torch.nan), "'mask' holds values that are not finite"),
+        ("mask", torch.full((3, 3), -torch.inf), "'mask' holds values that are not finite"),
+        ("norm.running_mean", torch.full((4,), torch.nan), "'norm.running_mean' holds values that are not"),
+        (
+            "norm.running_var",
+            torch.tensor([1, 1, -0.5, 1]),
+            r"'norm.running_var' holds variances below 0, such as -0\.5",
+        ),
+        ("_extra_state", {}, r"which refuses them \(KeyError: 'scale'\)"),
+        ("_extra_state", None, r"which refuses them \(TypeError: "),
+    ],
+)
+def test_values_that_no_training_leaves_are_named(name: str, value: Any, answer: str, tmp_path: Path) -> None:
+    torch.save(Odd().state_dict() | {name: value}, tmp_path / "w.pth")
+    with pytest.raises(RequestError, match=answer):
+        load_weights(Odd(), read_weights(tmp_path / "w.pth"), tmp_path / "w.pth")
+
+
+@pytest.mark.parametrize("counter", [torch.tensor(7), torch.tensor([7]), torch.arange(3)])
+def test_masks_of_minus_infinity_and_counters_of_another_shape_are_no_fault(counter: Tensor) -> None:
+    net, state = Odd(), Odd().state_dict()
+    state["norm.running_var"] = torch.tensor([0.0, -0.0, 1.0, 2.0])
+    state["norm.num_batches_tracked"] = counter
+    load_weights(net, state, Path("w.pth"))
+    assert torch.equal(net.norm.running_var, state["norm.running_var"])
+    assert net.norm.num_batches_tracked == (7 if counter.numel() == 1 else 0)
+
+
+@pytest.mark.parametrize("kind", ["F4_E2M1", "F6_E3M2", "I4"])
+def test_types_that_safetensors_does_not_know_are_named(kind: str, tmp_path: Path) -> None:
+    header = f'{{"w":{{"dtype":"{kind}","shape":[8],"data_offsets":[0,6]}}}}'.encode()
+    (tmp_path / "w.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + bytes(6))
+    with pytest.raises(RequestError, match=rf"of a type that is not read \({kind}\); save them as float32"):
+        read_weights(tmp_path / "w.safetensors")
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16, torch.float64, torch.float8_e4m3fn])

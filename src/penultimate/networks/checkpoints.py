@@ -34,6 +34,8 @@ CUT = re.compile(
     re.IGNORECASE,
 )
 """Error messages of readers when the end of a file is missing."""
+UNKNOWN = re.compile(r"unknown variant `(\w+)`|Dtype not understood: (\w+)")
+"""Error messages of the reader of safetensors for a type of numbers that it does not know."""
 LOOKED_AT = 10**6
 """The number of bytes of a pickle that are searched for code it would run."""
 WEIGHTS = (".pth", ".pt", ".ckpt", ".bin", ".safetensors", ".tar")
@@ -146,6 +148,10 @@ def _reason_of(error: Exception, path: Path) -> str:
         return (
             f"it is a pickle that holds more than tensors and plain values ({held}); nothing in it was run."
             " Save torch.save(model.state_dict(), FILE), or safetensors"
+        )
+    if unknown := UNKNOWN.search(text):
+        return (
+            f"its numbers are of a type that is not read ({unknown[1] or unknown[2]}); save them as float32"
         )
     if CUT.search(text) or isinstance(error, EOFError):
         return f"it is cut short or damaged; {filekinds.AGAIN}"

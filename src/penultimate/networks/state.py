@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import io
 import re
 from collections.abc import Iterator, Mapping
@@ -20,9 +21,32 @@ EXTRA = "_extra_state"
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
+def kind_of(tensor: Tensor) -> str:
+    """Return the name of a tensor's type of numbers.
+
+    >>> kind_of(torch.zeros(1))
+    'float32'
+    """
+    return str(tensor.dtype).removeprefix("torch.")
+
+
 def is_unsized(value: object) -> bool:
     """Return whether a parameter has no size yet, as in a LazyLinear that has seen no images."""
     return isinstance(value, Tensor) and bool(is_lazy(value))
+
+
+@functools.cache
+def is_computable(kind: torch.dtype) -> bool:
+    """Return whether torch converts numbers of a type to others; it does not where several share a byte.
+
+    >>> is_computable(torch.float8_e4m3fn), is_computable(torch.float4_e2m1fn_x2), is_computable(torch.int4)
+    (True, False, False)
+    """
+    try:
+        torch.empty(1, dtype=kind).to(torch.complex64).isfinite()
+    except (RuntimeError, TypeError):
+        return False
+    return True
 
 
 def tensors_of_state(module: nn.Module) -> dict[str, Tensor]:
@@ -42,6 +66,8 @@ def tensors_of_state(module: nn.Module) -> dict[str, Tensor]:
             why = f"is a sparse tensor ({value.layout}); keep it dense (to_dense())"
         elif value.is_quantized:
             why = "is quantised; give the network before it was quantised, or export it as ONNX"
+        elif not is_computable(value.dtype):
+            why = f"is {kind_of(value)}, with which torch does not compute; give the network in float32"
         if why:
             raise RequestError(f"the tensor '{name}' of {type(module).__name__} {why}")
     return {name: value.detach() for name, value in state.items()}

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from penultimate.errors import RequestError, legible
+from penultimate.errors import RequestError, legible, shortened
 from penultimate.networks.checkpoints import WITHIN, boundaries, is_averaged, listed, read_weights
-from penultimate.networks.state import EXTRA, is_unsized, restore
+from penultimate.networks.state import EXTRA, is_computable, is_unsized, kind_of, restore
 
 __all__ = ["load_weights", "read_weights"]
 
@@ -53,6 +53,9 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Any], path: Path) -> s
     prefix, inner = _place(named, needed, path)
     under = {f"{inner}{name.removeprefix(prefix)}": name for name in named if name.startswith(prefix)}
     taken = {name: named[of] for name, of in under.items() if name in state}
+    for name in own.keys() - needed.keys():
+        if name in taken and not name.endswith(EXTRA) and taken[name].numel() != own[name].numel():
+            del taken[name]
     beyond = [
         of.removeprefix(prefix)
         for name, of in under.items()
@@ -66,10 +69,19 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Any], path: Path) -> s
     for name, value in taken.items():
         if name in own and (why := _unfit(value, own[name])):
             raise RequestError(f"'{path}' does not hold weights of this network: '{name}' {why}")
-    restore(module, taken)
-    for name, value in module.state_dict().items():
-        if isinstance(value, Tensor) and value.is_floating_point() and not value.isfinite().all():
-            raise RequestError(f"'{path}': '{name}' holds values that are not finite; the training diverged?")
+    masks = {name: value.clone() for name, value in needed.items() if not value.isfinite().all()}
+    try:
+        restore(module, taken)
+    except Exception as error:  # a user's set_extra_state can raise anything
+        why = shortened(legible(" ".join(f"{type(error).__name__}: {error}".split())), 300)
+        raise RequestError(
+            f"'{path}' does not hold weights of this network, which refuses them ({why})"
+        ) from None
+    loaded = module.state_dict()
+    for name in needed:
+        is_as_built = name in masks and torch.equal(loaded[name], masks[name])  # such as a mask of -inf
+        if not is_as_built and (wrong := _impossible(name, loaded[name], taken[name])):
+            raise RequestError(f"'{path}': '{name}' holds {wrong}")
     others = [name for name in named if not name.startswith(prefix)] + [prefix + name for name in beyond]
     return _left_out(path, prefix, [name for name in others if not name.endswith((*COUNTERS, EXTRA))])
 
@@ -150,8 +162,10 @@ def _unfit(value: Any, own: Tensor) -> str:
         if tensor.layout != torch.strided:
             return f"is a sparse tensor{whose}; save its to_dense()"
         if tensor.is_quantized:
-            return f"is quantised{whose} ({_kind(tensor)}); save its dequantize()"
-    both = f"is {_kind(value)}, where the network has {_kind(own)}"
+            return f"is quantised{whose} ({kind_of(tensor)}); save its dequantize()"
+        if not is_computable(tensor.dtype):
+            return f"is {kind_of(tensor)}{whose}, with which torch does not compute; keep it in float32"
+    both = f"is {kind_of(value)}, where the network has {kind_of(own)}"
     if value.is_complex() and not own.is_complex():
         return f"{both}: its imaginary part would be lost"
     if own.is_complex() or value.dtype == own.dtype:
@@ -163,8 +177,21 @@ def _unfit(value: Any, own: Tensor) -> str:
     return f"{both}, which does not hold its values" if changed else ""
 
 
-def _kind(tensor: Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
+def _impossible(name: str, value: Tensor, held: Tensor) -> str:
+    """Return what a loaded tensor holds that no training leaves, or an empty string.
+
+    `held` is the tensor as the file has it.
+    """
+    if not value.isfinite().all():
+        if held.isfinite().all():
+            return f"values that are too large for {kind_of(value)}, which the network has"
+        return "values that are not finite; the training diverged?"
+    if name.rpartition(".")[2] == "running_var" and value.is_floating_point() and (value.float() < 0).any():
+        return (
+            f"variances below 0, such as {value.float().min():.3g}: was it made by adding and subtracting"
+            " weights? Take the variances of one training"
+        )
+    return ""
 
 
 def _switched_off(module: nn.Module, name: str) -> bool:
@@ -200,7 +227,16 @@ def _misfit(
     extra: list[str],
     shapes: list[str],
 ) -> str:
-    differ = [f"{name} is {list(tensors[name].shape)}, not {list(own[name].shape)}" for name in shapes]
+    quantised = {
+        name: f" of {kind_of(tensors[name])}"
+        for name in shapes
+        if own[name].is_floating_point()
+        and not (tensors[name].is_floating_point() and tensors[name].dtype.itemsize > 1)
+    }
+    differ = [
+        f"{name} is {list(tensors[name].shape)}{quantised.get(name, '')}, not {list(own[name].shape)}"
+        for name in shapes
+    ]
     fitting = sum(name in tensors and tensors[name].shape == value.shape for name, value in own.items())
     total = fitting + len(missing) + len(shapes)
     under = f"under '{legible(prefix)}', " if prefix else ""
@@ -218,6 +254,8 @@ def _misfit(
     ]
     text = f"'{path}' does not hold weights of this network ({type(module).__name__}): {', '.join(parts)}"
     rows = {int(tensors[name].shape[0]) for name in shapes if tensors[name].ndim and own[name].ndim}
+    if quantised:
+        return f"{text}; weights that were quantised need their scale: save them as floating-point numbers"
     if not missing and not extra and len(rows) == 1 and len(shapes) <= 4:
         classes = rows.pop()
         if all(tensors[name].shape[1:] == own[name].shape[1:] for name in shapes):
