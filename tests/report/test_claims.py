@@ -22,11 +22,12 @@ from penultimate.paper.claims.courses import kinship
 from penultimate.paper.claims.criteria import CRITERIA, Criteria, Criterion, judged_shots
 from penultimate.paper.claims.effects import Verdict
 from penultimate.paper.claims.evidence import Evidence, gather, paper
-from penultimate.paper.claims.further import further_reasons, further_spoken
+from penultimate.paper.claims.further import EVERY_CLAIM, further_reasons, further_spoken
 from penultimate.paper.claims.patterns import slope_over_shares
 from penultimate.paper.claims.rules import (
     ALTERNATIVES,
     AMENDED,
+    FILED,
     FIRST_RULES,
     RULES_OF,
     Better,
@@ -66,9 +67,13 @@ def expect(expected: Verdict, key: str) -> Verdict:
 
 def test_the_rules_are_those_of_their_date() -> None:
     """Whoever changes a rule changes its date: `RULES_OF`, or that of an amended one, and the digest here."""
-    assert (RULES_OF, AMENDED, digest()[:12]) == ("2026-11-22", "2026-11-23", "f2f8d55cf4b1")
+    assert (RULES_OF, AMENDED, digest()[:12]) == ("2026-11-22", "2026-11-23", "0741303d7a2a")
     assert {claim.key for claim in CLAIMS if claim.since == AMENDED} == {"separation_shared"}
     assert f"The rule on shared classes was amended on {AMENDED}" in spoken()[0]
+    assert f"On {FILED} three claims were filed with the side that makes them" in spoken()[0]
+    ours = {claim.key for claim in EVERY_CLAIM if claim.ours}
+    assert {"accuracy_squared_error", "softmax_unbeaten", "separation_knn"} <= ours
+    assert not {"robustness", "softmax_best"} & ours
     assert f"These rules are of {RULES_OF} (sha256 {digest()[:12]})" in spoken()[0]
     assert {claim.since for claim in CLAIMS} == {FIRST_RULES, RULES_OF, AMENDED}
 

@@ -117,7 +117,7 @@ def spread(by: float, seed: int, draw: float = 0.0) -> Value:
 
 
 def test_the_second_set_is_dated_digested_and_told() -> None:
-    assert (FURTHER_RULES, further_digest()[:12]) == ("2026-11-22, second set", "e5f2f1193f75")
+    assert (FURTHER_RULES, further_digest()[:12]) == ("2026-11-22, second set", "373aa7c3bad1")
     assert {claim.since for claim in FURTHER_CLAIMS} == {FURTHER_RULES}
     assert f"of {FURTHER_RULES} (sha256 {further_digest()[:12]})" in further_spoken()[0]
     assert len({claim.key for claim in EVERY_CLAIM}) == len(CLAIMS) + len(FURTHER_CLAIMS)
