@@ -49,7 +49,7 @@ PARTS = {
     ),
     "imagenet_transfer": Part(
         ("softmax", "sigmoid", "dropout", "label_smoothing", "logit_norm", "cosine_softmax"),
-        changes=("targets=pets,chexpert",),
+        changes=("targets=food101,cifar10,cars,pets,chexpert",),
     ),
     "imagenet_relearning": Part(("softmax", "sigmoid")),
     "imagenet_temperature": Part((), changes=("targets=cars",)),
