@@ -1,4 +1,4 @@
-"""Training: one loop for every objective and a recipe as data; interrupted anywhere, resumed exactly."""
+"""Training: one loop for every objective, with a recipe as data; a run killed anywhere resumes exactly."""
 
 from penultimate.lazy import attributes
 

@@ -12,12 +12,12 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 class WeightAverage(Generic[Module]):
-    """average <- d average + (1 - d) weights, over parameters and batch-norm moments alike.
+    """The moving average of a network: average <- d average + (1 - d) weights.
 
     d = min(momentum, (1 + t) / (10 + t)) after t steps, so the start is forgotten before the window is full,
-    as in TensorFlow's average with `num_updates`. Averaging the moments along with the weights is our choice
-    (the paper does not say): they then belong to about the same steps. With a window of at most one step, the
-    average is the weights themselves.
+    as in TensorFlow's average with `num_updates`. The batch-norm moments are averaged along with the
+    parameters, so that both belong to about the same steps; this is our choice, since the paper does not say.
+    With a window of at most one step, the average equals the weights.
     """
 
     def __init__(self, module: Module, momentum: float) -> None:
@@ -29,14 +29,14 @@ class WeightAverage(Generic[Module]):
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Include the weights after step 0, 1, ..."""
+        """Include the weights after the step numbered 0, 1, ..."""
         decay = min(self.momentum, (1 + step) / (10 + step))
         average, current = self._pairs
         torch._foreach_lerp_(average, current, 1 - decay)
 
     @torch.no_grad()
     def synchronise(self) -> None:
-        """Copy what is counted rather than averaged (the number of batches that batch norm has seen)."""
+        """Copy the values that are counted, not averaged: the number of batches that batch norm has seen."""
         for average, current in zip(*self._counts, strict=True):
             average.copy_(current)
 
@@ -50,5 +50,5 @@ def _integers(module: nn.Module) -> list[Tensor]:
 
 
 def _tensors(module: nn.Module) -> list[Tensor]:
-    """Return what a module consists of, each once, however many of its parts share it."""
+    """Return the tensors of a module, each once, even if several of its parts share it."""
     return list({id(value): value for value in module.state_dict(keep_vars=True).values()}.values())

@@ -1,4 +1,4 @@
-"""Checkpoints that survive a kill at any moment: two files written in turn, each complete with its sha256."""
+"""Checkpoints that survive a kill at any moment: two files, written in turn, each with its sha256."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from penultimate.files import atomic_write, with_digest, without_digest
 class Checkpoints:
     """The last two states of a run in a folder, `checkpoint-0` and `checkpoint-1`.
 
-    One that cannot be used is moved into a folder `checkpoint-damaged-*` beside them, and named in `damaged`.
+    A checkpoint that cannot be used is moved into a folder `checkpoint-damaged-*` beside them, and `damaged`
+    holds the reason.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -40,9 +41,10 @@ class Checkpoints:
         return [self.folder / f"checkpoint-{turn}" for turn in (0, 1)]
 
     def save(self, state: dict[str, Any], wait: bool = True) -> None:
-        """Write a state, which has a "step", over the older of the two: as it is now, if later than now.
+        """Write a state, which has a "step", over the older checkpoint.
 
-        Raises what kept the one before from being written.
+        The state is copied first, so it may change while it is written in the background (without `wait`).
+        Raise the error that kept the previous state from being written, if any.
         """
         self.close()
         self._written = self._writer.submit(self._write, _copied(state))
@@ -50,7 +52,7 @@ class Checkpoints:
             self.close()
 
     def close(self) -> None:
-        """Wait until what was saved is written; raises what keeps it from being."""
+        """Wait until the saved state is written; raise the error that keeps it from being written."""
         written, self._written = self._written, None
         if written is not None:
             written.result()
@@ -62,7 +64,7 @@ class Checkpoints:
         atomic_write(target, with_digest(buffer.getvalue()))
 
     def load(self) -> dict[str, Any] | None:
-        """Return the newest state that can be read, or None; what cannot be is set aside."""
+        """Return the newest state that can be read, or None; set unreadable checkpoints aside."""
         states = {}
         for path in self._paths():
             if os.path.lexists(path):
@@ -74,7 +76,7 @@ class Checkpoints:
         return states.get(self._loaded)
 
     def refuse(self, reason: str) -> None:
-        """Set aside the state that was loaded, which turned out to be of no use."""
+        """Set aside the checkpoint that was loaded, for the given reason."""
         self._set_aside(self._loaded, f"{self._loaded.name} {reason}")
 
     def _set_aside(self, path: Path, reason: str) -> None:
@@ -85,7 +87,7 @@ class Checkpoints:
 
 
 def _copied(state: Any) -> Any:
-    """Return a state that later steps do not change, in this machine's memory."""
+    """Return a copy of a state in host memory, which later steps do not change."""
     if isinstance(state, Tensor):
         return state.detach().to("cpu", copy=True)
     if isinstance(state, dict):
@@ -102,7 +104,7 @@ def _read(path: Path) -> dict[str, Any]:
         raise DamagedFileError(f"{path.name} cannot be read ({error.strerror})") from None
     try:
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    except Exception:  # of bytes that torch.save did not write torch.load raises ten kinds, and promises none
+    except Exception:  # torch.load raises some ten undocumented kinds for bytes of other origin
         raise DamagedFileError(f"{path.name} is nothing that a training has saved") from None
     if not isinstance(state, dict) or not isinstance(state.get("step"), int):
         raise DamagedFileError(f"{path.name} is not the state of a training")

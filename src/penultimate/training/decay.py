@@ -1,4 +1,4 @@
-"""Which parameters weight decay acts on."""
+"""The parameters that weight decay acts on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penultimate.training.recipe import Recipe
 
 
 def parameter_groups(network: nn.Module, recipe: Recipe, decay: float) -> list[dict[str, Any]]:
-    """Parameters with and without weight decay, as the recipe says."""
+    """Return the parameters in two groups, with and without weight decay, as the recipe says."""
     norms = {
         id(parameter)
         for module in network.modules()

@@ -1,4 +1,4 @@
-"""What a training run is fed: the batches of an epoch, augmented, derived from (seed, epoch, step) alone."""
+"""The input of a training run: the augmented batches of an epoch, derived from (seed, epoch, step) alone."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from penultimate.training.ranks import Ranks
 from penultimate.training.recipe import Recipe
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
-"""Of what the body is given, by the recipe's precision."""
+"""The dtype of the body's input, by the recipe's precision."""
 PREPARED, PREPARED_VALUES = 8, 2**20
-"""How many batches are prepared at once, and of how many values at most; small images save on calls."""
+"""The most batches prepared at once, and the most values in them; this saves calls for small images."""
 PIECE = 32
-"""Images that a worker decodes before it hands them over."""
+"""The number of images that a worker decodes before it hands them over."""
 Examples: TypeAlias = ImageSet | ListedImages
-"""Images in memory, or on disk."""
+"""Images in memory or on disk."""
 Batch: TypeAlias = tuple[Tensor, Tensor]
-"""Images [n c h w], and labels [n] or, mixed, [n k]."""
+"""Images [n c h w], and labels [n], or [n k] if they were mixed."""
 
 
 class Feed(Protocol):
-    """Batches of one run, of each what this process has; an epoch's last, incomplete one is left out."""
+    """The batches of one run: this process's share of each, without an epoch's last, incomplete batch."""
 
     batch_size: int
     steps_per_epoch: int
 
     def batches(self, epoch: int, first: int, end: int) -> Iterator[Batch]:
-        """Return the batches `first` to `end` of an epoch."""
+        """Return the batches from `first` to before `end` of an epoch."""
 
 
 def feed(
@@ -52,9 +52,9 @@ def feed(
     device: torch.device,
     ranks: Ranks | None = None,
 ) -> Feed:
-    """Return the feed for images in memory, or for images on disk, which a recipe may hold `resident`.
+    """Return the feed for images in memory or on disk; a `resident` recipe loads images on disk into memory.
 
-    Raises RequestError where these do not fit into memory, or the processes cannot share a batch evenly.
+    Raise RequestError if they do not fit into memory, or if the processes cannot share a batch evenly.
     """
     batch = Batching(statistics, recipe, seed, len(examples.class_names), len(examples), ranks or Ranks())
     if isinstance(examples, ListedImages) and not recipe.resident:
@@ -63,9 +63,9 @@ def feed(
 
 
 class Batching:
-    """How batches are made: of how many images, and from bytes to what the network takes.
+    """The making of batches: their size, and the steps from bytes to the network's input.
 
-    rows   those of a batch that this process has
+    rows   the rows of a batch that belong to this process
     """
 
     def __init__(
@@ -83,7 +83,10 @@ class Batching:
         self.rows = ranks.rows(self.size, recipe)
 
     def normalised(self, images: UInt8[Tensor, "n h w c"], epoch: int, place: int) -> Tensor:
-        """Images of batches from a place on, augmented; in float32 where they are mixed next."""
+        """Return the augmented, normalised images of the batches that start at a place in the epoch.
+
+        They are float32 if they will be mixed next.
+        """
         batches = len(images) // len(self.rows)
         among = batches * self.size, self.several(batches)
         generator = derived_generator("augmentation", self.seed, epoch, place)
@@ -91,11 +94,11 @@ class Batching:
         return normalise(images, self.statistics, torch.float32 if self.augmentation.mixup else self.dtype)
 
     def several(self, batches: int) -> Tensor:
-        """Return the rows of that many batches, one after another."""
+        """Return this process's rows of several consecutive batches."""
         return (torch.arange(batches).view(-1, 1) * self.size + self.rows).view(-1)
 
     def mixed(self, images: Tensor, labels: Tensor, epoch: int, place: int) -> Batch:
-        """Return a batch under Mixup, by its place in the epoch; mixed in float32 and rounded once."""
+        """Return a batch after Mixup, drawn by its place in the epoch, mixed in float32 and rounded once."""
         if not self.augmentation.mixup:
             return images, labels
         generator = derived_generator("mixup", self.seed, epoch, place)
@@ -107,12 +110,12 @@ class Batching:
 
 
 def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
-    """Return the images of an epoch, in the order in which they are shown."""
+    """Return the order in which an epoch shows the images, as a permutation of their indices."""
     return torch.randperm(count, generator=derived_generator("order", seed, epoch))
 
 
 class MemoryFeed:
-    """The `Feed` of images that are held on the device, and are augmented several batches at a time."""
+    """The `Feed` for images that are held on the device and augmented several batches at a time."""
 
     def __init__(self, examples: Examples, batch: Batching, device: torch.device) -> None:
         self.images: Whole | Resident
@@ -140,25 +143,25 @@ class MemoryFeed:
 
 @dataclass(frozen=True)
 class Whole:
-    """Images on a device, which are shown as they are."""
+    """Images on a device that are shown unchanged."""
 
     images: UInt8[Tensor, "n h w c"]
 
     @property
     def values(self) -> int:
-        """Of each, what is shown."""
+        """The number of values of each image that is shown."""
         return self.images[0].numel()
 
     def shown(self, epoch: int, rows: Int[Tensor, " n"]) -> UInt8[Tensor, "n h w c"]:
-        """Return the images at these places, the same in every epoch."""
+        """Return the images at these indices, which are the same in every epoch."""
         return self.images.index_select(0, rows)
 
 
 class DiskFeed:
-    """The `Feed` of images on disk: worker processes decode, crop and resize; the device does the rest.
+    """The `Feed` for images on disk: worker processes decode, crop and resize, and the device does the rest.
 
-    The workers go on into the next epoch while the loop closes this one. Raises DamagedFileError for an image
-    that cannot be read, and PenultimateError if a worker is killed.
+    The workers continue into the next epoch while the loop closes this one. An image that cannot be read
+    raises DamagedFileError, and a worker that is killed raises PenultimateError.
     """
 
     def __init__(self, examples: ListedImages, batch: Batching, device: torch.device) -> None:
@@ -177,7 +180,7 @@ class DiskFeed:
         if self._next != begun + first:
             self._stream = ahead(self._decoded(begun + first), self.device)
         for place in range(first, end):
-            self._next = -1  # until it is here, whatever happens on the way
+            self._next = -1  # unknown until the batch has arrived, in case of an error
             images = next(self._stream)
             self._next = begun + place + 1
             images = self.batch.normalised(images, epoch, place)
@@ -185,7 +188,7 @@ class DiskFeed:
             yield self.batch.mixed(images, self.labels[chosen], epoch, place)
 
     def _decoded(self, step: int) -> Iterator[UInt8[Tensor, "n size size 3"]]:
-        """Yield the batches from a step on, epoch after epoch."""
+        """Yield the batches from a step onwards, epoch after epoch."""
         size, length = self.shown.geometry[1], len(self.batch.rows)
         pieces = in_order(self.shown, self._pieces(step), self.workers)
         while True:
@@ -206,14 +209,14 @@ class DiskFeed:
 
 
 def on_device(images: Tensor, device: torch.device) -> Tensor:
-    """Images on their way to a device, while it computes something else."""
+    """Return images on a device, copied to a GPU without waiting for it to finish other work."""
     if device.type == "cuda":
         images = images.pin_memory()
     return images.to(device, non_blocking=True)
 
 
 def ahead(batches: Iterable[Tensor], device: torch.device) -> Iterator[Tensor]:
-    """Batches on a device, in their order; to a GPU each is copied while it computes with the one before."""
+    """Yield batches on a device in order; a GPU receives each while it computes with the previous one."""
     if device.type != "cuda":
         yield from (on_device(images, device) for images in batches)
         return
@@ -230,7 +233,7 @@ def ahead(batches: Iterable[Tensor], device: torch.device) -> Iterator[Tensor]:
 
 
 def statistics_of(images: Examples) -> ChannelStatistics:
-    """Return the moments by which they are normalised."""
+    """Return the channel statistics with which images are normalised."""
     return (
         images.preparation.statistics
         if isinstance(images, ListedImages)
@@ -239,7 +242,7 @@ def statistics_of(images: Examples) -> ChannelStatistics:
 
 
 def shape_of(images: Examples) -> list[int]:
-    """Images, height, width and channels of what the network is shown."""
+    """Return the number, height, width and channels of the images as the network sees them."""
     if isinstance(images, ImageSet):
         return list(images.images.shape)
     side = images.preparation.crop

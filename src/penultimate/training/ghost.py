@@ -1,4 +1,4 @@
-"""Ghost batches: batch normalisation by the moments of parts of a batch, as many cores would see them."""
+"""Ghost batches: batch normalisation by the moments of parts of a batch, as if it were spread over cores."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from penultimate.errors import RequestError
 
 
 class GhostBatchNorm2d(nn.BatchNorm2d):
-    """Batch normalisation that takes its moments over each `size` images of a batch, in their order.
+    """Batch normalisation that computes its moments over parts of `size` consecutive images of a batch.
 
-    y = g (x - mean_j) / sqrt(var_j + eps) + b for x in part j; the running moments move towards the mean of
-    the parts' moments, once a batch. A last part may be smaller, and then weighs less. In evaluation, and
-    with a batch of at most `size` images, it is batch normalisation.
+    y = g (x - mean_j) / sqrt(var_j + eps) + b for x in part j. The running moments move towards the mean of
+    the parts' moments, once per batch. The last part may be smaller, and then has less weight. In evaluation
+    mode, and for a batch of at most `size` images, this is ordinary batch normalisation.
 
     Hoffer, Hubara and Soudry, NeurIPS 2017.
 
@@ -28,7 +28,7 @@ class GhostBatchNorm2d(nn.BatchNorm2d):
 
     @classmethod
     def of(cls, layer: nn.BatchNorm2d, size: int) -> GhostBatchNorm2d:
-        """Return the same layer, with the same parameters and moments, by parts of `size` images."""
+        """Return a ghost layer with parts of `size` images that shares a layer's parameters and moments."""
         made = cls(layer.num_features, layer.eps, layer.momentum, layer.affine, layer.track_running_stats)
         made._parameters, made._buffers = layer._parameters, layer._buffers
         made.size = size
@@ -61,9 +61,9 @@ class GhostBatchNorm2d(nn.BatchNorm2d):
 
 
 def by_ghost_batches(network: nn.Module, size: int) -> None:
-    """Have every `BatchNorm2d` of a network take its moments over parts of `size` images.
+    """Make every `BatchNorm2d` of a network compute its moments over parts of `size` images.
 
-    Raises RequestError for batch normalisation of another kind, which would take them over the whole batch.
+    Raise RequestError for other kinds of batch normalisation, which would still use the whole batch.
     """
     for module in list(network.modules()):
         for name, child in module.named_children():
@@ -77,7 +77,7 @@ def by_ghost_batches(network: nn.Module, size: int) -> None:
 
 
 def slow_moments(module: nn.Module, parts: int) -> None:
-    """Have `parts` updates of the running moments of every batch normalisation forget as much as one did.
+    """Slow the running moments of every batch-norm layer, so that `parts` updates forget as much as one did.
 
     momentum <- 1 - (1 - momentum)^(1 / parts)
     """

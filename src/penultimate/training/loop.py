@@ -1,4 +1,4 @@
-"""The one training loop: any objective and backbone, images in memory or on disk, resumed bit by bit."""
+"""The one training loop, for any objective, backbone and images; a resumed run gives the same bits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penultimate.training.start import Start
 
 @dataclass
 class TrainingResult:
-    """The outcome of a run: its curves (a point per epoch, split and metric), the epoch kept, the status."""
+    """The outcome of a run: its status, the epoch kept, its curves (a point per epoch, split and metric)."""
 
     status: str
     epoch: int
@@ -48,20 +48,20 @@ def train(
     holdout nothing is evaluated, and the last weights are kept.
 
     The loss of a batch is the mean of the objective's losses. Permutation, augmentation and dropout derive
-    from (seed, epoch, step), so a run that is killed at any moment and called again ends in the same bits. A
-    loss that is not a number ends the run as "diverged", and so do features that are none at its end: the
-    curves so far are returned and no network is written.
+    from (seed, epoch, step), so a run that is killed at any moment and called again gives the same bits. A
+    loss that is not a finite number ends the run as "diverged", and so do features at the end that are not
+    finite: the curves so far are returned, and no network is written.
 
-    Called by every process of a torch.distributed group, each takes a part of every batch, and the weights
-    are those of one process within rounding; the first of them writes. Their number may differ when the run
-    goes on.
+    If every process of a torch.distributed group calls this function, each computes a part of every batch,
+    the weights are those of a single process within rounding, and the first process writes them. The number
+    of processes may differ when the run is resumed.
 
-    A checkpoint that is damaged, or of another run, is set aside: `progress` hears of it ({"notice": ...}),
-    and the result names it in `damaged`.
+    A checkpoint that is damaged or belongs to another run is set aside: `progress` receives a notice
+    ({"notice": ...}), and `damaged` of the result holds the reason.
 
-    Raises RequestError if a set has no images or several labels an image, if the recipe needs a holdout and
-    there is none, for a `start` of another architecture (what differs), and for batches that the processes
-    cannot share.
+    Raise RequestError if a set has no images or has several labels per image, if the recipe needs a holdout
+    and there is none, for a `start` of another architecture (the error says what differs), and for batches
+    that the processes cannot share.
 
     Kornblith et al., NeurIPS 2021, appendix A.1.
     """
@@ -75,7 +75,7 @@ def train(
         raise RequestError("a recipe that stops at the best, or with patience, needs images held out")
     damaged: list[str] = []
     resumed = False
-    while not resumed:  # a state that does not fit has left its marks by the time that it shows
+    while not resumed:  # loading a checkpoint that does not fit half changes a run
         run = Run(objective, backbone, train, holdout, recipe, seed, folder, device, start)
         resumed = run.resume()
         damaged += run.checkpoints.damaged
@@ -99,7 +99,7 @@ def train(
                 return TrainingResult("diverged", run.epoch, run.curves, run.reason, damaged)
             if progress is not None:
                 rate = (run.step - step_began) * run.feed.batch_size / (time.monotonic() - began)
-                # A run resumed at the very end of an epoch has not timed any step yet.
+                # A run that resumed at the very end of an epoch has not timed any step yet.
                 images_left = (run.steps - run.step) * run.feed.batch_size
                 left = images_left / rate if rate else math.inf
                 progress({**run.news, "images_per_second": rate, "seconds_left": left})

@@ -1,4 +1,4 @@
-"""How long a training step takes on this machine."""
+"""The time that a training step takes on this machine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from penultimate.training.recipe import Recipe
 from penultimate.training.run import Run
 
 LONG_ENOUGH = 2.0
-"""Seconds after which the timing of steps stops."""
+"""The total number of seconds after which no further step is timed."""
 
 
 def seconds_per_step(objective: str, backbone: str, images: ImageSet, recipe: Recipe) -> float:
-    """Return the shortest of up to four training steps on a batch of these images, in processor time."""
+    """Return the processor time of the fastest of up to four training steps on a batch of these images."""
     took: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         ghost = recipe.ghost_batch if recipe.ghost_batch and len(images) % recipe.ghost_batch == 0 else None

@@ -1,4 +1,4 @@
-"""The processes that share a training: each computes a part of every batch, and all hold the same weights."""
+"""The processes that share a training run: each computes a part of every batch, with the same weights."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ T = TypeVar("T")
 
 
 class Ranks:
-    """This process, number `index`, of the `count` that share a training; alone where it has joined no group.
+    """This process, number `index` of the `count` that share a training run; alone if it has joined no group.
 
-    The group is torch.distributed's, as torchrun or `penultimate run --gpus 4` makes it. Gradients are
-    averaged in every step, so weights, optimiser and curves are the same everywhere. The running moments of
-    batch normalisation are not: each process moves them by what it has seen. Since they move linearly, their
-    mean over the processes is what one process would have, and `settle` takes it before anything reads them.
+    The group is that of torch.distributed, as torchrun or `penultimate run --gpus 4` makes it. Gradients are
+    averaged in every step, so weights, optimiser and curves are the same in all processes. The running
+    moments of batch normalisation differ, because each process updates them from its own part. These updates
+    are linear, so their mean over the processes is what a single process would have. `settle` computes this
+    mean before anything reads the moments.
 
     >>> Ranks().count
     1
@@ -31,28 +32,28 @@ class Ranks:
     def __init__(self) -> None:
         shared = dist.is_available() and dist.is_initialized()
         self.index, self.count = (dist.get_rank(), dist.get_world_size()) if shared else (0, 1)
-        # What is said between the processes does not wait for their GPUs.
+        # A separate group for messages between the processes, which do not wait for the GPUs.
         self._talk: Any = dist.new_group(backend="gloo") if self.count > 1 else None
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the process that writes, and tells how far the training is."""
+        """Whether this process writes the files and reports the progress."""
         return self.index == 0
 
     def rows(self, batch: int, recipe: Recipe) -> Tensor:
-        """Return those of a batch that are this process's: of all that go through the network together,
-        a share.
+        """Return the rows of a batch that belong to this process.
 
-        Raises RequestError where they cannot be shared evenly, in whole ghost batches if there are any.
+        They are an equal share of every part of the batch that goes through the network together. Raise
+        RequestError if the parts cannot be shared evenly, in whole ghost batches if there are any.
         """
         recipe.expect_shared_by(self.count, batch)
         stretches = torch.split(torch.arange(batch), recipe.at_once or batch)
         return torch.cat([stretch.chunk(self.count)[self.index] for stretch in stretches])
 
     def expect_shareable(self, body: nn.Module) -> None:
-        """Raise RequestError for a body that needs the whole batch in one place.
+        """Raise RequestError if several processes cannot share the body, because it needs the whole batch.
 
-        Batch normalisation does, unless it takes its moments over ghost batches.
+        Batch normalisation needs it, unless it computes its moments over ghost batches.
         """
         for name, layer in body.named_modules():
             whole = isinstance(layer, nn.modules.batchnorm._BatchNorm)
@@ -64,7 +65,7 @@ class Ranks:
 
     @torch.no_grad()
     def average(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Replace the gradients, each the mean over a process's part of the batch, by those of the batch."""
+        """Replace the gradients, which are means over each process's part, by those of the whole batch."""
         if self.count == 1:
             return
         gradients = [each.grad for each in parameters if each.grad is not None]
@@ -82,7 +83,7 @@ class Ranks:
         return value
 
     def any(self, flag: bool) -> bool:
-        """Return whether any of the processes says so."""
+        """Return whether the flag is set in any of the processes."""
         if self.count == 1:
             return flag
         said = torch.tensor(int(flag))
@@ -90,7 +91,7 @@ class Ranks:
         return bool(said)
 
     def of_first(self, make: Callable[[], T]) -> T:
-        """Return what the first process makes, for all of them."""
+        """Return to every process the value that `make` returns in the first process."""
         if self.count == 1:
             return make()
         made = [make() if self.is_first else None]
@@ -98,7 +99,7 @@ class Ranks:
         return made[0]  # type: ignore[return-value]
 
     def settle(self, *modules: nn.Module) -> None:
-        """Give every process the mean of the moments that each has of its own."""
+        """Replace the running moments in every process by their mean over the processes."""
         if self.count == 1:
             return
         moments = [value for module in modules for value in module.buffers() if value.is_floating_point()]
@@ -107,7 +108,7 @@ class Ranks:
             value.div_(self.count)
 
     def whole(self, part: Tensor, rows: Tensor) -> Tensor:
-        """Return the batch of which every process has its `rows`."""
+        """Return the whole batch, assembled from the `rows` of every process."""
         if self.count == 1:
             return part
         parts = [torch.empty_like(part) for _ in range(self.count)]

@@ -1,4 +1,4 @@
-"""How a network is trained, as data: read by the loop, and part of a step's identity."""
+"""How a network is trained, as data: the training loop reads it, and it is part of a step's identity."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ STOPPING = ("last", "best")
 
 @dataclass(frozen=True)
 class Recipe:
-    """SGD with momentum, warm-up, schedule, decay and averaging; the defaults are the glyph world's.
+    """SGD with momentum, warm-up, schedule, weight decay and averaging; the defaults suit the glyph world.
 
-    epochs, batch_size          a short last batch of an epoch is dropped; of fewer images than a batch
-                                holds, all are one
-    ghost_batch                 images over which batch normalisation takes its moments (the paper's batch of
-                                4,096 was spread over 128 cores: 32); None: all of a batch
-    steps                       the length of the run in place of `epochs`; the last epoch may then be short
-    learning_rate               the peak, reached linearly after `warmup`, a share of all steps
-    schedule, final_fraction    from the peak to final_fraction of it, step by step: "exponential" (a
-                                constant factor per step), "cosine" or "constant"
-    momentum, nesterov          of SGD
-    weight_decay                of conv kernels and W, and also of batch-norm gains and shifts if
-                                `decay_batch_norm`, of biases if `decay_biases`; or, in its place, the
-                                `exposure` over the whole run (`training.regime`)
+    epochs, batch_size          a short last batch of an epoch is dropped; if there are fewer images than a
+                                batch holds, a batch is all of them
+    ghost_batch                 the number of images over which batch normalisation computes its moments (the
+                                paper's batch of 4,096 was spread over 128 cores: 32); None: the whole batch
+    steps                       the length of the run instead of `epochs`; the last epoch may then be short
+    learning_rate               the peak, reached linearly during `warmup`, a share of all steps
+    schedule, final_fraction    the decay from the peak to this fraction of it, step by step: "exponential"
+                                (a constant factor per step), "cosine" or "constant"
+    momentum, nesterov          the settings of SGD
+    weight_decay                for conv kernels and W; also for batch-norm gains and shifts if
+                                `decay_batch_norm`, and for biases if `decay_biases`. `exposure` over the
+                                whole run may be given instead (`training.regime`)
     averaging_window            an exponential moving average of the weights over this share of all steps
-                                (momentum 1 - 1 / steps in the window), or `averaging_momentum`, given
-                                directly (the paper's 0.9999); 0 and None: none
-    at_once                     images of a batch that go through the network together (None: all), where
-                                memory holds no more; their gradients are added up: with ghost batches the
-                                same step but for rounding, and for which features dropout drops
-    size, resize                of images on disk: the pixels of a side of what the network is shown; in tests
-                                that is the middle, once the shorter side has `resize` pixels
-    resident                    whether images on disk are decoded once and held as bytes on the device, the
-                                shorter side at `resize`; crops are cut out there
+                                (momentum 1 - 1 / steps in the window). `averaging_momentum` may be given
+                                instead (the paper's 0.9999). 0 and None: no average
+    at_once                     the number of images of a batch that go through the network together, for
+                                limited memory (None: all). Their gradients are added up; with ghost batches
+                                the step is the same up to rounding and the draws of dropout
+    size, resize                for images on disk: the side in pixels of the network's input; in tests this
+                                is the centre, after the shorter side is resized to `resize` pixels
+    resident                    whether images on disk are decoded once, with the shorter side at `resize`,
+                                and held as bytes on the device, where crops are cut out
     precision                   of the backbone: "float32", or by autocast "bfloat16" or "float16" (with a
-                                scaled loss), fast on GPUs and on processors with matrix units (AMX); float32
-                                from features on
+                                scaled loss), which are fast on GPUs and on processors with matrix units
+                                (AMX). From the features onwards all is float32
     compile                     whether the backbone is compiled (torch.compile), which takes a minute
-    augmentation                `Augmentation`, or its fields as a mapping
-    stopping, patience          the weights kept are the "last" or those of the "best" holdout accuracy (the
-                                first of equals); training ends `patience` evaluations after the best; 0:
-                                never early
+    augmentation                an `Augmentation`, or its fields as a mapping
+    stopping, patience          whether the "last" weights are kept or those with the "best" holdout accuracy
+                                (the first of equals). Training ends `patience` evaluations after the best
+                                one; 0: it never ends early
     evaluate_every              epochs between evaluations on the holdout; the last epoch is always evaluated
-    snapshot_every              epochs between networks (averaged weights) that are kept beside the last;
-                                0: none
+    snapshot_every              epochs between snapshots of the averaged weights that are kept besides the
+                                final ones; 0: no snapshots
 
-    Raises RequestError for a value out of range.
+    A value out of range raises RequestError.
 
     >>> Recipe(epochs=44).averaging_window
     0.15
@@ -133,7 +133,7 @@ class Recipe:
         for name, known in (("schedule", SCHEDULES), ("precision", PRECISIONS), ("stopping", STOPPING)):
             if getattr(self, name) not in known:
                 raise unknown(f"recipe {name}", str(getattr(self, name)), known)
-        for setting in fields(self):  # 1 and 1.0 are one recipe, and one training
+        for setting in fields(self):  # 1 and 1.0 mean the same recipe
             value = getattr(self, setting.name)
             if str(setting.type).startswith("float") and value is not None:
                 object.__setattr__(self, setting.name, float(value))
@@ -143,7 +143,7 @@ class Recipe:
             raise RequestError(f"recipe: {name} is {expected}, not {getattr(self, name)!r}")
 
     def expect_shared_by(self, processes: int, batch_size: int | None = None) -> None:
-        """Raise RequestError if that many processes cannot share a batch evenly, in whole ghost batches."""
+        """Raise RequestError if this many processes cannot share a batch evenly, in whole ghost batches."""
         least = processes * (self.ghost_batch or 1)
         batch = batch_size or self.batch_size
         together = min(self.at_once or batch, batch)
@@ -157,11 +157,11 @@ class Recipe:
 
     @property
     def needs_holdout(self) -> bool:
-        """Whether images held out say when training ends, or which weights are kept."""
+        """Whether a holdout decides when training ends or which weights are kept."""
         return self.stopping == "best" or self.patience > 0
 
     def steps_on(self, images: int) -> int:
-        """Return how many steps a run on that many images takes, of a batch each.
+        """Return the number of steps, of one batch each, that a run on this many images takes.
 
         >>> Recipe(epochs=3, batch_size=64).steps_on(200), Recipe(steps=7).steps_on(200)
         (9, 7)
@@ -169,8 +169,7 @@ class Recipe:
         return self.steps or images // min(self.batch_size, images) * self.epochs
 
     def momentum_of_average(self, steps: int) -> float:
-        """Return the momentum of the average for a run of `steps` steps;
-        0 means that the average is the weights.
+        """Return the momentum of the average for a run of `steps` steps; with 0, it equals the weights.
 
         >>> Recipe(averaging_window=0.15).momentum_of_average(4000) == 1 - 1 / 600
         True

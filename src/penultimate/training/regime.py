@@ -1,4 +1,4 @@
-"""What a recipe amounts to in numbers without a dimension, and the paper's numbers for any length."""
+"""The regime of a recipe in dimensionless numbers, and the paper's regime for a run of any length."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from penultimate.training.schedules import learning_rate
 
 @dataclass(frozen=True)
 class Regime:
-    """How a recipe trains, whatever its number of steps.
+    """The properties of a recipe that do not depend on its number of steps.
 
     warmup            the warm-up's share of all steps
     final_fraction    the last learning rate, as a share of the peak
     averaging_window  the horizon of the weights' average, as a share of all steps
-    exposure          the weight decay that a weight has met when training ends: weight_decay x the sum of the
-                      learning rates / (1 - momentum). Weights left alone would shrink by exp(-exposure); far
-                      below 1, weight decay hardly acts before training ends
+    exposure          the weight decay accumulated by the end of training: weight_decay x the sum of the
+                      learning rates / (1 - momentum). Without gradients, weights would shrink by a factor of
+                      exp(-exposure); far below 1, weight decay hardly acts before training ends
     """
 
     warmup: float
@@ -41,8 +41,7 @@ def regime(recipe: Recipe, steps: int) -> Regime:
 
 
 def weight_decay(recipe: Recipe, steps: int) -> float:
-    """Return the weight decay of a run of `steps` steps: given directly,
-    or by the exposure that it amounts to.
+    """Return the weight decay of a run of `steps` steps, given directly or computed from the exposure.
 
     >>> recipe = Recipe(exposure=17.5)
     >>> round(weight_decay(recipe, 9000) / weight_decay(recipe, 18000), 2)
@@ -52,23 +51,21 @@ def weight_decay(recipe: Recipe, steps: int) -> float:
 
 
 def _reach(recipe: Recipe, steps: int) -> float:
-    """Return the sum of the learning rates over 1 - momentum: how far a constant gradient would carry a
-    weight.
-    """
+    """Return the sum of the learning rates over 1 - momentum: how far a unit gradient would move a weight."""
     total = math.fsum(learning_rate(recipe, step, steps) for step in range(steps))
     return total / (1 - recipe.momentum)
 
 
 IMAGENET = Regime(warmup=10 / 146, final_fraction=0.975**136, averaging_window=0.219, exposure=17.3)
-"""Of softmax in the paper: 10 epochs of warm-up to 1.6, then x 0.975 an epoch, to epoch 146 of 312.8 steps;
-weight decay 8e-5, momentum 0.9, averaging 0.9999."""
+"""The paper's regime for softmax: 10 epochs of warm-up to 1.6, then x 0.975 per epoch until epoch 146, with
+312.8 steps per epoch; weight decay 8e-5, momentum 0.9, averaging 0.9999."""
 
 
 def matched(recipe: Recipe) -> Recipe:
     """Return the recipe in the paper's regime: its shares of warm-up, decay and averaging, and its exposure.
 
-    Nothing of it depends on the number of steps or the learning rate: weight decay is given as exposure, so
-    that a longer run, or an objective with a learning rate of its own, meets as much of it.
+    The regime does not depend on the number of steps or the learning rate. Weight decay is given as
+    exposure, so that a longer run, or one with another learning rate, accumulates the same amount.
 
     >>> recipe = matched(Recipe(epochs=28))
     >>> [round(value, 3) for value in (recipe.warmup, recipe.final_fraction, recipe.averaging_window)]

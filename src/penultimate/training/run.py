@@ -1,4 +1,4 @@
-"""A training run: its state, as checkpoints hold it, and the steps that change it."""
+"""A training run: its state, which checkpoints hold, and the steps that change it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from penultimate.training.schedules import learning_rate
 from penultimate.training.start import Start
 
 CHECK_EVERY = 50
-"""Steps between checks of the loss, each of which makes an accelerator wait."""
+"""The number of steps between checks of the loss; each check makes an accelerator wait."""
 
 
 class _Whole(nn.Module):
-    """Backbone and objective as one module, which is optimised, averaged and kept."""
+    """The backbone and the objective as one module, which is optimised, averaged and saved."""
 
     def __init__(self, backbone: nn.Module, objective: Objective) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class _Whole(nn.Module):
 
 
 class Run:
-    """The state of a training run, as checkpoints hold it, and the steps that change it."""
+    """A training run: its state, which checkpoints hold, and the steps that change it."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Run:
             fused=True,
         )
         self.scaler = torch.amp.GradScaler(device, enabled=recipe.precision == "float16")
-        if self.scaler.is_enabled():  # a first step that it leaves out would leave them as memory is found
+        if self.scaler.is_enabled():  # if the first step is skipped, they would stay uninitialised
             for parameter in self.network.parameters():
                 self.optimiser.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
         self.average = WeightAverage(self.network, recipe.momentum_of_average(self.steps))
@@ -131,7 +131,7 @@ class Run:
         return self.feed.batches(self.epoch, self.step - before, end)
 
     def advance(self, batch: tuple[Tensor, Tensor]) -> None:
-        """Take one step: forward, backward, update, average."""
+        """Take one training step: forward, backward, update, average."""
         rate = learning_rate(self.recipe, self.step, self.steps)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
@@ -155,7 +155,7 @@ class Run:
             self._check_loss()
 
     def _parts(self, images: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-        """Return what of a batch goes through the network together: `at_once` images in all processes."""
+        """Return the parts of a batch that go through the network together, `at_once` over all processes."""
         size = self.recipe.at_once // self.ranks.count if self.recipe.at_once else len(labels)
         return zip(torch.split(images, size), torch.split(labels, size), strict=True)
 
@@ -165,7 +165,7 @@ class Run:
 
     @torch.inference_mode()
     def _check_features(self) -> None:
-        """Weights that grow without bound give no features long before the loss says so."""
+        """Set `reason` if features are not finite, which shows divergence long before the loss does."""
         images, _ = next(self.feed.batches(0, 0, 1))
         finite = bool(self.average.module.backbone(images.float()).square().sum().isfinite())
         if self.ranks.any(not finite):
@@ -173,7 +173,7 @@ class Run:
 
     @contextlib.contextmanager
     def _drawing(self, part: int) -> Iterator[None]:
-        """Seed what a body draws (dropout, dropped paths) by the place in the run and the process."""
+        """Seed the body's random draws (dropout, dropped paths) by the place in the run and the process."""
         generators = [torch.default_generator]
         gpus = [torch.cuda.current_device()] if self.device.type == "cuda" else []
         generators += [torch.cuda.default_generators[gpu] for gpu in gpus]
@@ -190,7 +190,7 @@ class Run:
         return torch.autocast(self.device.type, DTYPES[self.recipe.precision])
 
     def close_epoch(self) -> None:
-        """Measure, keep the best, and record the epoch in the curves."""
+        """Evaluate, keep the best weights, and record the epoch in the curves."""
         self._check_loss()
         if self.reason:
             return
@@ -234,12 +234,12 @@ class Run:
         return int(self.ranks.total(correct)) / self.held_out
 
     def _settle(self) -> None:
-        """Make the averaged weights what is to be read: counts as they are now, moments of all processes."""
+        """Prepare the averaged weights for reading: copy the counts, and average moments over processes."""
         self.average.synchronise()
         self.ranks.settle(self.average.module)
 
     def finish(self) -> int:
-        """Write the network that the recipe keeps; returns its epoch."""
+        """Write the network that the recipe keeps, and return its epoch."""
         self._settle()
         kept = self.epoch
         if self.recipe.stopping == "best" and self.best is not None:
@@ -261,7 +261,7 @@ class Run:
         return canonical_json([self.card, asdict(self.recipe), sizes, self.device.type])
 
     def save(self, wait: bool = True) -> None:
-        """Leave the state of all processes, from which any number of them can go on."""
+        """Save the joint state of all processes, from which any number of processes can resume."""
         self.ranks.settle(self.network, self.average.module)
         loss_sum = self.ranks.total(self.loss_sum)
         if not self.ranks.is_first:
@@ -285,9 +285,9 @@ class Run:
         )
 
     def resume(self) -> bool:
-        """Continue from the newest checkpoint, if there is one.
+        """Continue from the newest checkpoint, if there is one, and return True.
 
-        False where it does not fit and was set aside; this run may then be half changed.
+        Return False if it does not fit and was set aside; this run may then be half changed.
         """
         state = self.ranks.of_first(self.checkpoints.load)
         if state is None:

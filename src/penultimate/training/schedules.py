@@ -8,11 +8,11 @@ from penultimate.training.recipe import Recipe
 
 
 def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
-    """Return the rate of step 0 <= step < steps.
+    """Return the learning rate at a step, 0 <= step < steps.
 
-    During the warm-up of w = round(warmup steps) steps: peak (step + 1) / w. Then, with f = final_fraction
-    and t = (step - w) / (steps - w): peak f^t (exponential), peak (f + (1 - f) (1 + cos pi t) / 2) (cosine)
-    or peak (constant).
+    During the warm-up of w = round(warmup steps) steps it is peak (step + 1) / w. After that, with
+    f = final_fraction and t = (step - w) / (steps - w), it is peak f^t (exponential),
+    peak (f + (1 - f) (1 + cos pi t) / 2) (cosine) or peak (constant).
 
     >>> recipe = Recipe(learning_rate=1.0, warmup=0.1, schedule="exponential", final_fraction=0.01)
     >>> [round(learning_rate(recipe, step, 100), 3) for step in (0, 9, 10, 55, 99)]

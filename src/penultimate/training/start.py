@@ -1,4 +1,4 @@
-"""Where a training run starts, if not at first weights of its own."""
+"""The starting point of a training run that does not begin at random weights."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from penultimate.objectives.objective import Objective
 class Start:
     """A network that a run starts from: its backbone's weights, and how its images were normalised.
 
-    The final layer is fresh, from the run's seed, unless `head` gives its weight [k m] and bias [k]. Of
-    a network that was not trained here the body itself goes on, on images of the size that it wants.
+    The final layer is initialised from the run's seed, unless `head` gives its weight [k m] and bias [k]. If
+    the network was not trained here, a copy of its body is trained further, on images of the size it expects.
     """
 
     network: TrainedNetwork | GivenNetwork
@@ -31,24 +31,22 @@ class Start:
 
     @property
     def backbone(self) -> str:
-        """The spec of its architecture; empty for a network that was not trained here."""
+        """The spec of the network's architecture; empty for a network that was not trained here."""
         return "" if isinstance(self.network, GivenNetwork) else str(self.network.card["backbone"])
 
     @property
     def statistics(self) -> ChannelStatistics:
-        """Those with which its images are normalised."""
+        """The channel statistics with which the network's images are normalised."""
         return self.network.preparation.statistics
 
     def body(self) -> GivenBody | None:
-        """Return a copy of the body of a network that was not trained here, to be trained;
-        None for others.
-        """
+        """Return a trainable copy of the body of a network that was not trained here; None for others."""
         return GivenBody(self.network) if isinstance(self.network, GivenNetwork) else None
 
     def copy_to(self, backbone: str, body: nn.Module, head: Objective) -> str:
-        """Copy the weights into a run's modules; returns the sha256 of all that it then starts from.
+        """Copy the weights into a run's modules, and return the sha256 of all weights that it starts from.
 
-        Raises RequestError where they do not fit, with what differs.
+        Raise RequestError if they do not fit; the error says what differs.
         """
         if isinstance(self.network, TrainedNetwork):
             theirs = self.network.backbone.state_dict()
@@ -64,7 +62,7 @@ class Start:
 
 
 class GivenBody(nn.Module):
-    """The body of a network that was not trained here as a backbone: images -> features [n num_features]."""
+    """The body of a network that was not trained here, as a backbone: images -> features [n num_features]."""
 
     def __init__(self, network: GivenNetwork) -> None:
         super().__init__()
