@@ -167,9 +167,10 @@ def kills(folder: Path, number: int, seed: int) -> dict[str, Any]:
             for _ in range(chosen.randint(1, 4)):
                 pid = life(work, place)
                 time.sleep(chosen.uniform(0, seconds[name]))
-                if chosen.random() < 0.5:
-                    os.killpg(pid, signal.SIGKILL)  # and its workers, if it has any
-                else:
+                with_workers = chosen.random() < 0.5
+                try:
+                    (os.killpg if with_workers else os.kill)(pid, signal.SIGKILL)
+                except ProcessLookupError:  # it has not made its own group yet, and so has no worker
                     os.kill(pid, signal.SIGKILL)
                 counts[name] += ended(pid) == -signal.SIGKILL
             code = ended(life(work, place))
