@@ -1,4 +1,4 @@
-"""Whether networks make the same mistakes, and what ensembles of them gain: figures C.4 to C.7."""
+"""Agreement of networks on their mistakes, and the gain of ensembles: figures C.4 to C.7."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ALIKE = {
     "same": "Same prediction, of all images, %",
     "both_right_or_wrong": "Both right or both wrong, of all images, %",
 }
-"""The three ways in which the paper compares predictions, the one of its figure C.4 first."""
+"""The three ways in which the paper compares predictions; the first is that of its figure C.4."""
 OF_NETWORKS = {way: percent(f"agreement_{way}", title) for way, title in ALIKE.items()}
 OF_ENSEMBLES = {way: percent(f"agreement_{way}", title, setting=MODELS) for way, title in ALIKE.items()}
 SAME_MISTAKE, SAME = OF_NETWORKS["same_when_both_wrong"], OF_NETWORKS["same"]
@@ -38,8 +38,9 @@ ALONE = "no other objective"
 
 
 def _same_mistakes(measurements: Measurements) -> Piece:
-    """Return the table of each objective's own networks and others, the tree of all,
-    and how many stay together.
+    """Return the table of each objective's networks and others, and the tree of all networks.
+
+    A note says how many objectives keep their networks together.
     """
     pairs = pairs_of(measurements, SAME_MISTAKE)
     if not pairs:
@@ -57,8 +58,9 @@ def _same_mistakes(measurements: Measurements) -> Piece:
 
 
 def _own_and_others(measurements: Measurements, pairs: Pairs) -> tuple[ExhibitTable, tuple[str, ...]]:
-    """Return how alike the networks of each objective err, and how alike with others' networks;
-    and of how many objectives they err more like each other than like any other objective's.
+    """Return how alike the networks of each objective err, and how alike they err with other networks.
+
+    A finding counts the objectives whose networks err more like each other than like any other's.
     """
     columns = (
         Column("within_percent", "Of this objective", "Two networks", "%"),
@@ -100,7 +102,7 @@ def _own_and_others(measurements: Measurements, pairs: Pairs) -> tuple[ExhibitTa
 
 
 def _most_alike(measurements: Measurements) -> str:
-    """Our counterpart of the sentence that the paper prints of two networks."""
+    """Return our counterpart of the paper's sentence on its two most similar networks."""
     pairs = pairs_of(measurements, SAME)
     if not pairs:
         return ""
@@ -115,7 +117,7 @@ def _most_alike(measurements: Measurements) -> str:
 
 
 def _least_alike(measurements: Measurements) -> str:
-    """Our counterpart of the sentence that the paper prints of two ensembles."""
+    """Return our counterpart of the paper's sentence on its two least similar ensembles."""
     pairs = {
         pair: share
         for pair, share in pairs_of(measurements, OF_ENSEMBLES["same"]).items()
@@ -140,7 +142,7 @@ def _seeds_apart(measurements: Measurements) -> str:
 
 
 def _gain(measurements: Measurements) -> str:
-    """Return the mixed ensemble of highest accuracy beside the pure one."""
+    """Return a sentence on the most accurate mixed ensemble, beside the most accurate pure one."""
     pairs = pairs_of(measurements, MIXED)
     mixed = {pair: value for pair, value in pairs.items() if pair[0].objective != pair[1].objective}
     pure = {pair: value for pair, value in pairs.items() if pair not in mixed}

@@ -1,4 +1,4 @@
-"""Augmentation and long training: what they add to accuracy and to class separation (C.5 and E.3)."""
+"""Augmentation and long training: their effect on accuracy and on class separation (C.5 and E.3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from penultimate.report.text import counted
 GROUPS = {"": "Standard", AUTOAUGMENT: "AutoAugment", MIXUP: "Mixup"}
 LONG_GROUPS = {LONG: "AutoAugment", LONG_MIXUP: "AutoAugment + Mixup"}
 PAPERS = {"": "standard", LONG: "autoaugment", LONG_MIXUP: "autoaugment+mixup"}
-"""What the paper's tables call an augmentation, where it is not the name of the arm."""
+"""The names of augmentations in the paper's tables, if they are not those of the arms."""
 
 TOP1 = percent("top1", "Top-1, %", "top1_percent", best="high", with_error=True)
 TOP5 = percent("top5", "Top-5, %", "top5_percent", best="high", with_error=True, digits=2)
@@ -26,7 +26,7 @@ R2 = Quantity("class_separation", "train", label="R²", key="class_separation_r2
 
 
 def _columns(quantities: tuple[Quantity, ...], groups: dict[str, str]) -> tuple[Quantity, ...]:
-    """These quantities under each augmentation, side by side."""
+    """Return these quantities under each augmentation, side by side."""
     return tuple(
         replace(shown, arm=arm, group=group, key=_key(arm, shown.key))
         for arm, group in groups.items()
@@ -52,7 +52,7 @@ def _needs(columns: tuple[Quantity, ...]) -> tuple[str, ...]:
 
 
 def _accuracy(arm: str, words: str, table: str = "neurips_tableC5_augmentation", **where: str) -> Asked:
-    """Test accuracy under an augmentation, here and in one of the paper's tables."""
+    """Return the test accuracy under an augmentation, here and in one of the paper's tables."""
     where = {"augmentation": PAPERS.get(arm, arm), **where}
     return Asked(words, replace(printed.TEST.quantity, arm=arm), (table, "top1_percent"), where)
 
@@ -94,7 +94,7 @@ TABLE_C5 = Exhibit(
 
 
 def _lengths(measurements: Measurements) -> str:
-    """Return how long the long runs are, beside those of the main arm."""
+    """Return a sentence on the length of the long runs, beside that of the main arm."""
     lengths = {arm: int(measurements.in_arm(arm).recipe.get("epochs", 0)) for arm in ("", *LONG_GROUPS)}
     told = [
         f"{counted(lengths[arm], 'epoch')} with {words}" for arm, words in LONG_GROUPS.items() if lengths[arm]
@@ -159,7 +159,7 @@ IN_TABLE_E3 = _columns((TOP1, R2), SHOWN_IN_E3)
 
 
 def _in_e3(one: Asked, key: str, arm: str) -> Asked:
-    """Return a number under an augmentation, here and in the paper's Table E.3."""
+    """Return a quantity under an augmentation, here and in the paper's Table E.3."""
     table, where = "neurips_tableE3_autoaugment_separation", {"augmentation": PAPERS.get(arm, arm)}
     return replace(one, quantity=one.quantity.of_arm(arm), printed=(table, key), where=where)
 

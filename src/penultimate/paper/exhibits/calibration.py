@@ -13,10 +13,10 @@ from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import fixed
 
 PANELS = {"": "As trained", "_scaled": "With temperature scaling"}
-"""Suffix of a metric -> before or after scaling."""
+"""The suffix of a metric, and the words for before or after scaling."""
 COLUMNS = {"": "uncalibrated", "_scaled": "temperature_scaled"}
 LEAST_SHARE = 0.005
-"""Bins with fewer of the examples are too noisy to be drawn."""
+"""The smallest share of the examples in a bin that is drawn; smaller bins are too noisy."""
 
 
 def _column(metric: str, key: str, label: str, group: str, unit: str = "", best: Best = "low") -> Quantity:
@@ -42,7 +42,7 @@ RELIABILITY = {
 
 
 def _diagrams(measurements: Measurements) -> Piece:
-    """Return how far accuracy and confidence lie apart, bin by bin, before and after scaling."""
+    """Return diagrams of accuracy less confidence, bin by bin, before and after scaling."""
     panels = tuple(panel for suffix in PANELS if (panel := _panel(measurements, suffix)))
     figure = Figure(
         "tableC3-reliability",
@@ -61,7 +61,7 @@ def _diagrams(measurements: Measurements) -> Piece:
 
 
 def _panel(measurements: Measurements, suffix: str) -> Panel | None:
-    """Return the lines of all objectives; None where no bin was measured."""
+    """Return the lines of all objectives, or None if no bin was measured."""
     columns = {name: measurements.by_setting(quantity) for name, quantity in RELIABILITY[suffix].items()}
     curves, points = [], []
     for objective in measurements.objectives:
@@ -90,7 +90,7 @@ def _panel(measurements: Measurements, suffix: str) -> Panel | None:
 def _bins(
     columns: dict[str, dict[tuple[str, ...], ByRun]], objective: StudyObjective
 ) -> list[tuple[float, float, float]]:
-    """(share, confidence, accuracy) of each bin, all runs of an objective pooled."""
+    """Return (share, confidence, accuracy) of each bin, with all runs of an objective pooled."""
     by_bin = [
         tuple(
             columns[name].get(place, {}).get(objective.spec, {})

@@ -94,7 +94,7 @@ def _table(measurements: Measurements) -> Piece:
 
 
 def _evidence(judged: Judged, said: str, columns: int) -> TableRow:
-    """Return a claim's row, of that many columns; a reason that was said of most is not said again."""
+    """Return the row of a claim, with that many columns; a reason that most claims share is not repeated."""
     claim, ours = judged.claim, judged.ours
     cells = (
         Cell("ours" if claim.ours else "the paper's"),
@@ -124,7 +124,7 @@ def _half(half: Assessment) -> Cell:
 
 
 def _replication(measurements: Measurements, judged: tuple[Judged, ...]) -> str:
-    """Return what the two halves of the seeds come to: what came out twice, and what did not."""
+    """Return a sentence on the claims that came out alike in both halves of the seeds, and on the others."""
     from penultimate.paper.claims.verdicts import halves
 
     seeds = [

@@ -18,17 +18,16 @@ from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
 from penultimate.report.text import fixed, plain
 
 Place: TypeAlias = tuple[str, str]
-"""A column and a row: the base of an objective, and what is added to it ("" for nothing)."""
+"""A column and a row: the base of an objective, and its additions ("" for none)."""
 Runs: TypeAlias = Mapping[Seed, float]
 
 BASES = ("label_smoothing", "sigmoid", "cosine_softmax")
-"""What has a column of its own besides softmax; of two of them, the first."""
+"""Terms with a column of their own, besides softmax; if an objective has two of them, the first counts."""
 NOTHING = "Nothing"
 
 
 def _parts(spec: str) -> Place | None:
-    """Return the column and the row of an objective: its base, and what is added to it;
-    None for a network given.
+    """Return the column and the row of an objective, its base and its additions; None for a given network.
 
     >>> _parts("dropout(keep=0.8) + sigmoid()"), _parts("cosine_softmax(scale=1, temperature=0.05)")
     (('sigmoid', 'dropout(keep=0.8)'), ('cosine_softmax(scale=1, temperature=0.05)', ''))
@@ -61,9 +60,7 @@ def _is_single(place: Place) -> bool:
 
 
 def _runs(measurements: Measurements) -> dict[Place, Runs]:
-    """Return the combinations by their place, and of the main arm those single objectives that are parts
-    of them.
-    """
+    """Return the combinations by their place, with those single objectives of the main arm that are parts."""
     combined = best_epochs(measurements, COMBINATIONS)
     runs = {place: found for spec, found in combined.items() if (place := _parts(spec))}
     parts = {part for place in runs for part in place} | {"", "softmax"}
@@ -97,13 +94,13 @@ def _ours(measurements: Measurements) -> ExhibitTable | None:
 
 
 def _paper_order(spec: str) -> tuple[int, str]:
-    """Nothing first, then as the paper's tables have the objectives; by value among equals."""
+    """Return a key that sorts nothing first, then objectives as in the paper's tables, then by value."""
     name = spec.partition("(")[0]
     return -1 if not spec else [*PRESETS].index(name) if name in PRESETS else len(PRESETS), spec
 
 
 def _in_paper() -> ExhibitTable:
-    """Return the paper's table, columns and rows in its order."""
+    """Return the paper's table, with columns and rows in the paper's order."""
     printed = {(row["objective"], _added(row)): row for row in printed_rows("neurips_tableC4_combinations")}
     bases = list(dict.fromkeys(base for base, _ in printed))
     return ExhibitTable(
@@ -125,7 +122,7 @@ def _cell(row: Mapping[str, str] | None) -> Cell:
 
 
 def _added(row: Mapping[str, str]) -> str:
-    """Return what a printed row adds, in words."""
+    """Return the addition of a printed row, in words."""
     name = row["added_regularizer"]
     return NOTHING if name == "none" else _with_value(name, row["regularizer_value"])
 
@@ -140,7 +137,7 @@ def _with_value(name: str, value: str) -> str:
 
 
 def _best_of_each(measurements: Measurements) -> str:
-    """Return the best combination beside the best single objective."""
+    """Return a sentence on the best combination, beside the best single objective."""
     means = {place: HOLDOUT.scale * average([*runs.values()]) for place, runs in _runs(measurements).items()}
     singles, combined = (
         {place: mean for place, mean in means.items() if _is_single(place) == single}

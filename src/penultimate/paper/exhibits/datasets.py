@@ -24,7 +24,7 @@ MEASURE = Column("accuracy_measure", "Measure")
 
 
 def _build(measurements: Measurements) -> Piece:
-    """Return the sets of this study, those of the paper, and what is to be said of ours."""
+    """Return the data sets of this study, those of the paper, and the remarks on ours."""
     sets = (
         shifted(measurements.source) if "robustness" in map(name_in, measurements.networks.measured) else {}
     )
@@ -107,7 +107,7 @@ def _printed() -> ExhibitTable:
 
 
 def _corrected(row: PrintedRow, key: str) -> Cell:
-    """Return the corrected count; where it differs from the printed one, marked, with what was printed."""
+    """Return the corrected count, marked and with the printed one in its detail if the two differ."""
     right, as_printed = int(row[f"{key}_corrected"]), int(row[f"{key}_printed"])
     if right == as_printed:
         return Cell(f"{right:,}", float(right), detail="as printed")

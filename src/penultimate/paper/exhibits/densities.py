@@ -1,4 +1,4 @@
-"""How features are spread: angular hardness, singular values, cosine distances (figures E.1 to E.3)."""
+"""The spread of features: angular hardness, singular values, cosine distances (figures E.1 to E.3)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_HARDNESS = "Densities of angular visual hardness"
 
 
 def _mean_hardness(measurements: Measurements) -> Piece:
-    """Hardness in units of one over the number of classes, as the densities have it."""
+    """Return the mean hardness times the number of classes, the unit of the densities."""
     columns = (replace(MEAN_HARDNESS, scale=card(measurements.source).classes), ACCURACY)
     title = "Mean hardness on the test images of {source}"
     return TableOfRuns("figureE1", title, columns, NO_HARDNESS, (MEAN_HARDNESS.key,)).build(measurements)

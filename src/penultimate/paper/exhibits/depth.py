@@ -1,4 +1,4 @@
-"""Transfer from every depth: which layer serves each task best, and whom an earlier layer helps."""
+"""Transfer from every depth: the best layer for each task, and the objectives that an earlier layer helps."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from penultimate.statistics.comparison import LEVEL
 
 SOFTMAX = resolve("softmax").canonical
 LEAST_LEAD = 1.0
-"""Points below which softmax's lead is too small to be divided by."""
+"""The smallest lead of softmax, in points, by which a gain is divided."""
 LONGEST_AXIS = 60
 LAST = "last"
-"""What the table of layers calls the penultimate features."""
+"""The name of the penultimate features in the table of layers."""
 
 
 @dataclass(frozen=True)
 class LayerProbe:
-    """A probe of layers: its accuracy on test images, and the one on training images that chooses a layer."""
+    """A probe of layers: its accuracy on test images, and that on training images, which chooses a layer."""
 
     name: str
     word: str
@@ -64,12 +64,12 @@ PROBES = (
 
 @dataclass(frozen=True)
 class Served:
-    """How the layers of an objective's networks serve the tasks, by one probe; accuracies in per cent.
+    """Transfer from the layers of an objective's networks to the tasks, by one probe; accuracies in per cent.
 
     layers  the mean over tasks in each layer, by seed, from the first block to the penultimate features
-    chosen  the layer of each task: the best on validation images in the mean over runs, of equals the last
-    own     the mean over tasks, each in its layer, by seed
-    by_task the test accuracy of each task in each layer, the mean over runs
+    chosen  the layer of each task: the best on validation images in the mean over runs, the last of equal
+    ones own     the mean over tasks, each in its chosen layer, by seed by_task the test accuracy of each task
+    in each layer, as the mean over runs
     """
 
     layers: Mapping[str, Mapping[Seed, float]]
@@ -87,7 +87,7 @@ class Served:
 
 
 def served(measurements: Measurements, probe: LayerProbe) -> dict[str, Served]:
-    """Return the runs of each objective that was measured on every task, by the spec of the objective."""
+    """Return the transfer of each objective that was measured on every task, by the objective's spec."""
     tested = {target: layers_of(measurements, probe.tested, target) for target in measurements.targets}
     tested = {target: layers for target, layers in tested.items() if layers}
     validated = {target: layers_of(measurements, probe.validated, target) for target in tested}
@@ -102,7 +102,7 @@ def served(measurements: Measurements, probe: LayerProbe) -> dict[str, Served]:
 
 
 def _own(layers: Mapping[str, ByRun], spec: str, probe: LayerProbe | None = None) -> ByRun:
-    """Return the runs of an objective by layer, of those layers that all of its runs have."""
+    """Return the runs of an objective by layer, for the layers that all of its runs have."""
     scale = probe.tested.scale if probe else 1
     most = max((len(runs.get(spec, ())) for runs in layers.values()), default=0)
     return {
@@ -131,7 +131,7 @@ def _mean(runs: Mapping[Seed, float]) -> float:
 
 
 def _build(measurements: Measurements) -> Piece:
-    """For each probe its lines and tables; whom an earlier layer helps; and that in a sentence."""
+    """Return each probe's lines and tables, the gains from earlier layers, and a sentence about these."""
     found = {probe: served(measurements, probe) for probe in PROBES}
     if not all(found.values()):
         asked = measurements.networks.requested("depth") is not None
@@ -160,25 +160,25 @@ def _build(measurements: Measurements) -> Piece:
 
 
 def _noun(measurements: Measurements) -> str:
-    """Return what is compared."""
+    """Return the noun for what is compared."""
     return "network" if measurements.networks.are_given else "objective"
 
 
 def _shared_layers(found: Mapping[str, Served]) -> tuple[str, ...]:
-    """Return the layers where all networks have the same; none otherwise."""
+    """Return the layers of the networks if all networks have the same layers, and otherwise ()."""
     of_each = {tuple(one.layers) for one in found.values()}
     return next(iter(of_each)) if len(of_each) == 1 else ()
 
 
 def _axis(found: Mapping[str, Served]) -> str:
-    """Return what stands under the lines: the layers by their numbers, where all networks have the same."""
+    """Return the label of the x axis, with the numbers of the layers if all networks have the same layers."""
     names = f"Layer: {numbered(_shared_layers(found))}"
     fits = _shared_layers(found) and len(names) <= LONGEST_AXIS
     return names if fits else "Layer, from the first block to the penultimate features"
 
 
 def _lines(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Served]) -> Panel:
-    """Transfer over the layers, a line an objective."""
+    """Return a panel of transfer over the layers, with a line for each objective."""
     curves, points = [], []
     deepest = max(len(one.layers) for one in found.values())
     for spec, one in found.items():
@@ -204,9 +204,7 @@ def _lines(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Se
 
 
 def _gains(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Served]) -> Panel:
-    """Return what each objective gains by its own best layers against its transfer
-    from the penultimate one.
-    """
+    """Return a panel of the gain from each objective's own best layers against its penultimate transfer."""
     points = []
     for spec, one in found.items():
         objective = measurements.objective(spec)
@@ -236,7 +234,7 @@ LEADS = (
 
 
 def _by_layer(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Served]) -> ExhibitTable:
-    """Return the mean over tasks from each layer; then, each task from its best, beside softmax's lead."""
+    """Return the mean over tasks from each layer, then from each task's best, and softmax's lead."""
     layers, softmax = _shared_layers(found), found.get(SOFTMAX)
     columns = (
         *(Column(f"{layer}_percent", plain(layer), "One layer for all tasks", "%") for layer in layers),
@@ -270,12 +268,12 @@ def _points(gains: Mapping[Seed, float]) -> Cell:
 
 
 def _lead(one: Served, softmax: Served) -> float:
-    """Return how far softmax is ahead at the penultimate layer."""
+    """Return the lead of softmax at the penultimate layer."""
     return _mean(softmax.last) - _mean(one.last)
 
 
 def _of_lead(one: Served, softmax: Served | None) -> tuple[Cell, Cell, Cell]:
-    """Softmax's lead; the share of it that an objective gains; its lead with both at their best layers."""
+    """Return softmax's lead, an objective's share of it in gains, and the lead with both at their best."""
     if softmax is None:
         return Cell(MISSING), Cell(MISSING), Cell(MISSING)
     lead, at_best = _lead(one, softmax), _mean(softmax.own) - _mean(one.own)
@@ -287,7 +285,7 @@ def _of_lead(one: Served, softmax: Served | None) -> tuple[Cell, Cell, Cell]:
 
 
 def _best_layers(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Served]) -> ExhibitTable:
-    """Return which layer serves each task best."""
+    """Return the table of the best layer for each task."""
     tasks = list(next(iter(found.values())).chosen)
     layers = _shared_layers(found)
     columns = tuple(Column(task, short_title(task), "Task") for task in tasks)
@@ -311,7 +309,7 @@ def _best_layers(measurements: Measurements, probe: LayerProbe, found: Mapping[s
 
 
 def _gains_sentence(panels: list[tuple[str, tuple[Point, ...]]], noun: str, few: str) -> str:
-    """Return whether those that transfer worse gain more, in a sentence: by each probe."""
+    """Return a sentence, for each probe, on whether objectives that transfer worse gain more."""
     told: list[str] = []
     for word, points in panels:
         found = correlation_of(points)
@@ -330,7 +328,7 @@ def _gains_sentence(panels: list[tuple[str, tuple[Point, ...]]], noun: str, few:
 
 
 def _recovered(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Served]) -> str:
-    """Return how much of softmax's lead the objectives recover, from the least to the most."""
+    """Return a sentence on the share of softmax's lead that objectives recover, in ascending order."""
     softmax = found.get(SOFTMAX)
     if softmax is None:
         return ""

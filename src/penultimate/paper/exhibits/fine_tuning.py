@@ -1,4 +1,4 @@
-"""Networks all of whose weights were trained further on each task (Table 2, Figure D.3)."""
+"""Networks whose weights were all trained further on each task (Table 2, Figure D.3)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ STARTS = {
     "with the final layer trained first": ("fine_tuning", "fine_tuned", PROBE),
     "from scratch": ("from_scratch", "from_scratch", ""),
 }
-"""From where all weights are trained: by which measurement, how its metrics begin, and its setting."""
+"""The starts of training all weights: the measurement, the prefix of its metrics, and its setting."""
 SCRATCH = "From scratch"
 GROUP = "Transfer, fine-tuned"
 
@@ -60,9 +60,9 @@ def _scratch_on_average(measurements: Measurements) -> dict[Seed, float]:
 
 @dataclass(frozen=True)
 class FineTuned:
-    """The accuracies of fine-tuned networks, a row an objective; below them those trained from scratch.
+    """The accuracies of fine-tuned networks, with a row for each objective, and of networks from scratch.
 
-    Where no final layer was fresh, those whose final layer was trained first.
+    If no final layer was fresh, networks whose final layer was trained first are shown.
     """
 
     ours: TableOfRuns
@@ -98,9 +98,9 @@ FROM_PROBE_BY_TASK = TableOfRuns(
 
 @dataclass(frozen=True)
 class Starts:
-    """The means over tasks of what is trained, and from where; nothing where there is but one of them.
+    """The means over tasks for each extent and start of training; nothing if there is only one of them.
 
-    Behind them, task by task, what is fine-tuned with a final layer that was trained first.
+    A folded table shows, task by task, fine-tuning with a final layer that was trained first.
     """
 
     quantities: tuple[Quantity, ...] = tuple(
@@ -129,7 +129,7 @@ def _mean_column(measurements: Measurements, quantity: Quantity) -> RunColumn:
 
 
 def _gained(measurements: Measurements) -> str:
-    """Return what fine-tuning gains on training from scratch."""
+    """Return a sentence on the gain of fine-tuning over training from scratch."""
     means = [100 * average(list(runs.values())) for runs in measurements.values(FINE_TUNED).values()]
     scratch = _scratch_on_average(measurements)
     if not means or not scratch:
@@ -146,8 +146,9 @@ def _gained(measurements: Measurements) -> str:
 
 
 def _by_variance(measurements: Measurements) -> str:
-    """Return what the paper's own test of averages says: a two-way analysis of variance of objective
-    and task.
+    """Return the result of the paper's own test of averages: a two-way analysis of variance.
+
+    Its factors are objective and task.
     """
     cells: dict[str, dict[str, list[float]]] = {}
     for target in measurements.targets:
@@ -175,9 +176,7 @@ def _by_variance(measurements: Measurements) -> str:
 
 
 def _choices(measurements: Measurements, start: str, name: str) -> dict[tuple[str | None, str], float]:
-    """Return a number of the chosen cell of each objective and task, or, trained from scratch,
-    of each task.
-    """
+    """Return a number of the chosen cells by objective and task, or by task alone if from scratch."""
     _, prefix, setting = STARTS[start]
     found: dict[tuple[str | None, str], float] = {}
     for target in measurements.targets:
@@ -189,7 +188,7 @@ def _choices(measurements: Measurements, start: str, name: str) -> dict[tuple[st
 
 
 def _grid(measurements: Measurements) -> tuple[str, ...]:
-    """For each start, how many best cells lie at the edge of the grid, or that the grid holds one cell."""
+    """Return how many best cells of each start lie at the edge of the grid, or that it has a single cell."""
     said: list[str] = []
     edged: list[str] = []
     on_edge = 0
@@ -237,10 +236,9 @@ def _wider(measurements: Measurements) -> str:
 
 
 def widened(values: Sequence[float], chosen: Collection[float]) -> tuple[float, ...]:
-    """Return a grid with one more value beyond each end that was chosen,
-    as many times it as it is its neighbour.
+    """Return a grid with one more value beyond each end that was chosen, at the ratio of its neighbours.
 
-    Below 0 there is none; beside a single value above 0 it is ten times that.
+    There is no value below 0. Beside a single value above 0, the new value is ten times that value.
 
     >>> widened((0.01, 0.1, 0.3), [0.3, 0.1]), widened((0.0, 1e-4, 1e-3), [0.0]), widened((0.0, 1e-3), [1e-3])
     ((0.01, 0.1, 0.3, 0.9), (0.0, 0.0001, 0.001), (0.0, 0.001, 0.01))

@@ -1,4 +1,4 @@
-"""Layer by layer: likeness, non-zero activations, class separation (figures 2, 3, 4 and B.1)."""
+"""Comparisons layer by layer: likeness, non-zero activations, class separation (figures 2, 3, 4 and B.1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CKA = (
 NONZERO = percent("nonzero_share", "share of non-zero activations", group="Not zero, %", over="layers")
 SEPARATION = Quantity("class_separation", over="layers", label="class separation R²", group="R²")
 SAID_IN_TEXT = {"softmax": "92.8", "logit_norm": "< 25", "cosine_softmax": "< 25", "squared_error": "< 25"}
-"""Non-zero penultimate activations in per cent: the text of section 3.2, which is all that is printed."""
+"""Non-zero penultimate activations in per cent; only these are printed, in the text of section 3.2."""
 
 
 def _said_in_text(row: PrintedRow) -> Cell:

@@ -1,4 +1,4 @@
-"""Transfer to images of several labels (section D.3 of the paper)."""
+"""Transfer to images with several labels (section D.3 of the paper)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from penultimate.report.text import percent as in_percent
 WHAT = "AUC of each label of images that have several"
 DRAWN = " On test images a faint letter is uncertain; on validation images it is known which letter it is."
 FINDINGS = {"findings", "findings_smoke"}
-"""The data sets that have faint letters."""
+"""The data sets with faint letters."""
 SPLITS = {"validation": "validation images", "test": "test images"}
-"""In the paper's order: a few images labelled with care, and those split off the training set."""
+"""Splits in the paper's order: a few images labelled with care, and images split off the training set."""
 COUNTED = {
     "zeros": "",
     "ignore": "; uncertain labels left out",
@@ -33,7 +33,7 @@ OF_LABEL = "label, uncertain"
 
 
 def _of_split(split: str) -> dict[str, Quantity]:
-    """Return the area of each label with the ends of its interval, and the mean over the labels."""
+    """Return the area of each label, the ends of its interval, and the mean over the labels."""
     of_label = percent("multilabel_auc", split=split, target=TARGETS, setting=OF_LABEL, best="high")
     of_label = replace(of_label, optional=split != "test")
     return {
@@ -50,9 +50,7 @@ QUANTITIES = {split: _of_split(split) for split in SPLITS}
 
 
 def _by_policy(measurements: Measurements, quantity: Quantity, target: str) -> dict[str, dict[str, ByRun]]:
-    """Return the final values of a quantity by what an uncertain label counts as,
-    and by label ("" for the mean).
-    """
+    """Return a quantity's final values by policy for uncertain labels, and by label ("" for the mean)."""
     values: dict[str, dict[str, ByRun]] = {}
     for text, runs in measurements.conditions(quantity.metric, target, quantity.split).items():
         settings = dict(part.split("=") for part in text.split(", ") if text)
@@ -62,9 +60,9 @@ def _by_policy(measurements: Measurements, quantity: Quantity, target: str) -> d
 
 
 def _build(measurements: Measurements) -> Piece:
-    """For each data set, split and policy: a table of areas, and one of their intervals.
+    """Return a table of areas and one of their intervals for each data set, split and policy.
 
-    Folded are the intervals, and the areas where uncertain labels do not count as the paper has them.
+    The intervals are folded, and so are areas for which uncertain labels do not count as in the paper.
     """
     tables: list[ExhibitTable] = []
     notes: list[str] = []
@@ -112,7 +110,7 @@ def _column(quantity: Quantity, label: str, runs: ByRun) -> RunColumn:
 def _intervals(
     measurements: Measurements, name: str, where: str, values: Mapping[str, Mapping[str, ByRun]]
 ) -> ExhibitTable:
-    """Return the ends of the intervals, each the mean over an objective's runs."""
+    """Return the ends of the intervals, each as the mean over an objective's runs."""
     rows = []
     for objective in measurements.objectives:
         ends = {
@@ -135,7 +133,7 @@ def _interval(low: Mapping[int | None, float], high: Mapping[int | None, float])
 
 
 def _finding(measurements: Measurements, by_label: Mapping[str, ByRun], where: str) -> list[str]:
-    """On how many labels softmax has the highest mean, and on how many of these another has it too."""
+    """Return on how many labels softmax has the highest mean, and on how many of these it shares it."""
     softmax = measurements.softmax
     means = [
         {spec: average(list(of_seed.values())) for spec, of_seed in runs.items()}
@@ -152,8 +150,9 @@ def _finding(measurements: Measurements, by_label: Mapping[str, ByRun], where: s
 
 
 def _mean_area(measurements: Measurements) -> str:
-    """Return the mean over the labels of the first such data set, on test images,
-    uncertain labels being absent.
+    """Return a sentence on the mean over the labels of the first data set with several labels.
+
+    It is for test images, with uncertain labels counted as absent.
     """
     for target in measurements.several_labels:
         means = _by_policy(measurements, QUANTITIES["test"]["mean"], target).get("zeros", {}).get("", {})

@@ -1,4 +1,4 @@
-"""How far the classes of the tasks are those of the pretraining set (section F of the paper)."""
+"""Overlap of the tasks' classes with those of the pretraining set (section F of the paper)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LINEAR = percent(
 SHOWN = (SEMANTIC, ASSIGNED, LINEAR)
 SEPARATION = Quantity("class_separation", "train", optional=True)
 OBJECTIVES = int(CRITERIA.least_objectives.value)
-"""Of fewer objectives no rank correlation is shown, as no claim is judged."""
+"""The number of objectives below which no rank correlation is shown, as no claim is judged."""
 HEADS = (
     Column("classes", "All", "Classes"),
     *(Column(shown.key, shown.label, shown.group, shown.unit) for shown in SHOWN),
@@ -81,7 +81,7 @@ def _build(measurements: Measurements) -> Piece:
 
 
 def _correlation(measurements: Measurements, target: str) -> Cell:
-    """Return how objectives rank by class separation and on a task: Spearman's rho of the means."""
+    """Return Spearman's rho of the objectives' mean class separation with their mean accuracy on a task."""
     separation, linear = measurements.values(SEPARATION), measurements.on_target(LINEAR, target)
     points = mean_points(measurements, separation, linear, SEPARATION, LINEAR)
     found = correlation_of(points) if len(points) >= OBJECTIVES else None
@@ -92,7 +92,7 @@ def _correlation(measurements: Measurements, target: str) -> Cell:
 
 
 def _finding(halves: dict[str, bool], runs: int) -> list[str]:
-    """On how many tasks the classes as assigned do less than half as well; and in the paper."""
+    """Return on how many tasks the assigned classes do less than half as well, here and in the paper."""
     if not halves:
         return []
     few = f" ({said})" if (said := direction([runs])) else ""

@@ -1,4 +1,4 @@
-"""The final layer learnt again from a few images of the classes trained on (section 3.4 of the paper)."""
+"""The final layer, relearned from a few images of the pretraining classes (section 3.4 of the paper)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ON_THE_OTHERS = (
 
 
 def _heads(measurements: Measurements) -> Piece:
-    """Return a panel for each number of images that taught the heads, and the paper's."""
+    """Return a panel for each number of images that the heads were relearned from, and the paper's panel."""
     separation = measurements.values(R2_TRAIN)
     originals, accuracy = measurements.by_setting(ORIGINAL), measurements.values(TOP1)
 
@@ -74,9 +74,7 @@ def _heads_in_paper() -> Panel:
 
 
 def _joined(panel: Panel, before: tuple[Point, ...], after: tuple[Point, ...]) -> Panel:
-    """Return the panel with small marks for original heads, large ones for relearned,
-    and lines between them.
-    """
+    """Return the panel with small marks for original heads, large ones for relearned heads, and lines."""
     starts = {point.label: point for point in before}
     both = [point for point in after if point.label in starts]
     lines = tuple(
@@ -99,16 +97,16 @@ def _joined(panel: Panel, before: tuple[Point, ...], after: tuple[Point, ...]) -
 
 OF_TRAINING = replace(RELEARNED, metric="relearn_training_top1", optional=True)
 PAPER_SHOTS = {OF_TRAINING.metric: 50_046 / 1_281_167, RELEARNED.metric: CRITERIA.limited_data.value}
-"""The images that teach the paper's heads, as a share of the training images."""
+"""The number of images from which the paper's heads are relearned, as a share of the training images."""
 
 
 def _heads_of(measurements: Measurements) -> Quantity:
-    """Heads relearned from images of training where they were, else from fresh ones."""
+    """Return heads relearned from training images if there are any, and otherwise from fresh images."""
     return _nearest(measurements, OF_TRAINING if measurements.by_setting(OF_TRAINING) else RELEARNED)
 
 
 def _nearest(measurements: Measurements, quantity: Quantity) -> Quantity:
-    """Heads relearned from that share of the training images that is nearest to the paper's."""
+    """Return the heads relearned from the share of the training images that is nearest to the paper's."""
     source = card(measurements.source)
     images = source.sizes.get("train", source.images) / source.classes
     shots = [int(setting) for (setting,) in measurements.by_setting(quantity)]
@@ -117,20 +115,20 @@ def _nearest(measurements: Measurements, quantity: Quantity) -> Quantity:
 
 
 def _relearned(measurements: Measurements, quantity: Quantity) -> Asked:
-    """Return the accuracy of heads relearned from this many images, and of those in the ICLR version."""
+    """Return the accuracy of heads relearned from this many images, here and in the ICLR version."""
     shots = quantity.setting.removeprefix("shots=")
     few = f"{counted(int(shots), 'image')} a class" if shots.isdigit() else "few images"
     return Asked(f"accuracy of the head relearned from {few}", quantity, IN_PAPER)
 
 
 def _easier(measurements: Measurements) -> str:
-    """Return how class separation goes with the accuracy of heads relearned from fresh images."""
+    """Return a sentence on how class separation goes with the accuracy of heads from fresh images."""
     head = _relearned(measurements, _nearest(measurements, RELEARNED))
     return goes_with(printed.SEPARATION, head)(measurements)
 
 
 def _foretells(measurements: Measurements) -> str:
-    """Return how the accuracy of relearned heads goes with transfer."""
+    """Return a sentence on how the accuracy of relearned heads goes with transfer."""
     return goes_with(_relearned(measurements, _heads_of(measurements)), printed.LINEAR)(measurements)
 
 

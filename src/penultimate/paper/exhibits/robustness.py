@@ -1,6 +1,6 @@
-"""Shifted test sets, and corrupted images (section C.2 of the paper).
+"""Shifted test sets and corrupted images (section C.2 of the paper).
 
-The mean corruption error is worked out here, because it takes a reference's errors: AlexNet's on the
+The mean corruption error is computed here, because it takes the errors of a reference: AlexNet's on the
 published ImageNet-C, and elsewhere those of the study's softmax network of the same seed.
 """
 
@@ -33,7 +33,7 @@ GROUPS = {
     "Weather, error %": ("Snow", "Frost", "Fog", "Bright"),
     "Digital, error %": ("Contrast", "Elastic", "Pixel", "JPEG"),
 }
-"""The headings of the corruptions, in the order of the benchmark, as its own tables have them."""
+"""The headings of the corruptions, in the order of the benchmark and as in its own tables."""
 HEADINGS = tuple((heading, group) for group, headings in GROUPS.items() for heading in headings)
 MADE_HERE = (
     "The reference is the study's softmax network of the same seed; in the paper it is AlexNet. Frost is a"
@@ -51,7 +51,7 @@ ERROR = percent("corruption_error", setting="corruption, severity", best="low")
 MCE = Quantity("mce", label="-C, mCE", key="mce", scale=100, digits=1, best="low", with_error=True)
 
 Errors = dict[str, dict[Seed, dict[str, list[float]]]]
-"""{objective: {seed: {corruption: [error at each severity]}}}, of the networks that have them all."""
+"""{objective: {seed: {corruption: [error at each severity]}}}, for networks with all of these errors."""
 
 
 def _errors(measurements: Measurements) -> Errors:
@@ -75,9 +75,7 @@ def _is_published(measurements: Measurements) -> bool:
 
 
 def _relative(measurements: Measurements, errors: Errors) -> tuple[ByRun, str]:
-    """Return the mean corruption error of each network that has a reference; why there is none,
-    or not for all.
-    """
+    """Return the mean corruption error of each network that has a reference, and why some have none."""
     if not errors:
         return {}, ""
     if _is_published(measurements):
@@ -114,7 +112,7 @@ def _relative(measurements: Measurements, errors: Errors) -> tuple[ByRun, str]:
 
 
 def _means(errors: dict[str, list[float]]) -> dict[str, float]:
-    """Return the mean error over severities of each corruption."""
+    """Return each corruption's mean error over severities."""
     return {name: math.fsum(of_severities) / len(SEVERITIES) for name, of_severities in errors.items()}
 
 
@@ -148,7 +146,7 @@ def _build(measurements: Measurements) -> Piece:
 
 
 def _sets(measurements: Measurements) -> str:
-    """Return what stands in each ImageNet set's place, in a sentence."""
+    """Return a sentence on the images that take the place of each ImageNet set."""
     known = shifted(measurements.source)
     if measurements.source == "imagenet":
         return (
@@ -179,7 +177,7 @@ def _with_reference(table: ExhibitTable) -> ExhibitTable:
 
 
 def _by_corruption(measurements: Measurements, errors: Errors) -> ExhibitTable | None:
-    """Top-1 errors on each corruption, the mean of its severities."""
+    """Return the top-1 errors on each corruption, as means over its severities."""
     columns: list[RunColumn] = []
     for name, (heading, group) in zip(BENCHMARK, HEADINGS, strict=True):
         runs: ByRun = {

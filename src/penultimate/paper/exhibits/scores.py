@@ -1,4 +1,4 @@
-"""Scores that are meant to foretell transfer, beside the transfer that was measured: whom would they pick?"""
+"""Scores that are meant to predict transfer, beside measured transfer, and the objectives they would pick."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from penultimate.report.text import counted, fixed, in_words, listed, p_value
 SOFTMAX = resolve("softmax").canonical
 SMALL = (210.0, 176.0)
 ROUNDING = 1e-12
-"""Scores, and mean accuracies, that differ by less are equal."""
+"""The relative difference below which scores, or mean accuracies, are equal."""
 LINEAR = percent(
     "linear_{accuracy}",
     "Linear",
@@ -36,7 +36,7 @@ LINEAR = percent(
     group="Transfer",
 )
 MEAN = ""
-"""In the place of a task: all of them together, by means over tasks."""
+"""The name that stands for all tasks together, by means over tasks."""
 BEST, ALWAYS, AT_RANDOM = "The best, as measured", "Always softmax", "At random"
 NOT_OF_ALL = "not measured of every objective, so left out of this comparison."
 OF_SCALE = "TransRate grows with the scale of the features, which objectives set; no other score does."
@@ -55,9 +55,7 @@ class Score:
         return self.quantity.label
 
     def of(self, measurements: Measurements, target: str) -> ByRun:
-        """Return its values for a task, or their means over all; the same for all,
-        where it is of the source.
-        """
+        """Return the values for a task, or means over all; a score of the source is the same for all."""
         if target == MEAN or self.quantity.target != TARGETS:
             return measurements.values(self.quantity)
         return measurements.on_target(self.quantity, target)
@@ -83,13 +81,13 @@ BEFOREHAND = (
     Score(Quantity("class_separation", "train", label="Pretraining R²", key="source_r2"), promises=False),
     Score(Quantity("nc_trace_sw_pinv_sb_over_c", "train", label="Pretraining NC1", key="source_nc1")),
 )
-"""What is known before any task is seen; of R² and NC1 in the direction that the paper finds."""
+"""Scores that are known before any task is seen; R² and NC1 in the direction that the paper finds."""
 SCORES = (*ON_TASKS, *BEFOREHAND)
 
 
 @dataclass(frozen=True)
 class ScoredTask:
-    """The accuracies on a task, or on all in the mean, and whose are not worse than the best."""
+    """The accuracies on a task, or on all in the mean, and the objectives that are no worse than the best."""
 
     name: str
     measured: ByRun
@@ -112,18 +110,16 @@ class ScoredTask:
         return _highest(self.means)
 
     def loss(self, specs: Sequence[str]) -> float:
-        """By how many points objectives, of which any may be picked, are below the best in the mean."""
+        """Return the points by which a pick among these objectives is below the best, in the mean."""
         means = self.means
         return LINEAR.scale * average([max(means.values()) - means[spec] for spec in specs])
 
     def share_right(self, specs: Sequence[str]) -> float:
-        """Return the chance that one of some objectives, of which any may be picked, is right."""
+        """Return the chance that a random pick among these objectives is right."""
         return sum(spec in self.right for spec in specs) / len(specs)
 
     def promise(self, measurements: Measurements, score: Score) -> dict[str, float]:
-        """Return what a score promises of every objective that has both: its mean over runs,
-        the more the better.
-        """
+        """Return a score's mean over runs for objectives with both numbers, signed so that more is better."""
         values = score.of(measurements, self.name)
         sign = 1 if score.promises else -1
         return {
@@ -134,7 +130,7 @@ class ScoredTask:
 
 
 def _tasks(measurements: Measurements) -> list[ScoredTask]:
-    """Return the tasks to which objectives that have scores were transferred, and the mean over several."""
+    """Return the tasks with transfer of objectives that have scores, and the mean if there are several."""
     scored = {spec for score in ON_TASKS for spec in measurements.values(score.quantity)}
 
     def among(runs: ByRun) -> ByRun:
@@ -149,25 +145,25 @@ def _tasks(measurements: Measurements) -> list[ScoredTask]:
 
 
 def _right(runs: ByRun) -> frozenset[str]:
-    """Whom it is right to pick: those that none beats, or, where that cannot be tested, the highest mean."""
+    """Return the right picks: objectives that none beats or, if that cannot be tested, the highest mean."""
     means = {spec: summarise(list(of_spec.values())).mean for spec, of_spec in runs.items()}
     return best_of(runs) or frozenset(_highest(means))
 
 
 def _highest(values: Mapping[str, float]) -> tuple[str, ...]:
-    """Return all that share the highest value, to within rounding."""
+    """Return all names that share the highest value, to within rounding."""
     most = max(values.values())
     return tuple(spec for spec, value in values.items() if math.isclose(value, most, rel_tol=ROUNDING))
 
 
 def _build(measurements: Measurements) -> Piece:
-    """Return how each score ranks the objectives, and whom it would have picked."""
+    """Return how each score ranks the objectives, and which objectives it would have picked."""
     scores = [score for score in ON_TASKS if measurements.values(score.quantity)]
     tasks = _tasks(measurements)
     if not scores or not tasks:
         asked = set(map(name_in, measurements.networks.measured)) & {"transferability", "leep", "nce"}
         probed = any(measurements.on_target(LINEAR, target) for target in measurements.targets)
-        is_probed = bool(tasks) if scores else probed  # of objectives that have scores
+        is_probed = bool(tasks) if scores else probed  # for objectives that have scores
         lacking = ["Transferability scores"] * (not scores) + ["Linear transfer"] * (not is_probed)
         return Piece(missing=tuple(map(Missing, lacking)), wanted=bool(asked or scores))
     scores += [score for score in BEFOREHAND if measurements.values(score.quantity)]
@@ -194,7 +190,7 @@ def _build(measurements: Measurements) -> Piece:
 
 
 def _lacking(measurements: Measurements, scores: list[Score], tasks: list[ScoredTask]) -> list[str]:
-    """Return the scores that some objective has not, and so could not be picked by."""
+    """Return the scores that some objective lacks, so that this objective could not be picked by them."""
     return [score.label for score in scores if len(score.of(measurements, MEAN)) < len(tasks[0].measured)]
 
 
@@ -209,7 +205,7 @@ def _correlation(measurements: Measurements, score: Score, task: ScoredTask) -> 
 def _picks(
     measurements: Measurements, scores: list[Score], tasks: list[ScoredTask]
 ) -> tuple[ExhibitTable, list[str]]:
-    """Whom each score would have picked for each task, what that costs, and which does best."""
+    """Return which objective each score would have picked for each task, its cost, and the best scores."""
     single = [task for task in tasks if task.name]
     over = f"Over {counted(len(single), 'task')}"
     columns = (
@@ -240,7 +236,7 @@ def _picks(
 
 
 def _over(picks: Sequence[tuple[ScoredTask, Sequence[str]]]) -> tuple[float, float]:
-    """For how many tasks a pick is right, and the points that it loses in the mean over them."""
+    """Return for how many tasks a pick is right, and the points that it loses in the mean over tasks."""
     return (
         math.fsum(task.share_right(specs) for task, specs in picks),
         average([task.loss(specs) for task, specs in picks]),
@@ -250,9 +246,9 @@ def _over(picks: Sequence[tuple[ScoredTask, Sequence[str]]]) -> tuple[float, flo
 def _chosen(
     measurements: Measurements, scores: list[Score], tasks: list[ScoredTask]
 ) -> dict[str, list[tuple[str, ...]]]:
-    """For each task whom the measurement finds best, whom each score picks (if anybody), and softmax.
+    """Return, for each task, the best measured objective, the pick of each score (if any), and softmax.
 
-    Where several share the highest score, any of them may be picked, one as likely as another.
+    If several objectives share the highest score, each of them is equally likely to be picked.
     """
     chosen = {BEST: [task.best for task in tasks]}
     for score in scores:
@@ -272,7 +268,7 @@ def _name(measurements: Measurements, task: ScoredTask, specs: Sequence[str]) ->
 
 
 def _outcome(found: tuple[float, float] | None) -> tuple[Cell, Cell]:
-    """For how many tasks an objective was right that was picked, and the points lost in the mean."""
+    """Return the cells for the number of tasks with a right pick, and for the points lost in the mean."""
     if found is None:
         return Cell(MISSING), Cell(MISSING)
     right, lost = found
@@ -282,8 +278,9 @@ def _outcome(found: tuple[float, float] | None) -> tuple[Cell, Cell]:
 def _outcome_sentences(
     outcome: dict[str, tuple[float, float]], tasks: int, chance: tuple[float, float], runs: int
 ) -> list[str]:
-    """Return which scores of all objectives lose least, which are right most often,
-    and how it is without one.
+    """Return a sentence on the scores that lose least and those that are right most often.
+
+    Only scores of all objectives count, beside picks made without any score.
     """
     of_scores = {label: found for label, found in outcome.items() if label not in (BEST, ALWAYS)}
     if not of_scores:
@@ -311,12 +308,12 @@ def _in_words(tasks: float) -> str:
 
 
 def _count(tasks: float) -> str:
-    """Return a count of tasks, in part where objectives share a pick."""
+    """Return a count of tasks, with a fraction if several objectives share a pick."""
     return fixed(tasks, 0 if tasks.is_integer() else 1)
 
 
 def _figure(measurements: Measurements) -> Piece:
-    """Return a small panel for each score: its mean over tasks against that of transfer."""
+    """Return a small panel for each score: its mean over tasks against the mean of transfer."""
     if not _tasks(measurements):
         return Piece(wanted=False)
     panels = [

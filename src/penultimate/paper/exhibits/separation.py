@@ -1,4 +1,4 @@
-"""Class separation in the penultimate layer, and what goes with it (sections 3.3, 3.4 and E.2)."""
+"""Class separation in the penultimate layer, and its relations to other numbers (3.3, 3.4 and E.2)."""
 
 from __future__ import annotations
 
@@ -269,11 +269,11 @@ ETF = tuple(
 NC4 = percent("nc4", "NC4, %", "nc4_percent", split="train", group="Others nearer", with_error=True)
 WEIGHT_LENGTHS, TRACE = ETF[1], ETF[-1]
 ROUNDING = 1e-4
-"""How much the lengths of rows that were scaled to length 1 vary, at most."""
+"""The largest variation among the lengths of rows that were scaled to length 1."""
 
 
 def rows_as_they_lie(measurements: Measurements) -> str:
-    """Return what is said of a run whose cosine heads were measured without scaling their rows."""
+    """Return a remark on runs whose cosine heads were measured without scaling their rows."""
     lengths = [
         summarise(runs.values()).mean
         for spec, runs in measurements.values(WEIGHT_LENGTHS).items()

@@ -32,7 +32,7 @@ DOUBTFUL = {
     "cifar10": ("The print of sigmoid's η is damaged: it may be 0.1.",),
     "cifar100": (),
 }
-"""What is said of a printed value that cannot be read for certain."""
+"""Remarks on printed values that cannot be read with certainty."""
 SETTINGS = (
     Column("learning_rate", "η", "Learning rate"),
     Column("learning_rate_log10", "log₁₀ η", "Learning rate"),
@@ -43,9 +43,7 @@ SETTINGS = (
 
 
 def _settings(measurements: Measurements) -> Piece:
-    """Return the settings of every objective: of its best cell where they were searched,
-    else those in use.
-    """
+    """Return the settings of every objective: those of its best cell if it was searched, or those in use."""
     searches = searches_of(measurements)
     notes = budgets(searches)
     if not searches:
@@ -98,7 +96,7 @@ def _logarithm(value: float | None) -> Cell:
 
 
 def _printed_settings(dataset: str) -> ExhibitTable:
-    """Return the paper's table of one data set, its hyperparameters in the paper's letters."""
+    """Return the paper's table of one data set, with hyperparameters in the paper's letters."""
     rows = [row for row in printed_rows("iclr_tableA2_cifar_hyperparameters") if row["dataset"] == dataset]
     table_rows = []
     for row in rows:
@@ -116,7 +114,7 @@ def _printed_settings(dataset: str) -> ExhibitTable:
 
 
 def _short(value: float) -> Cell:
-    """To three digits: the paper prints powers of ten."""
+    """Return a number to three digits, because the paper prints powers of ten."""
     return Cell(f"{value:.3g}".replace("-", MINUS) if value < 0 else f"{value:.3g}", value)
 
 

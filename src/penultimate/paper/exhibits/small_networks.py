@@ -23,13 +23,13 @@ from penultimate.report.text import counted, fixed, p_value, plain
 
 TOP1 = percent("top1", "Top-1, %", "top1_percent", arm=COSINE_DECAY, best="high", with_error=True)
 FAR = 0.05
-"""A run is far off its objective where its accuracy differs by more from the median."""
+"""The difference in accuracy from the objective's median beyond which a run is far off."""
 MAIN = replace(TOP1, arm="", optional=True)
-"""The same of a study whose only architecture is one of these, and all of whose networks are trained so."""
+"""The same quantity in a study whose only architecture is one of these, and whose networks all train so."""
 
 
 def _columns(measurements: Measurements) -> list[RunColumn]:
-    """Return the accuracies of each further architecture that has any in the arm."""
+    """Return the accuracies of each further architecture that was measured in the arm."""
     top1 = _quantity(measurements)
     return [
         run_column(replace(top1, group=plain(other.backbone), key=f"{other.backbone}_{top1.key}"), runs)
@@ -39,7 +39,7 @@ def _columns(measurements: Measurements) -> list[RunColumn]:
 
 
 def _quantity(measurements: Measurements) -> Quantity:
-    """Return the accuracy in the arm; of a study of one such architecture alone, in its main arm."""
+    """Return the accuracy in the arm; for a study of one such architecture alone, that in its main arm."""
     return MAIN if is_further(measurements.backbone) and _is_unaveraged(measurements.recipe) else TOP1
 
 
@@ -76,9 +76,7 @@ def _alike(measurements: Measurements) -> str:
 
 
 def _far_off(measurements: Measurements) -> str:
-    """Return the runs that lie far from the others of their objective,
-    and what comes out by medians instead.
-    """
+    """Return the runs far from the others of their objective, and the result with medians instead."""
     far, medians = [], []
     for column in _columns(measurements):
         middle = {spec: statistics.median(runs.values()) for spec, runs in column.runs.items()}
@@ -102,7 +100,7 @@ def _far_off(measurements: Measurements) -> str:
 
 
 def _regime(measurements: Measurements, columns: list[RunColumn]) -> str:
-    """Return how the arm was trained here."""
+    """Return a sentence on how the arm was trained here."""
     arm = measurements.in_arm(_quantity(measurements).arm)
     recipe = arm.recipe
     if not recipe:

@@ -1,4 +1,4 @@
-"""What happens in the course of training: figures C.1, C.2, C.3, D.2 and E.4."""
+"""Measurements in the course of training: figures C.1, C.2, C.3, D.2 and E.4."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HALFWAY, AT_END = 0.5, 1.0
 
 
 def _on_the_way(words: str, quantity: Quantity, share: float) -> Asked:
-    """Return a number that was followed through training, at a share of the epochs."""
+    """Return a quantity that was followed through training, at a share of the epochs."""
     when = {0.0: "at first", HALFWAY: "halfway through training", AT_END: "at the end"}[share]
     return Asked(f"{words} {when}", quantity, read=at_epochs(share, quantity))
 
@@ -73,7 +73,7 @@ LOSS = OverEpochs(
 
 
 def _loss_left(measurements: Measurements) -> ByRun:
-    """Return the loss of each run at the end of training in per cent of that of its first epoch."""
+    """Return the loss of each run at the end of training, in per cent of its loss in the first epoch."""
     left: ByRun = {}
     for (spec, seed), track in LOSS.tracks(measurements).items():
         left.setdefault(spec, {})[seed] = track[max(track)][1]
@@ -133,7 +133,7 @@ PRINTED = PrintedPanel(
 
 
 def _against_training(measurements: Measurements) -> Piece:
-    """Epochs and finished networks of ours, and the paper's finished ones, in one figure."""
+    """Return one figure with our epochs and finished networks, and the paper's finished networks."""
     epochs, finished = first_measured(EPOCH_BY_EPOCH, measurements), FINISHED.panel(measurements)
     panels = (epochs.panel(measurements) if epochs else None, finished, PRINTED.panel())
     what = "Accuracy on images not trained on against accuracy on the training images, ours and the paper's."
@@ -150,9 +150,7 @@ def _against_training(measurements: Measurements) -> Piece:
 
 
 def _at_equal_training(measurements: Measurements) -> ByRun:
-    """Return the test accuracy of each run where its training accuracy first reaches the highest
-    that all reach.
-    """
+    """Return the test accuracy of each run when its training accuracy first reaches a common level."""
     train, test = (
         {each.spec: measurements.curve(each, ACROSS.metric, split) for each in measurements.objectives}
         for split in ("train", "test")
@@ -250,7 +248,7 @@ OVER_TRAINING = "Class separation over training"
 
 
 def _separating(panels: tuple[OverEpochs, ...]) -> Change:
-    """Class separation of a split, from the first network kept to the finished one."""
+    """Return the change of a split's class separation from the first network kept to the finished one."""
     quantities = [panel.y for panel in panels]
     split = {"train": "training", "test": "test"}[quantities[0].split]
     first, last = (Asked("", quantities[0], read=at_epochs(share, *quantities)) for share in (0.0, AT_END))

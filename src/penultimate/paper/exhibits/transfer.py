@@ -1,4 +1,4 @@
-"""Accuracy where the networks were trained, and transfer of their features (section 3.1 of the paper)."""
+"""Accuracy on the pretraining classes, and transfer of features (section 3.1 of the paper)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEAN_NOTE = "‡ Not printed: the mean of the eight printed values. The paper's 
 
 
 def _half(probe: str, word: str) -> tuple[TableOfRuns, PrintedTable]:
-    """Return one half of Table 1: ours by a probe, and the paper's."""
+    """Return one half of Table 1: ours by one probe, and the paper's."""
     group = f"Transfer, {word}"
     ours = TableOfRuns(
         f"table1_{probe}",
@@ -170,7 +170,7 @@ FIGURE1 = Exhibit(
 
 
 def _by_task(measurements: Measurements) -> Piece:
-    """Return a small panel for each task: ours, then the paper's."""
+    """Return a small panel for each task: first ours, then the paper's."""
     top1 = measurements.values(TOP1)
     points = {
         target: run_points(measurements, top1, measurements.on_target(LINEAR, target), TOP1, LINEAR)
@@ -214,7 +214,7 @@ def _on(target: str, measurements: Measurements) -> ByRun:
 
 
 def _task_by_task(measurements: Measurements) -> str:
-    """Return the rank correlation of accuracy and transfer on each task, from the lowest to the highest."""
+    """Return a sentence on the rank correlation of accuracy and transfer on each task, in ascending order."""
     ours = {
         card(target).title: replace(printed.LINEAR, read=partial(_on, target))
         for target in measurements.targets

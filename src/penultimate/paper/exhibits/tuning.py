@@ -1,4 +1,4 @@
-"""How the hyperparameters were chosen: the grids, the search, and what the holdout chose (section A.1)."""
+"""The choice of hyperparameters: grids, search, and the values that the holdout chose (section A.1)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from penultimate.training.recipe import Recipe
 
 SIZE = (210.0, 160.0)
 LOOKS = ("evaluate_every", "snapshot_every")
-"""Settings of a recipe that say when to look, and change no network."""
+"""Settings of a recipe that say when something is recorded, and that change no network."""
 TUNED = (
     "Every objective was given the same number of trainings to find its hyperparameters, and only the"
     " accuracy on images held out of the pretraining set decided: no test set, no transfer task."
@@ -67,7 +67,7 @@ UNTUNED = (
 
 
 def _search(measurements: Measurements) -> Piece:
-    """Return the search, or the values in use where none was made."""
+    """Return the search, or the values in use if there was none."""
     searches = searches_of(measurements)
     missing = not_searched(measurements, searches)
     if not searches:
@@ -167,7 +167,7 @@ def _accuracy_cell(cell: GridCell | None) -> Cell:
 
 
 def _notes(measurements: Measurements, searches: Sequence[Tuning]) -> list[str]:
-    """Return what has to be said of the choices, and where this study does not follow them."""
+    """Return the remarks on the choices, and on where this study does not follow them."""
     every = [tuned for _, tuned in each_of(searches)]
     notes = _gathered(remark for tuned in every for remark in tuned.remarks)
     if measurements.results.description.get("name") in {tuning.name for tuning in searches}:
@@ -200,9 +200,7 @@ def _notes(measurements: Measurements, searches: Sequence[Tuning]) -> list[str]:
 
 
 def _other_settings(tuned: Tuned, best: GridCell, recipes: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return where this study trains what was chosen with other settings of the recipe than were chosen
-    with it.
-    """
+    """Return where this study trains a choice with other settings of the recipe than were chosen with it."""
     recipe = recipes.get(best.objective, {})
     chosen = {axis.key: value for axis, value in zip(tuned.axes, best.values, strict=True)}
     return [
@@ -227,7 +225,7 @@ def _in_short(setting: Any) -> str:
 
 
 def _gathered(remarks: Iterable[str]) -> list[str]:
-    """Remarks as sentences: those that say the same of several objectives in one.
+    """Return remarks as sentences; those that say the same of several objectives become one.
 
     >>> _gathered(["A: no finer grid of k was tried", "A: edge", "B: no finer grid of m was tried"])
     ['A, B: no finer grid was tried.', 'A: edge.']
@@ -241,16 +239,14 @@ def _gathered(remarks: Iterable[str]) -> list[str]:
 
 
 def _set_in(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a recorded recipe sets, its augmentation's settings among it;
-    what came later has its default.
-    """
+    """Return the settings of a recorded recipe, with those of its augmentation and with later defaults."""
     settings = {**dataclasses.asdict(Recipe()), **recipe}
     augmentation = {**dataclasses.asdict(Augmentation()), **settings.pop("augmentation")}
     return {**settings, **augmentation}
 
 
 def _panel(name: str, tuned: Tuned, place: int, axis: TunedAxis) -> Panel | None:
-    """Holdout accuracy against one axis; the line joins the best cell of every value."""
+    """Return a panel of holdout accuracy along one axis; the line joins the best cell of every value."""
     trained = [(place_on(axis, cell.values[place]), cell) for cell in tuned.cells if math.isfinite(cell.mean)]
     if len({x for x, _ in trained}) < 2:
         return None
@@ -281,7 +277,7 @@ def _panel(name: str, tuned: Tuned, place: int, axis: TunedAxis) -> Panel | None
 
 
 def place_on(axis: TunedAxis, value: Number) -> float:
-    """Return where a value stands on the drawn axis: its logarithm, where all of the grid has one."""
+    """Return the place of a value on the drawn axis: its logarithm, if every value of the grid has one."""
     if axis.from_above and axis.grid[-1] < 1:
         return math.log10(1 - value)
     return math.log10(value) if axis.grid[0] > 0 and not axis.from_above else float(value)
@@ -298,7 +294,7 @@ def _symbol(row: PrintedRow) -> Cell:
 
 
 def _at_edges(measurements: Measurements) -> str:
-    """Return a sentence about the objectives whose chosen value is the lowest or the highest tried."""
+    """Return a sentence on the objectives whose chosen value is the lowest or the highest tried."""
     searches = searches_of(measurements)
     if not searches:
         count = counted(len(measurements.objectives), "objective")

@@ -1,4 +1,4 @@
-"""The page of a study beside Kornblith et al. (2021): the answer, the claims, the paper's sections."""
+"""The page of a study beside Kornblith et al. (2021): the answer, the claims and the paper's sections."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ SECTIONS = {
     ),
     "A": Section(CHOSEN, "Training and tuning", "What was trained on what, and how was it chosen?"),
 }
-"""The page's sections in its order, by the paper's numbers; "" is what the paper does not have."""
+"""The sections of the page in order, by the paper's numbers; "" is a section that the paper does not have."""
 
 
 def _beside_the_paper(measurements: Measurements) -> Mapping[str, Any]:

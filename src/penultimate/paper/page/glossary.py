@@ -1,4 +1,4 @@
-"""The nine objectives and the terms of the study: a sentence each, and an equation in MathML."""
+"""The nine objectives and the terms of the study, each with a sentence and an equation in MathML."""
 
 from __future__ import annotations
 

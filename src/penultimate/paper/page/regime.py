@@ -1,4 +1,4 @@
-"""The comparison of this study's regime with the paper's: the rows that a careful reader needs first."""
+"""The comparison of this study's regime with the paper's, which a careful reader needs first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STOPPED = {
     "last": "the last, where the schedule ends; the holdout is never trained on",
     "best": "the best on the holdout, which is never trained on",
 }
-"""Which weights are kept, by the recipe's `stopping`."""
+"""Words for the weights that are kept, by the recipe's `stopping`."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def summary(measurements: Measurements) -> str:
 
 
 def _architecture(measurements: Measurements) -> str:
-    """Return the first backbone, which all numbers here are of, then others and networks not trained here."""
+    """Return the first backbone, to which all numbers here belong, then others and given networks."""
     blocks = measurements.results.description.get("networks", ())
     given = [
         f"{plain(name)} ({plain(source)}, not trained here)"
@@ -187,14 +187,14 @@ def _objectives(measurements: Measurements) -> str:
 
 
 def _runs(measurements: Measurements) -> str:
-    """Return the runs of the compared objectives, then those of a sweep if their number differs."""
+    """Return the runs of the compared objectives, and those of a sweep if their number differs."""
     of_main = _span(measurements.run_counts())
     sweep = _span(measurements.in_arm(SWEEP).run_counts())
     return of_main if sweep in (of_main, MISSING) else f"{of_main}; {sweep} at each further temperature"
 
 
 def _span(counts: tuple[int, ...]) -> str:
-    """Return the least and the greatest count, or the one that both are.
+    """Return the least and the greatest count, or a single number if they are equal.
 
     >>> _span((5, 5)), _span((3, 5))
     ('5', '3 to 5')
@@ -215,7 +215,7 @@ def _setting(recipe: Mapping[str, Any], key: str) -> str:
 
 
 def _softmax(measurements: Measurements, quantity: Quantity) -> str:
-    """Return softmax's mean over runs in the form of the quantity."""
+    """Return softmax's mean over runs, formatted as the quantity says."""
     runs = measurements.values(quantity).get(measurements.softmax)
     if not runs:
         return MISSING

@@ -1,4 +1,4 @@
-"""The results in sentences made from the numbers; agreement and disagreement are stated alike."""
+"""The results in sentences that are made from the numbers; agreement and disagreement are stated alike."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VERDICTS = {"holds": ("holds", "hold"), "does not hold": ("does not hold", "do n
 """The verb for one claim and for several; claims with other verdicts are undecided."""
 
 WHOSE = {"the paper's": "Of the paper's {} claims that were measured", "ours": "Of our own {}"}
-"""The words for the claims of the exhibit's table."""
+"""The words for whose claims the exhibit's table lists."""
 
 
 def tally(claims: Built) -> tuple[Tally, ...]:
@@ -146,7 +146,7 @@ def _highest(measurements: Measurements, runs: ByRun, what: str) -> list[Tile]:
 
 
 def _beyond(measurements: Measurements, runs: ByRun, spec: str) -> str:
-    """Return a clause with the result of the significance test of an objective against all others."""
+    """Return a clause with the result of the significance test of one objective against all others."""
     found = bold(runs)
     tested = {name: of[spec] for name, of in found.p_values.items() if spec in of}
     if not tested:

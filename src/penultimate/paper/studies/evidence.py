@@ -1,12 +1,12 @@
-"""What the claims are judged on: `glyphs`, and what else the paper shows, with three seeds.
+"""The study on which the claims are judged: `glyphs`, and whatever else the paper shows, with three seeds.
 
     penultimate run evidence
 
-The reference run that is read where none is named (`penultimate report --reference`). By plan nine hours on
-two CPU cores with AVX-512 (2,800 images a second each), half of them those of `glyphs`, whose networks and
-measurements it does not do again in a store that holds them; the rest can be run as three parts
+This reference run is read if none is named (`penultimate report --reference`). The plan says nine hours on
+two CPU cores with AVX-512 (2,800 images a second each). Half of these are those of `glyphs`, whose networks
+and measurements are not repeated in a store that holds them; the rest can be run as three parts
 (`penultimate.paper.studies.parts`). The kept run took about seven hours beyond `glyphs` on two cores without
-AVX-512. `full` draws as much from one seed or two; this study has
+AVX-512. `full` shows as much with one seed or two; this study has
 
 - three seeds, each with its own draw of the world, for AutoAugment, Mixup, combinations and the three further
   architectures, for fine-tuning, class overlap, scores of transferability and images of several labels. Long
@@ -31,7 +31,7 @@ FROM_SCRATCH = "learning_rate=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0), decay=(0.0, 0.
 
 
 def _measured_runs(objectives: tuple[str, ...], seeds: tuple[int, ...], *measure: str) -> tuple[Runs, ...]:
-    """Networks of `glyphs`, of which more is measured."""
+    """Return networks of `glyphs`, with further measurements."""
     return runs_by_recipe(objectives, RECIPE, CHANGES, seeds=seeds, measure=measure)
 
 

@@ -2,11 +2,11 @@
 
     penultimate run full
 
-Two hours and 46 minutes on two CPU cores with AVX-512, from an empty store, in two sittings and with tests
-beside the first 40 minutes; by plan, at 2,800 images a second and core, just under three. The run is kept
-with the package. It can be made in two parts (`penultimate.paper.studies.parts`). In a store that holds
-`glyphs` less is left, for the networks of its one draw and of its temperatures are the same. `evidence` has
-more seeds, and with them what the claims need. The paper's own grids are those of the studies of ImageNet;
+It took two hours and 46 minutes on two CPU cores with AVX-512, from an empty store, in two sittings and with
+tests beside the first 40 minutes; the plan, at 2,800 images a second and core, says just under three hours.
+The run is kept with the package. It can be made in two parts (`penultimate.paper.studies.parts`). In a store
+that holds `glyphs` less is left to do, because the networks of its one draw and of its temperatures are the
+same. `evidence` has more seeds, which the claims need. The paper's own grids are in the studies of ImageNet;
 here they are as large as three hours allow:
 
 - Nine objectives, two seeds, both on one draw of the world, as in the paper. Everything that `glyphs`
@@ -51,7 +51,7 @@ COMBINED = (
     f"{COSINE} + {SIGMOID}",
 )
 OF_COMBINED = {text: CHANGES[COSINE] for text in COMBINED if COSINE in text}
-"""What is combined with cosine softmax has its learning rate."""
+"""Combinations with cosine softmax have the learning rate of cosine softmax."""
 
 
 def augmented(recipe: Recipe, **augmentation: bool | float) -> Recipe:
@@ -77,7 +77,7 @@ FURTHER = (
 
 
 def other_arms(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
-    """Augmentation, long training (of the first seed) and combinations."""
+    """Return grids of augmentation, of long training (with the first seed) and of combinations."""
     return tuple(
         block
         for objectives, recipe, changes, trained, arm in (
@@ -100,7 +100,7 @@ def other_arms(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
 
 
 def backbones(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
-    """Return a second architecture, and two under the recipe of the ICLR version."""
+    """Return grids of a second architecture, and of two more under the recipe of the ICLR version."""
     return (
         *runs_by_recipe(
             NINE,
@@ -131,7 +131,7 @@ FIRST = SEEDS[:1]
 def _main(
     objectives: tuple[str, ...], *measure: str, seeds: tuple[int, ...] = SEEDS, backbone: str = "glyphnet"
 ) -> tuple[Runs, ...]:
-    """Networks of the main arm; without `measure`, of which everything is measured that `glyphs` measures."""
+    """Return networks of the main arm; without `measure`, they have all measurements of `glyphs`."""
     return runs_by_recipe(
         objectives,
         RECIPE,

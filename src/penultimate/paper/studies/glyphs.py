@@ -2,8 +2,8 @@
 
     penultimate run glyphs
 
-By plan four and a half hours on two CPU cores with AVX-512 (2,800 images a second each); or in five parts
-(`penultimate.paper.studies.parts`), each of which is kept by itself:
+The plan says four and a half hours on two CPU cores with AVX-512 (2,800 images a second each). The study can
+also be run in five parts (`penultimate.paper.studies.parts`), each of which is kept by itself:
 
     glyphs_first          nine objectives, seeds 0 to 2, each seed with its own draw of the world
     glyphs_second         the same with seeds 3 to 5
@@ -12,14 +12,14 @@ By plan four and a half hours on two CPU cores with AVX-512 (2,800 images a seco
                           compared with each other here (figures 2, C.4 to C.7)
     glyphs_temperatures   cosine softmax at the paper's eight temperatures, three seeds
 
-The regime is the paper's (`penultimate.training.regime`); images a class and epochs were settled by how well
+The regime is the paper's (`penultimate.training.regime`). Images per class and epochs were chosen by how well
 softmax fits and validates, and hyperparameters on a holdout of 51,200 images (`docs/world.md`, `penultimate
-show tableA1 --reference`). In the sweep of temperatures, an arm of its own, the loss is scaled by the
-temperature, as in the paper's table 4, and has a learning rate of its own.
+show tableA1 --reference`). The sweep of temperatures is an arm of its own: its loss is scaled by the
+temperature, as in the paper's table 4, and it has its own learning rate.
 
-A second architecture, without residual sums, is there for the comparison of layers alone (figure B.1). It has
-four of the objectives, chosen before any result, two of the seeds, and the first architecture's
-hyperparameters, which were not tuned for it.
+A second architecture, without residual sums, serves only to compare layers (figure B.1). It has four of the
+objectives, chosen before any result, two of the seeds, and the first architecture's hyperparameters, which
+were not tuned for it.
 """
 
 import dataclasses
@@ -39,9 +39,9 @@ OF_PLAIN = tuple(
 RECIPE = dataclasses.replace(matched_search.RECIPE, evaluate_every=4, snapshot_every=4)
 SEEDS = tuple(range(9))
 THE_DRAW = 9
-"""The one that all networks of the arm `ONE_DRAW` see, and no other."""
+"""The draw that all networks of the arm `ONE_DRAW` see, and no others."""
 COMPARED = ("similarity", "agreement")
-"""What compares networks with each other, which have to have seen the same images."""
+"""Measurements that compare networks with each other, which must have seen the same images."""
 RELEARNING = ("relearning", "relearning_from_training")
 EACH = (*(text for text in MEASURE if text not in COMPARED), *RELEARNING)
 

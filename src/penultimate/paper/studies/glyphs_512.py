@@ -7,11 +7,11 @@ trainings of 1,393,920 batches and 60.4 GB of files; at 5 ms a batch of 128 that
 cores it would be days.
 
 Each of the 512 pretraining characters is a class of its own, and K / M is 1 / 2 as it is on ImageNet. Images
-a class, epochs, batch and learning rate are those of `matched_search`, and so is the regime; they were
-settled with 128 classes and not again with 512. Nor are hyperparameters searched: they are the paper's,
-translated by the rules of that search. Beta goes by 1000 / K, 1 / tau by log K, the final layer's decay is
-ten times the weight decay, squared error's scale goes by K. The classes of `newfaces` gather four of these
-each. There are no shifted test sets, and no heads are relearned.
+per class, epochs, batch, learning rate and regime are those of `matched_search`; they were chosen with 128
+classes, and not again with 512. Hyperparameters are not searched either: they are the paper's, translated by
+the rules of that search. Beta scales with 1000 / K, 1 / tau with log K, and squared error's scale with K; the
+final layer's decay is ten times the weight decay. Each class of `newfaces` joins four of these characters.
+There are no shifted test sets, and no heads are relearned.
 """
 
 import dataclasses

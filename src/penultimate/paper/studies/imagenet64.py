@@ -4,10 +4,11 @@
 
 Computed, not measured: 6 GPU hours of training on H100s at 15,000 images a second, and 68.8 GB of files.
 
-The regime is the paper's, softmax's (`training.regime`): as many steps, warm-up, decay and averaging as
-shares of them, and exposure to weight decay. Hyperparameters are the paper's, translated to a hundred
-classes and not searched: beta by 1000 / K, 1 / tau by log K, the final layer's decay ten times the weight
-decay, squared error's scale by K. So there are no published numbers to expect.
+The regime is that of the paper's softmax (`training.regime`): the same number of steps, the same warm-up,
+decay and averaging as shares of the steps, and the same exposure to weight decay. Hyperparameters are the
+paper's, translated to a hundred classes and not searched: beta scales with 1000 / K, 1 / tau with log K and
+squared error's scale with K, and the final layer's decay is ten times the weight decay. So there are no
+published numbers to expect.
 
 Exhibits: table1, table3, tableC1, tableE1, tableE2, figure3, figure4, figureC2, figureC3, figureD1.
 """

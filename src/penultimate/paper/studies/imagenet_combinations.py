@@ -1,12 +1,12 @@
-"""Combinations of objectives: a regulariser added to each of four, three runs, on 50,046 images held out.
+"""Combinations of objectives: a regulariser added to each of four, three runs, 50,046 images held out.
 
     penultimate run imagenet_combinations --data imagenet_tuning=FOLDER
 
 Computed, not measured: 4,576 GPU hours of training on H100s at 2,500 images a second, and 38.2 GB of files.
 
-Expect (table C.4): on the holdout softmax 79.9 %, the best single objectives 80.6 %, the best combination
-(cosine softmax with dropout) 80.7 %. Cells are maxima over training, whose length the paper does not
-state: all train as long as squared error, the longest of table A.1.
+Expect (table C.4) on the holdout 79.9 % for softmax, 80.6 % for the best single objectives and 80.7 % for the
+best combination (cosine softmax with dropout). Each cell is a maximum over training, whose length the paper
+does not state; here all networks train as long as squared error, the longest of table A.1.
 
 Exhibits: tableC4, figureC1, figureC2.
 """
@@ -20,7 +20,7 @@ EPOCHS = max(NINE.values())
 
 
 def _combined(row: dict[str, str | int | float | None]) -> str:
-    """Return a row of table C.4; softmax with a regulariser is that regulariser."""
+    """Return the objective of a row of table C.4; softmax with a regulariser is that regulariser."""
     base = spec(row["objective"], [(row["objective_hyperparameter"], row["objective_hyperparameter_value"])])
     if row["added_regularizer"] == "none":
         return base

@@ -6,7 +6,8 @@ Computed, not measured: 216 GPU hours of training on H100s at 2,500 images a sec
 
 Expect (figures D.2, E.4) softmax to transfer best on most tasks from the first epochs to the last, and the
 order of class separation to be set early. Squared error is left out of transfer, as in the paper. Separation
-is of 50,000 training images and of all validation images; `unbiased` does not depend on how many they are.
+is measured on 50,000 training images and on all validation images; `unbiased` does not depend on their
+number.
 
 Exhibits: figureD2, figureE4.
 """

@@ -4,9 +4,9 @@
 
 Computed, not measured: 647 GPU hours of training on H100s at 2,500 images a second, and 580.2 GB of files.
 
-Expect (table B.1): top-1 from 77.7 % (squared error) to 79.1 % (sigmoid), R^2 from 0.356 (softmax) to 0.838
-(squared error). The paper chose the epochs again and does not print them, nor the size of the images: these
-are ResNet-50's.
+Expect (table B.1) top-1 accuracy from 77.7 % (squared error) to 79.1 % (sigmoid), and R^2 from 0.356
+(softmax) to 0.838 (squared error). The paper chose the epochs separately and prints neither them nor the size
+of the images; here both are those of ResNet-50.
 
 Exhibits: tableB1, figureB1, table3, tableC1, tableE1, figureC2, figureC3.
 """

@@ -4,8 +4,8 @@
 
 Computed, not measured: 859 GPU hours of training on H100s at 2,500 images a second, and 315.1 GB of files.
 
-Expect (table C.6) from 77.9 % (softmax) to 78.9 % (sigmoid), and 79.1 % of sigmoid and of cosine softmax with
-Mixup. The number of runs is not stated (three), nor Mixup's alpha (0.2).
+Expect (table C.6) from 77.9 % (softmax) to 78.9 % (sigmoid), and 79.1 % for sigmoid and for cosine softmax
+with Mixup. Neither the number of runs nor Mixup's alpha is stated; here they are three and 0.2.
 
 Exhibits: tableC6.
 """

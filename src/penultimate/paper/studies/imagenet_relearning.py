@@ -5,9 +5,9 @@
 Computed, not measured: 1,724 GPU hours of training on H100s at 2,500 images a second, and 1.2 TB of files.
 All of the hours are those of imagenet_resnet50.
 
-Expect from training images (I's table 3) 71.1 % of softmax, 76.7 % of squared error, 76.9 % of cosine
-softmax. I drew 50,046 training images; here it is the first 50 of each class, 50,000. The networks are those
-of imagenet_resnet50.
+Expect (table 3 of the ICLR version) from training images 71.1 % for softmax, 76.7 % for squared error and
+76.9 % for cosine softmax. That version drew 50,046 training images; here they are the first 50 of each class,
+50,000. The networks are those of imagenet_resnet50.
 
 Exhibits: figure6, table3, tableC1, tableE1.
 """

@@ -4,9 +4,9 @@
 
 Computed, not measured: 1,724 GPU hours of training on H100s at 2,500 images a second, and 1.2 TB of files.
 
-Expect (tables 1, 3, C.1): top-1 from 77.0 % (softmax) to 77.9 % (sigmoid, cosine softmax), R^2 of the
-training images from 0.349 (softmax) to 0.845 (squared error). The other studies of these networks find them
-trained.
+Expect (tables 1, 3, C.1) top-1 accuracy from 77.0 % (softmax) to 77.9 % (sigmoid, cosine softmax), and R^2 of
+the training images from 0.349 (softmax) to 0.845 (squared error). Other studies of these networks find them
+trained already.
 
 Exhibits: table3, tableC1, tableE1, tableE2, figure2, figure3, figure4, figureC2, figureC3, figureC4,
 figureC5, figureC6, figureC7, figureE1, figureE2, figureE3.

@@ -4,9 +4,9 @@
 
 Computed, not measured: 179 GPU hours of training on H100s at 2,500 images a second, and 190.3 GB of files.
 
-Expect (table 4): R^2 from 0.236 at temperature 0.01 to 0.770 at 0.08, accuracy on Cars from 62.9 to 25.7 %,
-top-1 77.5 or 77.6 % from 0.03 on. The number of runs is not stated (one), nor are the epochs (those of cosine
-softmax).
+Expect (table 4) R^2 from 0.236 at temperature 0.01 to 0.770 at 0.08, accuracy on Cars from 62.9 to 25.7 %,
+and top-1 accuracy of 77.5 or 77.6 % from 0.03 on. Neither the number of runs nor the epochs are stated; here
+they are one and those of cosine softmax.
 
 Exhibits: table4.
 """

@@ -6,9 +6,9 @@ Computed, not measured: 1,724 GPU hours of training on H100s at 2,500 images a s
 The networks and their features of ImageNet are those of imagenet_resnet50, if that was run; fine-tuning takes
 8,970 hours more, 15,552 cells of 20,000 batches of 256.
 
-Expect (tables 1, 2, D.1, F.1) of softmax and squared error: linear 74.6 and 39.8 % on Food-101, 60.3 and
+Expect (tables 1, 2, D.1, F.1) for softmax and squared error: linear 74.6 and 39.8 % on Food-101, 60.3 and
 15.3 % on Cars; fine-tuned 88.2 and 87.8 %, 91.3 and 91.4 %. Three networks of an objective are fine-tuned, as
-in the paper; its batch size and loss are not stated: 256, softmax.
+in the paper. Its batch size and loss are not stated; here they are 256 and softmax.
 
 Exhibits: table1, table2, tableD1, tableF1, figure1, figure5, figureD1, figureD3.
 """

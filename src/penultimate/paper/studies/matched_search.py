@@ -1,13 +1,13 @@
-"""Where the hyperparameters of the matched regime are chosen: seven objectives, three seeds of their own.
+"""The search for the hyperparameters of the matched regime: seven objectives, three seeds of its own.
 
     penultimate tune all --study matched_search
 
-Two hours and a half on two CPU cores with AVX-512 (2,800 images a second each); `penultimate plan` knows of
-the first settings alone, from which the search goes on. Expect about 77 % on the holdout. The regime is laid
-down in `docs/world.md`; the grids hold the paper's values, translated where they scale: the final layer's
-decay stays ten times the weight decay, beta goes by 1000 / K, and 1 / tau, the largest logit, by log K. Of
-cells that the seeds cannot tell from the best the middle one is chosen. Nothing is measured on a test set or
-a transfer task, and no study uses these seeds.
+It takes two and a half hours on two CPU cores with AVX-512 (2,800 images a second each); `penultimate plan`
+knows only the first settings, from which the search goes on. Expect about 77 % on the holdout. The regime is
+laid down in `docs/world.md`. The grids hold the paper's values, translated where they scale: the final
+layer's decay stays ten times the weight decay, beta scales with 1000 / K, and 1 / tau, the largest logit,
+with log K. Of the cells that the seeds cannot tell from the best, the middle one is chosen. Nothing is
+measured on a test set or a transfer task, and no study uses these seeds.
 """
 
 from penultimate.study.blocks import Runs, Search

@@ -2,10 +2,10 @@
 
     penultimate tune all --study matched_search_scaled
 
-An hour and a quarter on two CPU cores with AVX-512 (2,800 images a second each). The scale of a loss acts as
-a learning rate, so these two get one of their own, searched after their strength; exposure to weight decay
-stays the same. The grids hold the paper's temperature, .05, and that translated to 128 classes, .07; and the
-paper's magnitude 60 at its scale of 10, translated by K (1.28).
+It takes an hour and a quarter on two CPU cores with AVX-512 (2,800 images a second each). The scale of a loss
+acts as a learning rate, so these two objectives get a learning rate of their own, searched after their
+strength; exposure to weight decay stays the same. The grids hold the paper's temperature, .05, and its
+translation to 128 classes, .07; and the paper's magnitude of 60 at its scale of 10, translated by K (1.28).
 """
 
 from penultimate.paper.studies.matched_search import RECIPE, SEEDS

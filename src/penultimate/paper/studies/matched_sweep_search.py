@@ -1,9 +1,9 @@
-"""Where the learning rate of the temperature sweep is chosen in the matched regime, at one temperature.
+"""The search for the learning rate of the temperature sweep in the matched regime, at one temperature.
 
     penultimate tune all --study matched_sweep_search
 
-Half an hour on two CPU cores with AVX-512 (2,800 images a second each). In the sweep the loss is scaled by
-the temperature at every temperature, as in the paper's table 4; so scaled it learns slowly.
+It takes half an hour on two CPU cores with AVX-512 (2,800 images a second each). In the sweep the loss is
+scaled by its temperature, as in the paper's table 4, and with that scale it learns slowly.
 """
 
 from penultimate.paper.studies.matched_search import RECIPE, SEEDS

@@ -1,17 +1,18 @@
-"""What the studies of the paper's own size share: its recipes, hyperparameters and tasks, from its tables.
+"""Parts shared by the studies of the paper's own size: recipes, hyperparameters and tasks, from its tables.
 
     Kornblith et al., NeurIPS 2021 (tables A.1, C.4 to C.6) and its ICLR version (table A.2), as they are kept
     in `penultimate.paper.published`
 
-What the paper does not state is chosen here, once: batch-norm moments over 32 images (4,096 over 128 cores),
-a smooth decay of the learning rate, no decay of biases, 200 epochs and shifts of up to four pixels for CIFAR.
+Whatever the paper does not state is chosen here, once: batch-norm moments over 32 images (4,096 over 128
+cores), a smooth decay of the learning rate, no decay of biases, 200 epochs and shifts of up to four pixels
+for CIFAR.
 
-The hours in the headers are the images that are shown in training over a rate of an H100: 2,500 a second of
-ResNet-50 at 224 pixels, 61 TFLOP/s (4.09 G multiply-adds an image, and twice that backward, in bfloat16), and
-of Inception v3, 43 TFLOP/s; 15,000 of ResNet-50 at 64 pixels, half of what its operations allow; in float32
-at 20 TFLOP/s 12,000 of All-CNN-C (0.27 G) and 2,000 of WRN-16-8 (1.55 G). The bytes are `penultimate plan`'s.
-What is measured of finished networks, in float32 at 2,400 images a second of ResNet-50, adds one to four in a
-hundred, and more where a header says so.
+The hours in the headers are the images shown in training, divided by the rate of an H100. That rate is 2,500
+images a second for ResNet-50 at 224 pixels, which is 61 TFLOP/s (4.09 G multiply-adds an image, and twice
+that backward, in bfloat16), and for Inception v3, which is 43 TFLOP/s; it is 15,000 for ResNet-50 at 64
+pixels, half of what its operations allow; in float32 at 20 TFLOP/s it is 12,000 for All-CNN-C (0.27 G) and
+2,000 for WRN-16-8 (1.55 G). The bytes are those of `penultimate plan`. Measurements of finished networks, in
+float32 at 2,400 images a second for ResNet-50, add one to four per cent, and more where a header says so.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ TARGETS = ("food101", "cifar10", "cifar100", "birdsnap", "sun397", "cars", "pets
 SHIFTED = ("imagenet_v2", "imagenet_a", "imagenet_r", "imagenet_sketch", "imagenet_c")
 EIGHT_SEEDS, THREE_SEEDS = tuple(range(8)), tuple(range(3))
 WARMUP = 10
-"""Epochs in which the learning rate rises to 1.6."""
+"""The number of epochs in which the learning rate rises to 1.6."""
 KEYWORDS = {
     "keep_probability_rho": "keep",
     "temperature_tau": "temperature",
     "target_magnitude_m": "target",
     "loss_scale": "scale",
 }
-"""What the tables call a hyperparameter, and we otherwise."""
+"""The tables' names for hyperparameters that have other names here."""
 
 RECIPE = Recipe(
     batch_size=4096,
@@ -49,11 +50,11 @@ RECIPE = Recipe(
     precision="bfloat16",
     augmentation=Augmentation(shift=0, flip=True, crop=(0.1, 1.0)),
 )
-"""ImageNet's, but for its length: appendix A.1."""
+"""The recipe for ImageNet, except for its length: appendix A.1."""
 
 
 def lasting(epochs: int, decay: float = 0.975) -> dict[str, Any]:
-    """Return the settings of a recipe of that many epochs: warm-up in ten of them, then x `decay` an epoch.
+    """Return the settings of a recipe of that many epochs: ten of warm-up, then a factor of `decay` in each.
 
     >>> lasting(146)["epochs"], round(1.6 * lasting(146)["final_fraction"], 3)
     (146, 0.051)
@@ -66,7 +67,7 @@ def lasting(epochs: int, decay: float = 0.975) -> dict[str, Any]:
 
 
 def spec(objective: Value, settings: Iterable[tuple[Value, Value]] = ()) -> str:
-    """Return an objective with hyperparameters as a table names them.
+    """Return the spec of an objective whose hyperparameters have the names of a table.
 
     >>> spec("dropout", [("keep_probability_rho", 0.7)]), spec("sigmoid", [("none", None)])
     ('dropout(keep=0.7)', 'sigmoid')
@@ -78,7 +79,7 @@ def spec(objective: Value, settings: Iterable[tuple[Value, Value]] = ()) -> str:
 
 
 def _of_table_a1() -> dict[str, int]:
-    """{objective with its chosen hyperparameters: epochs} of table A.1, ResNet-50 on ImageNet."""
+    """Return {objective with its chosen hyperparameters: epochs} of table A.1, ResNet-50 on ImageNet."""
     rows = table("neurips_tableA1_hyperparameters")
     return {
         spec(
@@ -102,7 +103,7 @@ def runs(
     recipe: Recipe = RECIPE,
     **settings: Any,
 ) -> tuple[Runs, ...]:
-    """Grids of objectives on ImageNet, each trained for its own number of epochs."""
+    """Return grids of objectives on ImageNet, each trained for its own number of epochs."""
     changes = {text: lasting(length, decay) for text, length in epochs.items()}
     common = {"backbones": (backbone,), "seeds": tuple(seeds), "draws": 0}
     return runs_by_recipe(tuple(epochs), recipe, changes, **common, **settings)
@@ -115,10 +116,10 @@ def augmented(**augmentation: bool | float) -> Recipe:
 
 
 def cifar(dataset: str, backbone: str, recipe: Recipe) -> tuple[Runs, ...]:
-    """Return the nine objectives on a CIFAR set, each with its learning rate and decay of I's table A.2;
-    25 seeds.
+    """Return the nine objectives on a CIFAR set with 25 seeds, each with its own learning rate and decay.
 
-    The table names no scale of squared error, and equation 10 of the same paper has none: 1.
+    These are those of table A.2 of the ICLR version. The table names no scale of squared error, and equation
+    10 of the same paper has none, so the scale is 1.
     """
     changes: dict[str, dict[str, Any]] = {}
     for row in table("iclr_tableA2_cifar_hyperparameters"):
@@ -143,8 +144,8 @@ CIFAR = Recipe(
     size=32,
     resize=32,
 )
-"""I's appendix A.1, but for batches and decay."""
+"""The recipe for CIFAR, except for batches and decay: appendix A.1 of the ICLR version."""
 
 FINE_TUNING_RATES = tuple(round(10 ** (-5.5 + 4.5 * place / 7), 10) for place in range(8))
 FINE_TUNING_DECAYS = (0.0, *(round(10 ** (-6.5 + 3.5 * place / 7), 11) for place in range(8)))
-"""The grid of appendix A.3: eight learning rates, eight decays and none, evenly spaced on a logarithm."""
+"""The decays of appendix A.3: none, and eight that are evenly spaced on a logarithmic scale."""

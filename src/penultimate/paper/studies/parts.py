@@ -4,10 +4,11 @@
     penultimate keep --study glyphs_first --to FOLDER
     penultimate join glyphs FOLDER ... --to FOLDER
 
-Each takes between half an hour and two hours and a half on two CPU cores and less than 6 GB of disk
-(`penultimate plan glyphs_first`). No network is trained again that is in the store: `evidence_measured`
-measures more of those of `glyphs_first`, `evidence_backbones` has eight of the second architecture with
-`glyphs_one_draw` in common, `full_objectives` all 18, and `full_changed` eight with `glyphs_temperatures`.
+Each takes between half an hour and two and a half hours on two CPU cores, and less than 6 GB of disk
+(`penultimate plan glyphs_first`). Networks that are in the store are not trained again: `evidence_measured`
+makes more measurements of those of `glyphs_first`; `evidence_backbones` shares eight of the second
+architecture with `glyphs_one_draw`, and `full_objectives` shares all its 18 with that part; `full_changed`
+shares eight with `glyphs_temperatures`.
 """
 
 import dataclasses

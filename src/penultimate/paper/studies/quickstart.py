@@ -2,10 +2,10 @@
 
     penultimate run quickstart
 
-Five to ten minutes on two CPU cores. Hyperparameters are those of `glyphs`, which trains three times as long
-(`penultimate show tableA1 --reference`); nothing was chosen by a transfer result. Under the paper's weight
-decay and short warm-up so short a run learns little: it has less of the one and more of the other
-(`docs/world.md`). With one seed it shows a direction, not a certainty.
+It takes five to ten minutes on two CPU cores. The hyperparameters are those of `glyphs`, which trains three
+times as long (`penultimate show tableA1 --reference`); none was chosen by a transfer result. Such a short run
+would learn little under the paper's weight decay and short warm-up, so it has less weight decay and a longer
+warm-up (`docs/world.md`). With one seed it shows a direction, not a certainty.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ MEASURE = (
     "linear",
     "knn",
 )
-"""Everything that exhibits of one seed can show."""
+"""All measurements that exhibits can show of one seed."""
 
 NINE = (*chosen_matched.NINE, *chosen_matched_scaled.NINE)
 CHANGES = chosen_matched_scaled.RECIPE_CHANGES

@@ -3,10 +3,10 @@
     penultimate run shared_classes
 
 The networks are those of `glyphs_first`, and are not trained again in its store, where this takes minutes.
-Laid down on 2026-11-23, before any of them was tested on one of these tasks.
-It is there for the claim that separation hurts transfer least where classes are shared, which is judged by
-the slope of a task's rank correlation (class separation with linear transfer) over the share of its classes;
-table F.1 has the correlations.
+The study was laid down on 2026-11-23, before any of them was tested on one of these tasks. It serves the
+claim that separation hurts transfer least where classes are shared, which is judged by the slope of a task's
+rank correlation (class separation with linear transfer) over the share of its classes; table F.1 has the
+correlations.
 """
 
 import dataclasses

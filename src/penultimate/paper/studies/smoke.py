@@ -1,8 +1,8 @@
-"""Every step once, in seconds, on a tiny world: for tests and for a first look. It is evidence of nothing.
+"""Every step once, in seconds, on a tiny world, for tests and for a first look; it is evidence of nothing.
 
     penultimate run smoke
 
-At most fifteen seconds on two CPU cores. Expect accuracies near chance.
+It takes at most fifteen seconds on two CPU cores. Expect accuracies near chance.
 """
 
 from penultimate.data.augmentation.settings import Augmentation
