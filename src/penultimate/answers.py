@@ -18,7 +18,7 @@ class WrongError(PenultimateError):
 
 
 def kind_of(value: Any) -> str:
-    """Return what a value is, as part of a sentence.
+    """Return words for a value: "None", or its type.
 
     >>> kind_of(None), kind_of(1.5)
     ('None', 'a value of type float')

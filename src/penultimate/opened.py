@@ -83,7 +83,7 @@ def _installed() -> None:
 
 
 def _heard(event: str, arguments: tuple[Any, ...]) -> None:
-    """Report an opened file to the blocks; no exception is let out, because it would prevent the opening."""
+    """Report an opened file to the blocks; exceptions are caught, since they would prevent the opening."""
     if not _blocks or event not in EVENTS or getattr(_within, "hook", False):
         return
     _within.hook = True

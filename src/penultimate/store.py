@@ -369,7 +369,7 @@ class Store:
             raise DamagedFileError(f"step {meta.id}: {name} is not what was written (its sha256 differs)")
 
     def _looks_untouched(self, step_id: str, name: str, size: int) -> bool:
-        """Return whether a file is large, has the size that its meta states, and is no newer than it."""
+        """Return whether a file is large, has the size that its meta states, and is no newer than that."""
         if size <= SMALL or name.endswith(".jsonl"):
             return False
         try:

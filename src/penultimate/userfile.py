@@ -141,7 +141,7 @@ def execute(
 
 
 def import_first(code: CodeType, who: str, path: Path) -> None:
-    """Import the packages that a file imports, so that its changes can be told from theirs.
+    """Import the packages that a file imports, so that its changes can be distinguished from theirs.
 
     Raises RequestError for an installed package that replaces functions of libraries when it is imported.
     """

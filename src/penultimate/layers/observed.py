@@ -270,7 +270,9 @@ def expect_batches(loader: Any) -> None:
 def draws(
     total: int, passes: int, batch_size: int, seed: int
 ) -> Iterator[tuple[int, int, npt.NDArray[np.int64]]]:
-    """Yield (pass, number in the pass, rows): a permutation in each pass, in batches equal to within one row.
+    """Yield (pass, number in the pass, rows); every pass is a permutation of all rows.
+
+    The sizes of batches differ by at most one.
 
     >>> [(pass_number, len(rows)) for pass_number, _, rows in draws(10, passes=2, batch_size=8, seed=0)]
     [(0, 5), (0, 5), (1, 5), (1, 5)]

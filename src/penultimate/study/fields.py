@@ -32,7 +32,7 @@ def as_tuple(owner: Any, what: str, form: type | tuple[type, ...], called: str) 
 
 
 def canonical_backbone(text: str) -> str:
-    """Return the canonical spec of an architecture; those of a plug-in leave out its defaults."""
+    """Return the canonical spec of an architecture; that of a plug-in leaves out default settings."""
     spec = registry.parse(str(text))
     entry = registry.entry("backbone", spec.name)
     if not entry.is_plugin:

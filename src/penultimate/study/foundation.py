@@ -25,7 +25,7 @@ from penultimate.training.recipe import Recipe
 VERSIONS = {"data": 3, "sheet": 1, "train": 4, "given": 2, "extract": 2}
 """Versions of the steps that are not measurements; raised by hand when the results of a step change."""
 USUAL = Recipe(precision="bfloat16")
-"""The identity of a step holds its differences from this recipe, which stays the same if defaults change."""
+"""The recipe to which identities of steps name the differences; it stays the same if defaults change."""
 SECONDS = {"data": 0.88, "sheet": 0.4, "given": 2.0, "extract": 0.25}
 """Seconds on one core, for a cost that neither the store nor the study knows; a training is timed."""
 

@@ -1,8 +1,8 @@
-"""Choice among the cells of a search: the middle one of those that its seeds cannot tell from the best.
+"""Choice among the cells of a search: the middle of those that its seeds cannot distinguish from the best.
 
 The holdout has a flat optimum in the strength of a regulariser, while class separation changes by half along
-it; the highest mean alone would therefore choose among equals by noise. So this rule holds for all objectives
-alike (it is of 2026-11-22, written before the first search that it judged):
+it; the highest mean alone would therefore choose among equals by noise. So the following rule holds for all
+objectives alike. It dates from 2026-11-22, before the first search that it judged:
 
 1. Cells are compared within seeds. The margin is the standard error of the difference between the means of
    two cells, sqrt(2 s^2 / seeds), where s^2 is the residual variance of accuracy in the two-way layout of
@@ -58,7 +58,7 @@ def margin(accuracies: Sequence[Sequence[float]]) -> float | None:
 
 
 def tied(runs: Mapping[Point, Sequence[float]]) -> tuple[frozenset[Point], float | None]:
-    """Return the cells that cannot be told from the best, and the margin.
+    """Return the cells that cannot be distinguished from the best, and the margin.
 
     `runs` holds the accuracies of each cell, one for each seed.
 

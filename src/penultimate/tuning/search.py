@@ -143,7 +143,7 @@ class _Search:
                 self.phases[point] = phase
 
     def expanded(self, place: int) -> list[Number]:
-        """Return the next value outwards, if the best value is outermost and an expansion is left, or []."""
+        """Return the next value outwards if the best one is outermost and an expansion is left, else []."""
         further = self.outward(place, self.best) if self.expansions_left[place] else None
         if further is None or len(self.scores) >= self.budget:
             return []

@@ -42,7 +42,7 @@ ELSEWHERE: dict[Aspect, str] = {
     "augmented": "penultimate run evidence",
     "combined": "penultimate run evidence",
 }
-"""The commands that measure aspects which that study lacks."""
+"""The commands that measure the aspects that the study MEASURED_BY lacks."""
 NAMES: dict[Aspect, str] = {
     "accuracy": "accuracy on the classes trained on",
     "train": "accuracy on the training images",

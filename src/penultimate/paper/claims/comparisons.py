@@ -65,7 +65,7 @@ class AgainstSoftmax:
 
     @property
     def margin(self) -> float:
-        """The smallest difference that counts: a share of the highest possible value less softmax's."""
+        """The smallest difference that counts: a share of softmax's distance from the highest value."""
         return least_difference(self.aspect, mean(self.softmax.values()), self.criteria)
 
     def groups(self, slug: str) -> tuple[BySeed, BySeed]:
@@ -103,7 +103,7 @@ class AgainstSoftmax:
         return not_judged(ours, not_enough_runs(counts, self.criteria) if few else COPIES)
 
     def seeds_to_find(self, slug: str, gain: float) -> int | None:
-        """Return the number of seeds that would find a gain of this size, given the differences' spread here.
+        """Return the number of seeds that would find a gain of this size, given how differences spread here.
 
         The number is corrected for all alternatives. It is None if the comparison is not within blocks, or if
         no number of seeds can be given.

@@ -1,6 +1,6 @@
 """Effects with their intervals, and the one decision from an effect to a verdict that all claims share.
 
-The sign of an effect is such that the claim says: the effect is positive. With e its estimate, m the smallest
+Effects are signed so that every claim says that its effect is positive. With e the estimate, m the smallest
 effect that counts and a the one-sided level,
 
     holds          e >= m, and "no effect, or the opposite one" is rejected at a

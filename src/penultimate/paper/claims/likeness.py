@@ -118,7 +118,7 @@ def _pseudo_values(layers: list[Pairs], objectives: list[str]) -> list[float]:
 
 
 def _more_alike(layers: list[Pairs], objectives: list[str]) -> int:
-    """Return the number of objectives whose networks are more alike than they are to those of others."""
+    """Return the number of objectives whose networks resemble each other more than those of others."""
 
     def gap(one: str) -> float:
         of_one = (

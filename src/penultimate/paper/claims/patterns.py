@@ -38,7 +38,7 @@ from penultimate.statistics import mean, spearman
 
 
 def positive(evidence: Evidence, rule: Positive, criteria: Criteria) -> Assessment:
-    """Judge whether the number that there is for each seed has a mean above zero."""
+    """Judge whether a number that was measured for each seed has a mean above zero."""
     values, margin = _of_seeds(evidence, rule, criteria)
     if not values:
         return unmeasured(NAMES[rule.aspect])

@@ -208,7 +208,7 @@ def ranked_in_paper(x: Aspect, y: Aspect, criteria: Criteria, over: Among = "obj
 
 
 def _with_error(x: Aspect, y: Aspect) -> str:
-    """Return the words before a correlation with an error, of which a higher value is worse."""
+    """Return the words before a correlation with the calibration error, which is worse the higher it is."""
     return "With the calibration error (ECE, higher is worse): " if "ece" in (x, y) else ""
 
 

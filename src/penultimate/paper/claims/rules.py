@@ -13,7 +13,7 @@ FIRST_RULES = "2026-11-20"
 RULES_OF = "2026-11-22"
 """The date of today's rules."""
 AMENDED = "2026-11-23"
-"""The date since which a slope over their share judges shared classes; before, all or none were shared."""
+"""The date since which shared classes are judged by a slope over their share, not as all or none."""
 FILED = "2026-11-26"
 """The date since which squared error's accuracy is filed as ours, and softmax's linear transfer and the
 spread on shifted test sets as the paper's. No rule and no number was changed."""

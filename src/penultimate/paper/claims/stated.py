@@ -2,7 +2,7 @@
 
 The first rules (`FIRST_RULES`) were written before this package's first run, when the paper's numbers and
 those of a prototype of the embedded world were known. The rules of `RULES_OF` followed the reference run of
-that time, of which the means and the verdicts under the first rules were known.
+that time, whose means and whose verdicts under the first rules were known.
 
 Objectives are compared within seeds, and the variance is not pooled over objectives, because it differs
 between them: with the paper's own standard errors as the truth, five seeds and no differences, Dunnett's test

@@ -94,7 +94,7 @@ def _ours(measurements: Measurements) -> ExhibitTable | None:
 
 
 def _paper_order(spec: str) -> tuple[int, str]:
-    """Return a key that sorts nothing first, then objectives as in the paper's tables, then by value."""
+    """Return a sort key: first the empty spec, then the order of the paper's tables, then values."""
     name = spec.partition("(")[0]
     return -1 if not spec else [*PRESETS].index(name) if name in PRESETS else len(PRESETS), spec
 

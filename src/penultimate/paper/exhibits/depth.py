@@ -273,7 +273,7 @@ def _lead(one: Served, softmax: Served) -> float:
 
 
 def _of_lead(one: Served, softmax: Served | None) -> tuple[Cell, Cell, Cell]:
-    """Return softmax's lead, an objective's share of it in gains, and the lead with both at their best."""
+    """Return softmax's lead, the share of it that an objective gains, and the lead at the best layers."""
     if softmax is None:
         return Cell(MISSING), Cell(MISSING), Cell(MISSING)
     lead, at_best = _lead(one, softmax), _mean(softmax.own) - _mean(one.own)

@@ -29,7 +29,7 @@ VERDICTS = {"holds": ("holds", "hold"), "does not hold": ("does not hold", "do n
 """The verb for one claim and for several; claims with other verdicts are undecided."""
 
 WHOSE = {"the paper's": "Of the paper's {} claims that were measured", "ours": "Of our own {}"}
-"""The words for whose claims the exhibit's table lists."""
+"""The words for the claims of the exhibit's table, by whose claims they are."""
 
 
 def tally(claims: Built) -> tuple[Tally, ...]:

@@ -117,7 +117,7 @@ def __getattr__(name: str) -> tuple[dict[str, str], ...]:
 
 
 def _resolve(name: str) -> str:
-    """Return the table that a name means: exactly, after `neurips_`, or as the only one that begins so."""
+    """Return the table that a name means: exactly, after `neurips_`, or by its unique beginning."""
     known = tables()
     for exact in (name, f"neurips_{name}"):
         if exact in known:
