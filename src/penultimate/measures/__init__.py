@@ -1,7 +1,7 @@
-"""What a study measures: one file for each measurement, a function under its declaration.
+"""The measurements of a study: one file for each, which holds a function under its declaration.
 
-Every module of this folder is imported when measurements are first asked for, and registers itself by
-`@register.measurement`; so a new file is all that a new measurement takes. None imports a tensor library.
+Every module of this folder is imported when measurements are first requested, and registers itself by
+`@register.measurement`, so a new measurement takes only a new file. None of them imports a tensor library.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from penultimate.measures.order import expect_order
 from penultimate.registry import register
 
 FURTHER_TEST = "further_test"
-"""The split of test images that only make the accuracy more precise, of sources that have them."""
+"""The split of additional test images, for sources that have them, which makes the accuracy more precise."""
 
 TOP1 = Yield(
     "top1",
@@ -38,9 +38,9 @@ ACCURACIES = (TOP1, TOP5)
     seconds=0.13,
 )
 def accuracy(inputs: Inputs) -> Iterator[Number | Undefined]:
-    """Top-1 and top-5 accuracy on the training images, seen without augmentation, and on the test images.
+    """Top-1 and top-5 accuracy on the training images, shown without augmentation, and on the test images.
 
-    The test images are those of the splits "test" and, where there is one, "further_test" together.
+    The test images are those of the split "test" and, if it exists, the split "further_test".
     """
     from penultimate.features.extraction import extract
     from penultimate.metrics.accuracy import top_k

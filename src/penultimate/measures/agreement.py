@@ -1,4 +1,4 @@
-"""How alike the predictions of networks are, and of ensembles of them."""
+"""How similar the predictions of networks and of their ensembles are."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHARES = {
         "equal mistakes",
     ),
 }
-"""The three ways in which the paper compares predictions."""
+"""The paper's three measures of agreement between predictions."""
 AGREEMENTS = tuple(
     Yield(f"agreement_{share}", "fraction", words=words, called=called)
     for share, (words, called) in SHARES.items()
@@ -54,11 +54,11 @@ AGREEMENTS = tuple(
     paper="Kornblith et al., 2021, figures C.4 to C.7",
 )
 def agreement(inputs: Inputs) -> Iterator[Number | Undefined]:
-    """How alike the predictions of every two networks are, and of every two objectives' ensembles.
+    """How similar the predictions of every two networks are, and of every two objectives' ensembles.
 
-    All networks see the same test images. Of the seeds that all objectives have, if there are two or more:
-    each objective's ensemble, every pair of those, and the mixtures of two objectives (both ways to take
-    halves, averaged).
+    All networks see the same test images. If all objectives share two or more seeds, the ensembles over these
+    seeds are measured: each objective's ensemble, every pair of ensembles, and the mixtures of two objectives
+    (averaged over both ways to choose the halves).
     """
     import numpy as np
 
@@ -79,7 +79,7 @@ def agreement(inputs: Inputs) -> Iterator[Number | Undefined]:
 
 
 def alike(banks: Mapping[NetworkKey, FeatureBank]) -> Iterator[Number]:
-    """Yield how alike the predictions of every two banks are."""
+    """Yield how similar the predictions of every two banks are."""
     yield from _pairs(*_predictions(banks))
 
 
@@ -113,7 +113,10 @@ def _pairs(predictions: Mapping[NetworkKey, np.ndarray], labels: np.ndarray) -> 
 
 
 def _ensembles(votes: Mapping[NetworkKey, np.ndarray], labels: np.ndarray) -> Iterator[Number]:
-    """Yield the ensemble of each objective, named by a key without a seed, and the mixtures of two."""
+    """Yield the accuracy of each objective's ensemble and of the mixtures of two, and how similar they are.
+
+    An ensemble is named by a key without a seed.
+    """
     from penultimate.metrics.accuracy import accuracy
     from penultimate.metrics.agreement import agreement as compare
     from penultimate.metrics.agreement import ensemble, half_and_half
@@ -138,7 +141,7 @@ def _ensemble(key: NetworkKey, other: NetworkKey, models: int, value: float) -> 
 def _shares(
     alike: Any, key: NetworkKey, other: NetworkKey, setting: Mapping[str, int] | None = None
 ) -> Iterator[Number]:
-    """Yield a number for each share that exists."""
+    """Yield a number for each share that is defined."""
     for share in SHARES:
         value = getattr(alike, share)
         if value is not None:

@@ -1,4 +1,4 @@
-"""Calibration before and after the temperature that suits the holdout images."""
+"""Calibration before and after temperature scaling on the holdout images."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from penultimate.metrics.calibration import CalibrationAccumulator
 
 SUFFIXES = {"": "", "_scaled": ", at the temperature that suits held-out images"}
-"""What metrics are called before and after temperature scaling, and how that is said."""
+"""The suffixes of metrics before and after temperature scaling, and the words for them."""
 BLOCK = 1024
-"""Images whose probabilities are worked out at once."""
+"""The number of images whose probabilities are computed at once."""
 OF_BINS = {
     "share": "The share of the images whose confidence falls into a bin",
     "confidence": "The mean confidence of the images in a bin",
@@ -68,7 +68,7 @@ YIELDS = (
 def calibration(inputs: Inputs) -> Iterator[Number | Undefined]:
     """NLL, ECE and reliability on the test images: as trained, and at the temperature fitted on the holdout.
 
-    Where no temperature is best, the numbers of the second kind are missing.
+    If no temperature is best, the temperature-scaled numbers are missing.
     """
     from penultimate.metrics.temperature import fit_temperature
 
@@ -85,14 +85,14 @@ def calibration(inputs: Inputs) -> Iterator[Number | Undefined]:
 
 
 def measured(scores: Any, labels: Any, temperature: float, suffix: str) -> Iterator[Number]:
-    """NLL, ECE and reliability of scores at a temperature."""
+    """Yield NLL, ECE and reliability of scores at a temperature."""
     from penultimate.metrics.calibration import CalibrationAccumulator
 
     yield from numbers_of(CalibrationAccumulator().update_logits(scores, labels, temperature), suffix)
 
 
 def numbers_of(seen: CalibrationAccumulator, suffix: str) -> Iterator[Number]:
-    """Yield the same of what an accumulator has seen."""
+    """Yield NLL, ECE and reliability of the examples in an accumulator."""
     from penultimate.metrics.calibration import BINS
 
     yield Number(f"nll{suffix}", seen.negative_log_likelihood(), "nats", "test")
@@ -105,10 +105,12 @@ def numbers_of(seen: CalibrationAccumulator, suffix: str) -> Iterator[Number]:
 
 
 def log_probabilities(inputs: Inputs, bank: FeatureBank) -> Tensor:
-    """Return the bank's logits as the network reads them (a sigmoid's are not softmax logits), in float64.
+    """Return the network's log-probabilities for a bank's logits, in float64.
 
-    They lie in a file without a name, memory-mapped: however many there are, a block is in memory. The file
-    is written whole before it is mapped: under a mapping a full disk is no error, and ends the process.
+    They are computed by the network's objective, because the logits of a sigmoid are not softmax logits. They
+    are kept in a nameless, memory-mapped file, so only a block is in memory, however many there are. The
+    whole file is written before it is mapped, because a full disk under a mapping raises no error but kills
+    the process.
     """
     import numpy as np
     import torch

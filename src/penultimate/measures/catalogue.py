@@ -1,4 +1,4 @@
-"""Measurements by name: what a study can ask for, and what it gets."""
+"""Measurements by name: those that a study can request, and what a request means."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penultimate.registry import Spec, parse
 
 @dataclass(frozen=True)
 class Requested:
-    """A measurement as a study asks for it, under its settings.
+    """A measurement as a study requests it, with its settings.
 
     >>> requested("similarity(passes=10)").text, requested("similarity(passes=1)").text
     ('similarity(passes=10)', 'similarity')
@@ -28,16 +28,16 @@ class Requested:
 
     @cached_property
     def text(self) -> str:
-        """The canonical spec: settings that are what they are by default are left out."""
+        """The canonical spec, without settings that have their default value."""
         return str(Spec(self.measurement.name, self.measurement.changed(self.settings)))
 
 
 FROM_PLUGINS = ("metric", "probe")
-"""Kinds of simpler plug-ins that a study measures as well: `measures.plugins` says how."""
+"""The kinds of simpler plug-ins that a study can measure too; see `measures.plugins`."""
 
 
 def names() -> list[str]:
-    """Return every measurement that a study can ask for, plug-ins included."""
+    """Return the name of every measurement that a study can request, plug-ins included."""
     named = [name for name in registry.names("measurement") if not _declaration(name).get("stage")]
     simple = [name for kind in FROM_PLUGINS for name in registry.names(kind)]
     return named + [name for name in simple if name not in named and _is_plugin(name)]
@@ -45,14 +45,14 @@ def names() -> list[str]:
 
 @cache
 def built_in_yields() -> Mapping[str, Yield]:
-    """Return what the package's own measurements declare of each metric that they yield."""
+    """Return the declaration of each metric that the package's own measurements yield."""
     entries = [registry.entry("measurement", name) for name in registry.names("measurement")]
     built_in = [measurement(entry.name) for entry in entries if not entry.is_plugin]
     return {item.metric: item for what in built_in for item in what.yields or ()}
 
 
 def measurement(name: str) -> Measurement:
-    """Return a measurement by its name; raises RequestError, with the nearest, for a name that nobody has."""
+    """Return a measurement by its name; raise RequestError, with the nearest name, for an unknown one."""
     kind = _kind_of(name)
     if kind is None:
         registry.open_packages()
@@ -70,7 +70,7 @@ def measurement(name: str) -> Measurement:
 
 
 def requested(text: str) -> Requested:
-    """Return what a spec string asks for; raises RequestError for an unknown name or setting.
+    """Return the measurement that a spec string requests; raise RequestError for an unknown name or setting.
 
     >>> requested("colapse")
     Traceback (most recent call last):
@@ -86,8 +86,7 @@ def requested(text: str) -> Requested:
 
 
 def splits_of_source(what: Measurement) -> set[str]:
-    """Return the splits of the source that a measurement looks at,
-    itself or through the stages that it needs.
+    """Return the splits of the source that a measurement uses, directly or through the stages it needs.
 
     >>> splits_of_source(measurement("pair_cka")), splits_of_source(measurement("linear"))
     ({'test'}, set())
@@ -100,7 +99,9 @@ def splits_of_source(what: Measurement) -> set[str]:
 
 
 def several(owner: str, name: str, values: Any) -> tuple[Any, ...]:
-    """Return the values of a setting that a measurement is repeated for; a lone one is one of them.
+    """Return the values of a setting for which a measurement is repeated; a single value becomes a tuple.
+
+    Raise RequestError if there is no value or a value is repeated.
 
     >>> requested("relearning(shots=5)").text
     'relearning(shots=(5,))'
@@ -115,7 +116,7 @@ def several(owner: str, name: str, values: Any) -> tuple[Any, ...]:
 
 
 def _declaration(name: str) -> Mapping[str, Any]:
-    """Return what a measurement declares, however wrongly; nothing where it declares nothing."""
+    """Return the unchecked declaration of a measurement, which is empty if it declares nothing."""
     declared: Mapping[str, Any] = getattr(registry.entry("measurement", name).resolve(), "declared", {})
     return declared
 

@@ -1,4 +1,4 @@
-"""Class separation R^2 of the penultimate features, by three distances."""
+"""Class separation R^2 of the penultimate features, with three distances."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ DISTANCES = {
     "cosine_centered": "class_separation_cosine_centered",
     "euclidean": "class_separation_euclidean",
 }
-"""What R^2 is called by each distance."""
+"""The name of R^2 with each distance."""
 UNBIASED = "class_separation_unbiased"
-"""What it is called by the first without the pairs of an image with itself."""
+"""The name of R^2 with the cosine distance, without the pairs of an image with itself."""
 MEANING = (
     "How much of the spread of the features lies between classes, not within them: 0 when classes"
     " lie on top of each other, 1 when each class is a single point"
@@ -56,9 +56,10 @@ UNBIASED_SEPARATION = Yield(
     paper="Kornblith et al., 2021, eq. 11 and table E.1",
 )
 def class_separation(inputs: Inputs) -> Iterator[Number | Undefined]:
-    """How far the classes lie apart in the penultimate features (R^2), by three distances.
+    """How far apart the classes lie in the penultimate features (R^2), with three distances.
 
-    By the first also without bias, for splits that have other numbers of images a class.
+    For the cosine distance R^2 is also measured without bias, to compare splits that have different numbers
+    of images per class.
     """
     from penultimate.metrics.separation import class_separation as measure
 

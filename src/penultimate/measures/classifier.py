@@ -1,4 +1,4 @@
-"""A network as the classifier that it is: accuracy and calibration as it comes and at a temperature."""
+"""A network as a classifier: its accuracy, and its calibration with and without temperature scaling."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     paper="Guo et al., 2017, section 4.2; Kornblith et al., 2021, table C.3",
 )
 def classifier(inputs: Inputs) -> Iterator[Number | Undefined]:
-    """Accuracy, NLL, ECE and reliability on the source's test images, as it comes and temperature-scaled.
+    """Accuracy, NLL, ECE and reliability on the source's test images, also after temperature scaling.
 
-    The temperature is fitted on the holdout. Without one, each half of the test images is scaled by the
-    temperature that suits the other half, never by one that was fitted on it; the number is their geometric
-    mean. Where no temperature is best, what is scaled is missing. Where another order of classes fits the
-    predictions far better than the one taken, all numbers are, unless that one was said.
+    The temperature is fitted on the holdout. Without a holdout, each half of the test images is scaled by
+    the temperature fitted on the other half, never on itself; the reported temperature is the geometric mean
+    of the two. If no temperature is best, the scaled numbers are missing. If another order of classes fits
+    the predictions far better than the assumed order, all numbers are missing, unless the user stated the
+    assumed order and the better one is not a usual one.
     """
     from penultimate.metrics.accuracy import top_k
 
@@ -51,8 +52,9 @@ def classifier(inputs: Inputs) -> Iterator[Number | Undefined]:
 
 
 def _expect_order(inputs: Inputs, bank: FeatureBank) -> Iterator[Undefined]:
-    """Raise UndefinedError where the outputs are in another order of classes than they are taken to be in;
-    yield a doubt of an order that was said, unless one that is usual fits better.
+    """Raise UndefinedError if the outputs are in a different order of classes than assumed.
+
+    If the user stated the assumed order and no usual order fits better, yield the doubt instead.
     """
     fit = other_order(inputs, bank)
     if fit is None:

@@ -1,4 +1,4 @@
-"""How near class means and weights are to a simplex equiangular tight frame."""
+"""How close class means and weights are to a simplex equiangular tight frame."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RATIOS = {
     "weight_class_mean_distance_sq": "How far the weights are from the class means, both scaled alike.",
     "trace_sw_pinv_sb_over_c": "The spread within classes beside that between them (NC1).",
 }
-"""Fields of `neural_collapse`, one a column of table E.2; their metrics begin with "nc_"."""
+"""The fields of `neural_collapse`, one for each column of table E.2; their metrics begin with "nc_"."""
 
 
 @register.measurement(
@@ -52,17 +52,17 @@ RATIOS = {
     paper="Kornblith et al., 2021, table E.2",
 )
 def collapse(inputs: Inputs) -> Iterator[Number | Undefined]:
-    """How near class means and weights of the training images are to a simplex ETF (neural collapse)."""
+    """How close class means and weights are to a simplex ETF on the training images (neural collapse)."""
     from penultimate.metrics.collapse import neural_collapse
 
     yield from expect_order(inputs, "train")
     bank = inputs.features("train")
-    # The network's own predictions: a cosine head's are not those of W x + b.
+    # The network's own predictions are used, because a cosine head's are not those of W x + b.
     measured = neural_collapse(
         bank.features, bank.labels, inputs.applied_weight, predictions=bank.predictions
     )
     for name in RATIOS:
         yield Number(f"nc_{name}", getattr(measured, name), "ratio", "train")
-    assert measured.nc4 is not None  # which it is where there are predictions
+    assert measured.nc4 is not None  # because predictions were given
     yield Number("nc4", measured.nc4, "fraction", "train")
     yield Number("nc_rank", measured.rank, "count", "train")

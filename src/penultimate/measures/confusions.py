@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penultimate.data.images import Images
 
 SIDE = 72
-"""Pixels of a side of a picture."""
+"""The side of a picture in pixels."""
 ARRAYS = (
     "truth",
     "predicted",
@@ -29,8 +29,9 @@ ARRAYS = (
     "class_errors",
     "class_sizes",
 )
-"""Of each pair the two classes, how often, of how many images; of each picture its pair and its pixels; of
-the classes that are got wrong most their names, errors and images."""
+"""The arrays: for each pair its two classes, its count, and the number of images of the true class; for each
+picture its pair and its pixels; for the classes with the highest error rates their names, errors and
+sizes."""
 
 
 @register.measurement(
@@ -49,9 +50,9 @@ the classes that are got wrong most their names, errors and images."""
     seconds=0.2,
 )
 def confusions(inputs: Inputs, *, pairs: int = 6, pictures: int = 4) -> Iterator[Arrays]:
-    """Which class the linear probe most often takes for which, and the classes that it gets wrong most.
+    """The pairs of classes that the linear probe confuses most, and the classes with the most errors.
 
-    Of each pair some mistaken test images are kept as pictures, the first ones as they lie.
+    For each pair the first few misclassified test images are kept as pictures.
     """
     import numpy as np
 
@@ -92,7 +93,7 @@ def confusions(inputs: Inputs, *, pairs: int = 6, pictures: int = 4) -> Iterator
 
 
 def _thumbnails(images: Images, rows: list[int]) -> np.ndarray:
-    """Return the images at these places, uint8 [n side side 3]."""
+    """Return small pictures of the images at these indices, uint8 [n side side 3]."""
     import numpy as np
     from PIL import Image
 

@@ -1,10 +1,10 @@
-"""What a measurement is: a function, and beside it the declaration from which a study plans its steps.
+"""The form of a measurement: a function under a declaration, from which a study plans its steps.
 
     @register.measurement(version=1, per="network", needs=(Features("train"), Head()), yields=(...))
     def collapse(inputs, *, split="train"): ...
 
-The declaration says what the function is called for (`per`), what it is given (`needs`), what comes out of it
-(`yields`) and what it costs; its keyword arguments are settings that a study may change, as in
+The declaration states what the function is called for (`per`), what it receives (`needs`), what it yields
+(`yields`) and what it costs. The function's keyword arguments are settings that a study may change, as in
 "similarity(passes=10)". Nothing here imports a tensor library.
 """
 
@@ -35,17 +35,17 @@ PER: Mapping[str, tuple[Scope, bool]] = {
     "study": ("study", False),
     "study_target": ("study", True),
 }
-"""What a measurement can be called for: the networks of one call, and whether it is repeated for each target.
+"""What a measurement is called for: the networks of one call, and whether it is repeated for each target.
 
 network             one network
 target              one network and one target
 pair                two networks
 objective           the networks of all seeds of an objective
-objective_target    the same, and one target
+objective_target    the networks of all seeds of an objective, and one target
 start_target        the networks that start from the same first weights and see the same draw, and one target
-draw                everything that sees one draw of the data (for stages: images made once for all networks)
+draw                one draw of the data (for stages that make images once for all networks)
 study               all networks of an arm that share an architecture
-study_target        the same, and one target
+study_target        all networks of an arm that share an architecture, and one target
 """
 
 
@@ -54,7 +54,7 @@ class Features:
     """The feature bank of a split: of the target for a measurement per target, else of the source.
 
     `common`: every network sees the draw of the study's first seed, so that networks can be compared.
-    `optional`: nothing is given where the data set has no such split.
+    `optional`: the measurement runs without the bank if the data set has no such split.
     """
 
     split: str
@@ -64,58 +64,58 @@ class Features:
 
 @dataclass(frozen=True)
 class Logits(Features):
-    """A feature bank of the source with the network's logits for the source's classes."""
+    """A feature bank with the network's logits for the source's classes."""
 
 
 @dataclass(frozen=True)
 class LogProbabilities(Logits):
-    """The same, of objectives whose scores are the logarithms of probabilities."""
+    """A feature bank with logits, for objectives whose logits are trained as log-probabilities."""
 
 
 @dataclass(frozen=True)
 class Pixels:
-    """The images of a split, of the target for a measurement per target, else of the source."""
+    """The images of a split: of the target for a measurement per target, else of the source."""
 
     split: str
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Images of a split, and the network to which they are shown; nothing where there is no such split."""
+    """The images of a split and the network that sees them; nothing if there is no such split."""
 
     split: str
 
 
 @dataclass(frozen=True)
 class ClassNames:
-    """The names of the source's and of the target's classes, and which of them the study says correspond."""
+    """The names of the source's and the target's classes, and which of them correspond in the study."""
 
 
 @dataclass(frozen=True)
 class ClassOrder:
-    """The names of the source's classes in the order that a given network's outputs are taken to have.
+    """The names of the source's classes in the assumed order of a given network's outputs.
 
-    They are there where the source is of the user's own, and the network was not trained here.
+    They exist if the source is the user's own data and the network was not trained here.
     """
 
 
 @dataclass(frozen=True)
 class Shifted:
-    """A shifted test set of the source ("v2", "a", "r", "sketch"); nothing for a source that has none."""
+    """A shifted test set of the source ("v2", "a", "r", "sketch"); nothing if the source has none."""
 
     shift: str
 
 
 @dataclass(frozen=True)
 class Layers:
-    """The whole network, to be run; of several seeds the first few only, where `seeds` says so."""
+    """The whole network, to be run; if `seeds` is not 0, only for that many first seeds."""
 
     seeds: int = 0
 
 
 @dataclass(frozen=True)
 class Trained:
-    """How the network was trained: `inputs.backbone`, `augmentation` and `precision`, not the network itself.
+    """How the network was trained (`inputs.backbone`, `augmentation`, `precision`), not the network itself.
 
     Networks that were not trained here are not measured.
     """
@@ -123,7 +123,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Weights:
-    """The whole network, to be trained further; networks without weights of PyTorch are not measured."""
+    """The whole network, to be trained further; networks without PyTorch weights are not measured."""
 
 
 @dataclass(frozen=True)
@@ -133,15 +133,16 @@ class Head:
 
 @dataclass(frozen=True)
 class Snapshots:
-    """The network at earlier epochs; networks whose recipe keeps none are not measured."""
+    """The network at earlier epochs; networks whose recipe keeps no snapshots are not measured."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """The files that a stage has left; `optional`: the measurement goes on where the stage cannot be done.
+    """The files that a stage has left; `optional`: the measurement runs even if the stage cannot be done.
 
-    Of a stage that is repeated for a setting's values, a measurement that is too gets what was made for its
-    own value. `seeds` names the setting that says of how many seeds an objective, the first ones, it is done.
+    If both the stage and the measurement are repeated for the values of a setting, the measurement gets the
+    files made for its own value. `seeds` names the setting that holds for how many first seeds of an
+    objective the stage is done.
     """
 
     stage: str
@@ -170,21 +171,21 @@ SHOWN: Mapping[str, tuple[str, float, int]] = {
     "fraction": ("%", 100, 1),
     **dict.fromkeys(("count", "pixels"), ("", 1, 0)),
 }
-"""How the numbers of a unit are shown: its sign, what they are multiplied by, and their decimals."""
+"""How the numbers of a unit are displayed: the sign of the unit, a factor, and the number of decimals."""
 OTHERS = ("", 1.0, 3)
-"""How the numbers of all other units are shown."""
+"""How the numbers of all other units are displayed."""
 
 
 @dataclass(frozen=True)
 class Yield:
-    """One quantity that comes out of a measurement: its numbers, and what a reader is told of them.
+    """One quantity that a measurement yields: its numbers, and the words that explain them.
 
-    unit     of the values in its rows; `SHOWN` says how they are shown
-    arrays   the names of the arrays that its rows point to
-    better   which values are better: "high", "low", or "" where neither is
-    words    what it is, for a reader who has not met it
-    called   what it is called within a sentence
-    decimals  how many are shown, where they are not those of its unit
+    unit      the unit of the values in its rows; `SHOWN` holds how it is displayed
+    arrays    the names of the arrays that its rows point to
+    better    which values are better: "high", "low", or "" if neither is
+    words     an explanation for a reader who does not know it
+    called    its name within a sentence
+    decimals  the number of decimals displayed, if it differs from the unit's
     """
 
     metric: str
@@ -197,29 +198,29 @@ class Yield:
 
     @property
     def sign(self) -> str:
-        """The sign that stands beside its numbers where they are shown."""
+        """The sign that is displayed beside its numbers."""
         return SHOWN.get(self.unit, OTHERS)[0]
 
     @property
     def scale(self) -> float:
-        """What its numbers are multiplied by where they are shown."""
+        """The factor by which its numbers are multiplied for display."""
         return SHOWN.get(self.unit, OTHERS)[1]
 
     @property
     def digits(self) -> int:
-        """How many decimals of its numbers are shown."""
+        """The number of decimals displayed."""
         return SHOWN.get(self.unit, OTHERS)[2] if self.decimals is None else self.decimals
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a step takes besides its `seconds`, as far as it does not follow from what it needs.
+    """The cost of a step besides its `seconds`, as far as it does not follow from its needs.
 
-    fits     the probes that it fits to the features of a target, or of each layer where it needs `Layers`
-    passes   how many times as long as features alone it takes to show a network an image
+    fits     the probes that it fits to the features of a target, or of each layer if it needs `Layers`
+    passes   the time of a pass over an image, relative to computing features alone
     trains   whether it trains a network, in `steps` steps on `batch_size` images each
-    decoded  the splits whose images, where they lie on disk, it holds in memory all at once
-    images   how many images it leaves on disk, by the card of the source and the settings
+    decoded  the splits on disk whose decoded images it holds in memory all at once
+    images   the number of images it leaves on disk, as a function of the source's card and the settings
     """
 
     fits: tuple[Literal["linear", "knn"], ...] = ()
@@ -231,19 +232,19 @@ class Cost:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measurement or a stage as it is declared.
+    """The declaration of a measurement or a stage.
 
-    version   raised by hand when the results change for the same settings
-    yields    every quantity that it can yield; None: what it yields is known only when it runs (plug-ins)
-    each      settings that hold several values: one step for every combination of them
-    several_labels  whether it is for targets of whose images each has several labels; others are for those of
-              one class each
-    ranges    where the values of settings lie, {setting: Interval}, or which words they may be; others are
-              refused before anything runs
-    stage     leaves files for other measurements, and no rows; a study does not name it
-    first     done before everything else that a network is measured by
-    seconds   of a step on the embedded world's images, on one CPU core of a laptop
-    cost      what it takes besides
+    version   a number that is raised by hand if the results change for the same settings
+    yields    every quantity that it can yield; None if that is known only when it runs (plug-ins)
+    each      the settings that hold several values; each combination of values is a step
+    several_labels  whether it is for targets whose images have several labels each; all others are for
+              targets whose images have one class each
+    ranges    the allowed values of settings, {setting: Interval or words}; other values are refused before
+              anything runs
+    stage     whether it leaves files for other measurements and no rows; a study does not name a stage
+    first     whether it is done before all other measurements of a network
+    seconds   the time of a step on the embedded world's images, on one CPU core of a laptop
+    cost      its further costs
     """
 
     name: str
@@ -272,7 +273,7 @@ class Measurement:
 
     @property
     def runs_networks(self) -> bool:
-        """Whether a network runs in it or is trained, for which a GPU is of use."""
+        """Whether it runs or trains a network, so that a GPU is useful."""
         return any(isinstance(need, Layers | Weights | Snapshots | Trained) for need in self.needs)
 
     @property
@@ -282,15 +283,16 @@ class Measurement:
 
     @property
     def several(self) -> tuple[str, ...]:
-        """The settings that may hold several values: those of `each`, and those whose default is a tuple."""
+        """The settings that may hold several values: those in `each`, and those whose default is a tuple."""
         tuples = [setting.name for setting in self.settings if isinstance(setting.default, tuple)]
         return tuple(dict.fromkeys((*self.each, *tuples)))
 
     def bound(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return every setting, as given or by default; raises RequestError for one that it does not have.
+        """Return the value of every setting, given or default.
 
-        Or for a value that is not in its range; each of several is a whole number where the usual ones are,
-        and so is one that is None by default.
+        Raise RequestError for an unknown setting, and for a value outside its range. Each of several values
+        must be a whole number if the default values are; so must the value of a setting that is None by
+        default.
         """
         bound = bind(self.name, [self._ranged(setting) for setting in self.settings], given, "setting")
         for setting in self.settings:
@@ -305,7 +307,7 @@ class Measurement:
         return bound
 
     def _check_one(self, setting: Hyperparameter, value: Any) -> None:
-        """Raises RequestError for a value that is not what it may be."""
+        """Raise RequestError if a value of a setting is not allowed."""
         allowed = self.ranges[setting.name]
         if isinstance(allowed, tuple):
             if value not in allowed:
@@ -320,7 +322,7 @@ class Measurement:
         return dataclasses.replace(setting, interval=allowed) if isinstance(allowed, Interval) else setting
 
     def changed(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return those of the settings that differ from their defaults: what a step's identity holds."""
+        """Return the settings that differ from their defaults, which are part of a step's identity."""
         return {name: value for name, value in values.items() if repr(value) != self._usual.get(name, "None")}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Transfer from every depth: linear and kNN probes of the pooled output of each block of a network."""
+"""Transfer from every depth: linear and kNN probes on the pooled output of each block of a network."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     cost=Cost(fits=("linear", "knn")),
 )
 def depth(inputs: Inputs) -> Iterator[Number | Undefined]:
-    """What `linear` and `knn` measure, of the pooled output of every block; the penultimate features last.
+    """Linear and kNN transfer from the pooled output of every block, and from the penultimate features.
 
-    With the same probes and the same split for validation. A last block that, pooled, is the penultimate
-    features counts as these; a layer that is the same for all images is left out.
+    The probes and the validation split are those of `linear` and `knn`. If the pooled output of the last
+    block equals the penultimate features, only the latter are measured. A layer that is the same for all
+    images is left out.
     """
     import numpy as np
 
@@ -51,7 +52,7 @@ def depth(inputs: Inputs) -> Iterator[Number | Undefined]:
 
 
 def _is_same(one: FeatureBank, other: FeatureBank) -> bool:
-    """Return whether features are the same but for rounding."""
+    """Return whether the features of two banks are the same up to rounding."""
     import numpy as np
 
     if one.features.shape != other.features.shape:

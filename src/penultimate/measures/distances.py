@@ -37,7 +37,7 @@ from penultimate.registry import register
     paper="Kornblith et al., 2021, figure E.3",
 )
 def distances(inputs: Inputs, *, count: int = 10_000, seed: int = 0) -> Iterator[Number | Arrays]:
-    """The cosine distances between training images of one class and of two: means and densities."""
+    """The cosine distances between training images of the same class and of two classes: means, densities."""
     from penultimate.metrics.activations import cosine_distances
 
     bank = inputs.features("train")

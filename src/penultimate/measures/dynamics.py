@@ -1,4 +1,4 @@
-"""A network through its training: the snapshots beside the last, each measured."""
+"""A network during its training: accuracy and class separation of its snapshots."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def dynamics(
 ) -> Iterator[Number]:
     """Top-1, top-5 and class separation of every snapshot by epoch, on some training and test images.
 
-    With `unbiased` also the class separation that does not depend on how many these are. The images are the
-    same for all snapshots and networks of a draw. If snapshots were kept more often, those after
-    every `every` epochs are used. The finished network's own numbers come from its bank. A separation without
-    a value (while features are still constant) is left out.
+    With `unbiased`, the class separation that does not depend on the number of images is measured too. The
+    images are the same for all snapshots and networks of a draw. If snapshots were kept more often than every
+    `every` epochs, only those after every `every` epochs are used. The numbers of the finished network come
+    from its bank. An undefined separation (while features are still constant) is left out.
     """
     from penultimate.features.bank import FeatureBank
     from penultimate.features.extraction import extract

@@ -1,8 +1,8 @@
 """Fine-tuning: all weights of a network trained further on each target.
 
-fine_tune_cell     one network, fine-tuned with one learning rate and decay, and validated
-fine_tune_choice   the learning rate and decay with the best mean over an objective's networks
-fine_tuning        each network, fine-tuned with these on all training images, and tested
+fine_tune_cell     fine-tunes one network with one learning rate and decay, and validates it
+fine_tune_choice   chooses the learning rate and decay with the best mean over an objective's networks
+fine_tuning        fine-tunes each network with these on all training images, and tests it
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def fine_tune_cell(
     seconds=0.05,
 )
 def fine_tune_choice(inputs: Inputs, *, head: tuple[str, ...] | str = HEADS) -> Iterator[Fact]:
-    """Of all learning rates and decays those with the best mean accuracy on validation images."""
+    """The learning rate and decay with the best mean accuracy on validation images."""
     yield choose(inputs, "fine_tune_cell")
 
 
@@ -128,16 +128,17 @@ def fine_tuning(
     seeds: int = SEEDS,
     images: int = 1024,
 ) -> Iterator[Number | Arrays | Fact | Undefined]:
-    """Test accuracy of a network all of whose weights were trained further on a target.
+    """Test accuracy of a network after all its weights were trained further on a target.
 
-    SGD, momentum .9 (plain), the learning rate to zero as a cosine in `steps` steps, no averaging, the
-    augmentation that the network was trained with. Of all combinations of learning rates and decays (weight
-    decay x learning rate) the one is used that is best on a fifth of the training images, in the mean over
-    the first `seeds` networks of the objective (of equals the smallest learning rate, then the largest
-    decay); then all training images are used. `head` is what the final layer starts as: "fresh", or the
-    linear "probe"'s optimum.
+    Training uses SGD with momentum 0.9 (not Nesterov), a cosine learning rate that falls to zero in `steps`
+    steps, no averaging, and the augmentation that the network was trained with. A fifth of the training
+    images chooses among all combinations of learning rates and decays (weight decay x learning rate): the one
+    with the best mean over the first `seeds` networks of the objective (among equals the smallest learning
+    rate, then the largest decay). Then all training images are used. `head` is the start of the final layer:
+    "fresh" weights, or the optimum of the linear "probe".
 
-    Also how alike each layer is before and after, on some of the target's test images: linear CKA.
+    The measurement also compares each layer before and after, on some of the target's test images, by linear
+    CKA.
     """
     train, test = inputs.shown("train"), inputs.shown("test")
     chosen = chosen_by(inputs.made("fine_tune_choice"))
@@ -151,7 +152,7 @@ def fine_tuning(
 def _likeness(
     before: Network, after: TrainedNetwork, images: Images, setting: Setting
 ) -> Iterator[Number | Arrays | Undefined]:
-    """CKA of the layers before (rows) and after (columns)."""
+    """Yield the CKA between the layers before (rows) and after (columns) fine-tuning."""
     from penultimate.layers.comparison import compare_networks
     from penultimate.metrics.similarity import FEWEST
 

@@ -1,8 +1,8 @@
-"""Training from scratch: the same as fine-tuning, of a network that was trained on nothing before.
+"""Training from scratch: the protocol of fine-tuning, applied to a network with random weights.
 
-scratch_cell     one network, trained with one learning rate and decay, and validated
-scratch_choice   the learning rate and decay with the best mean over the networks of an architecture
-from_scratch     each network, trained with these on all training images, and tested
+scratch_cell     trains one network with one learning rate and decay, and validates it
+scratch_choice   chooses the learning rate and decay with the best mean over an architecture's networks
+from_scratch     trains each network with these on all training images, and tests it
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def scratch_cell(
     steps: int = STEPS,
     batch_size: int = BATCH_SIZE,
 ) -> Iterator[Fact]:
-    """A network trained from first weights on four fifths of the target, and its accuracy on the rest."""
+    """A network, trained from scratch on four fifths of the target, and its accuracy on the rest."""
     images = inputs.images("train")
     rates = {"learning_rate": learning_rate, "decay": decay, "steps": steps, "batch_size": batch_size}
     yield from validated(inputs, images, validating(images, inputs.seed), None, rates)
@@ -65,7 +65,7 @@ def scratch_cell(
     seconds=0.05,
 )
 def scratch_choice(inputs: Inputs) -> Iterator[Fact]:
-    """Of all learning rates and decays those with the best mean accuracy on validation images."""
+    """The learning rate and decay with the best mean accuracy on validation images."""
     yield choose(inputs, "scratch_cell")
 
 
@@ -91,9 +91,9 @@ def from_scratch(
     batch_size: int = BATCH_SIZE,
     seeds: int = SEEDS,
 ) -> Iterator[Number | Fact]:
-    """Test accuracy of the architecture trained on a target alone, as `fine_tuning` trains.
+    """Test accuracy of the architecture, trained on a target alone by the protocol of `fine_tuning`.
 
-    Once for each seed and draw, whatever the objectives; the grid is searched again.
+    This is done once for each seed and draw, whatever the objectives, with its own search of the grid.
     """
     chosen = chosen_by(inputs.made("scratch_choice"))
     rates = {**chosen["rates"], "steps": steps, "batch_size": batch_size}

@@ -1,7 +1,7 @@
-"""Training on a target by the protocol of fine-tuning, from wherever it starts: what its stages share.
+"""Training on a target by the protocol of fine-tuning, from any start: the code that its stages share.
 
-The loss is softmax cross-entropy, whatever the network was trained with; batch normalisation and biases have
-no decay, as in training here. The paper states neither, nor the batch size.
+The loss is softmax cross-entropy, whatever the network was trained with. Batch normalisation and biases have
+no weight decay, as in training here. The paper states neither of these, nor the batch size.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OBJECTIVE = "softmax"
 LEARNING_RATES = (0.01, 0.03, 0.1, 0.3)
 DECAYS = (0.0, 1e-4, 1e-3)
-"""Relative to the learning rate: the weight decay is decay / learning rate."""
+"""The decays relative to the learning rate: the weight decay is decay / learning rate."""
 STEPS, BATCH_SIZE, SEEDS = 400, 64, 3
 POSITIVE, WHOLE = Interval(0), Interval(1, closed="left")
 OF_CELL = {
@@ -43,27 +43,26 @@ OF_CHOICE = {
     "edges": ("count", "How many of the chosen settings lie at an edge of the grid."),
     "cells": ("count", "How many combinations of settings were tried."),
 }
-"""What is told of the cell that was chosen, and in which unit."""
+"""The quantities reported about the chosen cell, each with its unit and an explanation."""
 FRESH, PROBE = "fresh", "probe"
-"""What the final layer starts as: the first weights of the seed, or the optimum of the linear probe."""
+"""The start of the final layer: the seed's initial weights, or the optimum of the linear probe."""
 AT_ONCE = 2**23
-"""The values of the images that are classified at once, at most."""
+"""The largest number of values in the images that are classified at once."""
 RUN, SCORE, CHOSEN = "checkpoints", "score.json", "chosen.json"
-"""The folder of a training, which is scratch; what a cell and what a choice leaves."""
+"""The temporary folder of a training run, and the files that a cell and a choice leave."""
 
 
 def validating(images: Examples, seed: int) -> np.ndarray:
-    """Return which of the images validate: a fifth of each class, as near as can be."""
+    """Return a mask of the validation images: about a fifth of each class."""
     from penultimate.probes.validation import split_off
 
     return split_off(images.labels, seed=seed)
 
 
 def start_of(inputs: Inputs, head: str, classes: int, of: np.ndarray | slice = slice(None)) -> Start:
-    """Return the network to start from, with the final layer of the linear probe on some images
-    where asked for.
+    """Return the network to start from, with the linear probe of some images as final layer if requested.
 
-    A class that none of these shows has no weights, and a bias below all others'.
+    A class without any of these images gets zero weights, and a bias below all others.
     """
     import torch
 
@@ -84,11 +83,10 @@ def start_of(inputs: Inputs, head: str, classes: int, of: np.ndarray | slice = s
 
 
 def train_on(inputs: Inputs, images: Examples, start: Start | None, rates: dict[str, Any]) -> TrainedNetwork:
-    """Return the network trained on the images, which lies in the folder RUN;
-    raises UndefinedError if it diverges.
+    """Train a network on the images in the folder RUN and return it; raise UndefinedError if it diverges.
 
-    `rates` are fields of the recipe, and `decay`; without an augmentation or a precision among them it is
-    the one with which the network was trained.
+    `rates` holds `decay` and fields of the recipe. The augmentation and the precision are by default those
+    with which the network was trained.
     """
     from penultimate.networks.trained import load_network
     from penultimate.training import Recipe, train
@@ -127,7 +125,7 @@ def train_on(inputs: Inputs, images: Examples, start: Start | None, rates: dict[
 def validated(
     inputs: Inputs, images: Examples, validation: np.ndarray, start: Start | None, rates: dict[str, Any]
 ) -> Iterator[Fact]:
-    """Train on the other images; leave the accuracy on those that validate, or nothing if it diverges."""
+    """Train on the remaining images, and write the validation accuracy to a file unless training diverges."""
     network = train_on(inputs, images.subset(~validation), start, rates)
     score = accuracy_on(inputs, images.subset(validation), network)
     (inputs.folder / SCORE).write_text(json.dumps(score), "utf-8")
@@ -135,7 +133,7 @@ def validated(
 
 
 def classified(network: TrainedNetwork, images: Examples) -> np.ndarray:
-    """Return the classes [n] that a network takes images for."""
+    """Return the classes [n] that a network predicts for images."""
     from penultimate.features.extraction import predicted
 
     ((first, _), *_) = images.subset(slice(1)).batches(1)
@@ -143,14 +141,14 @@ def classified(network: TrainedNetwork, images: Examples) -> np.ndarray:
 
 
 def accuracy_on(inputs: Inputs, images: Examples, network: TrainedNetwork) -> float:
-    """Return the network's accuracy, the one that is official for the target."""
+    """Return the network's accuracy, of the kind that is official for the target."""
     from penultimate.probes.estimator import accuracy_of
 
     return accuracy_of(inputs.accuracy)(classified(network, images), images.labels)
 
 
 def choose(inputs: Inputs, stage: str) -> Fact:
-    """Leave the cell with the best mean over all networks; one in which any of them diverged is out."""
+    """Write the cell with the best mean over all networks, excluding cells in which any network diverged."""
     scores: dict[tuple[float, float], list[float]] = {}
     diverged = set()
     for supply, folder in inputs.all_made(stage):
@@ -173,8 +171,9 @@ def choose(inputs: Inputs, stage: str) -> Fact:
 
 
 def at_edge(value: float, values: Sequence[float]) -> bool:
-    """Return whether a value is the first or last of several, so that one beyond could be better;
-    below 0 is none.
+    """Return whether a value is the first or last of several, so that a value beyond it might be better.
+
+    The value 0 is not an edge, because there are no values below it.
 
     >>> at_edge(0.1, (0.1, 1.0)), at_edge(0.0, (0.0, 1.0)), at_edge(0.1, (0.1,))
     (True, False, False)
@@ -190,7 +189,7 @@ def chosen_by(folder: Path | None) -> dict[str, Any]:
 
 
 def yields_of(what: str, words: str, called: str) -> tuple[Yield, ...]:
-    """Return what `numbers_of` yields; `words` say how the network is trained."""
+    """Return the declarations of what `numbers_of` yields; `words` say how the network is trained."""
     accuracies = (
         Yield(f"{what}_{accuracy}", "fraction", better="high", words=words, called=called)
         for accuracy in ("top1", "mean_per_class")
@@ -202,9 +201,7 @@ def yields_of(what: str, words: str, called: str) -> tuple[Yield, ...]:
 def numbers_of(
     what: str, inputs: Inputs, train: Examples, score: float, chosen: dict[str, Any], setting: Setting
 ) -> Iterator[Number | Fact]:
-    """Yield the test accuracy, how the learning rate and decay were chosen,
-    and which classes had no say in it.
-    """
+    """Yield the test accuracy, how the learning rate and decay were chosen, and the classes not validated."""
     yield Number(f"{what}_{inputs.accuracy}", score, "fraction", "test", setting=setting)
     of_choice = {**chosen, **chosen["rates"], "validation_accuracy": chosen["mean"]}
     for name, (unit, _) in OF_CHOICE.items():
@@ -213,7 +210,7 @@ def numbers_of(
 
 
 def _classes_without(inputs: Inputs, images: Examples) -> Iterator[Fact]:
-    """Tell of the classes of training images of which none validates, if there are any."""
+    """Report the classes that have training images but no validation image, if there are any."""
     validation = images.labels[validating(images, inputs.seed)]
     lacking = {*images.labels.tolist()} - {*validation.tolist()}
     unseen = [images.class_names[label] for label in sorted(lacking)]
@@ -223,7 +220,7 @@ def _classes_without(inputs: Inputs, images: Examples) -> Iterator[Fact]:
 
 
 def had_no_say(target: str, classes: Sequence[str]) -> str:
-    """That no validation image is of some classes of a target.
+    """Return the notice that some classes of a target have no validation image.
 
     >>> had_no_say("pets", ["Abyssinian"])
     "no validation image of 'pets' is of Abyssinian: they had no say in the choice"

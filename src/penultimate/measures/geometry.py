@@ -1,4 +1,4 @@
-"""The shape of a network's features on test images alone: no training image of the source is read for it."""
+"""The geometry of a network's features on test images, for which no training image of the source is read."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
     """Class separation, non-zero activations and effective rank of the features; the network's sizes.
 
-    `feature_size` is the features' root mean square.
-    The effective rank is exp(-sum_i p_i log p_i), p_i the share of the variance along the i-th axis.
+    `feature_size` is the root mean square of the features. The effective rank is exp(-sum_i p_i log p_i),
+    where p_i is the share of the variance along the i-th axis.
     """
     import numpy as np
 
@@ -87,7 +87,7 @@ def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
 
 
 def _spread(features: np.ndarray) -> tuple[Tensor, float]:
-    """Return the singular values of features about their mean, and their root mean square; in float64."""
+    """Return the singular values of the centred features, and their root mean square, in float64."""
     import torch
 
     from penultimate.metrics.activations import SpectrumAccumulator

@@ -1,8 +1,8 @@
-"""Fine-tuning of networks that were not trained here, on their own size of image: the same training loop.
+"""Fine-tuning of networks that were not trained here, on images of the size they expect, in the same loop.
 
-given_tune_cell     a network, fine-tuned with one learning rate and decay, and validated
-given_tune_choice   the best of them
-given_fine_tuning   the network, fine-tuned with these on all training images, and tested
+given_tune_cell     fine-tunes a network with one learning rate and decay, and validates it
+given_tune_choice   chooses the best learning rate and decay
+given_fine_tuning   fine-tunes the network with these on all training images, and tests it
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 LEARNING_RATES, DECAYS = (0.001, 0.01), (0.0,)
 STEPS, BATCH_SIZE = 200, 32
 PREDICTIONS = ("ids", "labels", "tuned")
-"""The arrays of the predictions: of each test image its id, its class, and what the network says."""
+"""The arrays of the predictions: for each test image its id, its class, and the predicted class."""
 
 
 @register.measurement(
@@ -68,7 +68,7 @@ def given_tune_cell(
     version=1, per="objective_target", needs=(Made("given_tune_cell"),), yields=(), stage=True, seconds=0.05
 )
 def given_tune_choice(inputs: Inputs) -> Iterator[Fact]:
-    """Of all learning rates and decays those with the best accuracy on validation images."""
+    """The learning rate and decay with the best accuracy on validation images."""
     yield choose(inputs, "given_tune_cell")
 
 
@@ -101,12 +101,12 @@ def given_fine_tuning(
     steps: int = STEPS,
     batch_size: int = BATCH_SIZE,
 ) -> Iterator[Number | Arrays | Fact]:
-    """Test accuracy of a network whose weights were all trained further on a target, and what it predicts.
+    """Test accuracy and predictions of a network after all its weights were trained further on a target.
 
-    From the linear probe as its final layer: SGD, momentum 0.9, the learning rate to zero as a cosine, in
-    float32, no augmentation. Of the learning rates and decays those are used that are best on a fifth of the
-    training images (of equals the smallest learning rate, then the largest decay); then all training images
-    are.
+    The final layer starts as the linear probe. Training uses SGD with momentum 0.9 and a cosine learning rate
+    that falls to zero, in float32, without augmentation. A fifth of the training images chooses the learning
+    rate and decay (among equals the smallest learning rate, then the largest decay); then all training images
+    are used.
     """
     from penultimate.probes.estimator import accuracy_of
 
@@ -128,7 +128,7 @@ def _rates(steps: int, batch_size: int, **rates: Any) -> dict[str, Any]:
 
 
 def _sized(inputs: Inputs, split: str) -> ImageSet:
-    """Return the target's images in the size that the network sees."""
+    """Return the target's images in the size that the network expects."""
     import torch
 
     from penultimate.networks.given import GivenNetwork

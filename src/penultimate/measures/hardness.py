@@ -32,7 +32,7 @@ from penultimate.registry import register
     paper="Kornblith et al., 2021, figure E.1",
 )
 def hardness(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
-    """The angle to the own class's weight as a share of the angles to all: its mean and its density."""
+    """The angle to the own class's weight as a share of the angles to all classes: its mean and density."""
     from penultimate.metrics.hardness import angular_visual_hardness, hardness_density
 
     yield from expect_order(inputs, "test")

@@ -1,4 +1,4 @@
-"""What the function of a measurement is given, and what it yields."""
+"""The input of a measurement's function, and the values that it yields."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Setting: TypeAlias = Mapping[str, str | int | float]
 
 @dataclass(frozen=True)
 class Number:
-    """One measured number. `network` and `other` name whose it is where the step has several networks.
+    """One measured number; `network` and `other` name its networks if the step has several.
 
-    `setting` is the condition under which it was taken, `epoch` that of an earlier state of the network;
-    `target` the data set it was measured on where that is not the step's own.
+    `setting` is the condition under which it was measured, and `epoch` the epoch of an earlier state of the
+    network. `target` is the data set it was measured on, if that is not the step's own.
     """
 
     metric: str
@@ -56,10 +56,10 @@ class Number:
 
 @dataclass(frozen=True)
 class Arrays:
-    """Arrays that belong together (a density, a spectrum, a matrix), beside the row that points to them.
+    """Arrays that belong together (a density, a spectrum, a matrix), to which a single row points.
 
-    `network` and `other` name whose they are where the step has several networks; `setting` is the condition
-    under which they were taken.
+    `network` and `other` name their networks if the step has several; `setting` is the condition under which
+    they were measured.
     """
 
     metric: str
@@ -71,20 +71,20 @@ class Arrays:
 
     @property
     def points(self) -> int:
-        """The length of the longest, which stands in the row."""
+        """The length of the longest array, which the row holds as its value."""
         return max(len(array) for array in self.arrays.values())
 
 
 @dataclass(frozen=True)
 class Undefined:
-    """What has no value here, and why."""
+    """The reason why a quantity has no value."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Fact:
-    """Something that the step's record says besides its rows."""
+    """A fact that the step's record holds besides its rows."""
 
     name: str
     value: Any
@@ -92,9 +92,9 @@ class Fact:
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a step's parents have left, by what they are to it.
+    """The results of a step's parents, accessed by their role in the step.
 
-    `folder` is the step's own, for the files of a stage; `folders` holds its parents' by their ids.
+    `folder` is the step's own folder, for the files of a stage; `folders` holds its parents' folders by id.
     """
 
     step: Step
@@ -104,7 +104,7 @@ class Inputs:
 
     @property
     def checkpoint_seconds(self) -> float:
-        """The seconds between two checkpoints of a training."""
+        """The seconds between two checkpoints of a training run."""
         return seconds(CHECKPOINT_SECONDS)
 
     @property
@@ -114,12 +114,12 @@ class Inputs:
 
     @property
     def target(self) -> str:
-        """The data set that the measurement is on: a target, or the source."""
+        """The data set of the measurement: a target, or the source."""
         return str(self.step.columns["target"])
 
     @property
     def accuracy(self) -> str:
-        """The accuracy that is official for the target."""
+        """The official accuracy of the target."""
         return str(self.step.config["accuracy"])
 
     @property
@@ -136,7 +136,7 @@ class Inputs:
 
     @property
     def seeds(self) -> list[int]:
-        """Of a measurement of several networks: the seeds of all networks of the group."""
+        """The seeds of all networks of the group, for a measurement of several networks."""
         return list(self.step.config["seeds"])
 
     @property
@@ -163,7 +163,7 @@ class Inputs:
 
     @property
     def device(self) -> str:
-        """Where the step runs its network: on the GPU of which its process has a share, or on the CPU."""
+        """The device that runs the network: the GPU if the step has a share of one, else the CPU."""
         return device(CPU) if self.step.resources.gpus else CPU
 
     def features(self, split: str) -> FeatureBank:
@@ -171,39 +171,41 @@ class Inputs:
         return self._bank(self._one("features", split))
 
     def has_features(self, split: str) -> bool:
-        """Return whether there is a bank of a split that is not needed."""
+        """Return whether there is a feature bank of an optional split."""
         return bool(self._all("features", split))
 
     def all_features(self, split: str) -> dict[NetworkKey, FeatureBank]:
-        """Return the banks of all networks but those whose training diverged."""
+        """Return the feature banks of all networks except those whose training diverged."""
         supplies = self._all("features", split)
         return {supply.network: self._bank(supply) for supply in supplies if supply.network is not None}
 
     def images(self, split: str) -> ImageSet:
-        """Return the images of a split of the target (of the source, for a measurement per network),
-        in memory.
-        """
+        """Return in memory the images of a split of the target (or of the source, per network)."""
         from penultimate.data.disk.listed import ListedImages
 
         shown = self.shown(split)
         return shown.in_memory() if isinstance(shown, ListedImages) else shown
 
     def has_images(self, split: str) -> bool:
-        """Return whether there are images of a split that is not needed."""
+        """Return whether there are images of an optional split."""
         return bool(self._all("images", split))
 
     def shown(
         self, split: str, to: FileNetwork | None = None, most: int | None = None
     ) -> ImageSet | ListedImages:
-        """Return the same as the network is shown them, or another one;
-        what lies on disk stays there until a batch is asked for. With `most` no more than these,
-        the `sample` that is the same for all networks.
+        """Return the images of a split in the form in which the network, or the network `to`, sees them.
+
+        Images on disk stay there until a batch is requested. `most` limits the number of images, by the
+        `sample` that is the same for all networks.
         """
         shown = self.shown_in(self.folders[self._one("images", split, self.target).parent], split, to)
         return shown if most is None else shown.subset(sample(len(shown), most))
 
     def shown_in(self, folder: Path, split: str, to: FileNetwork | None = None) -> ImageSet | ListedImages:
-        """Return those of a split in a folder; raises UndefinedError for images on disk without a network."""
+        """Return the images of a split in a folder, in the form in which a network sees them.
+
+        Raise UndefinedError for images on disk if there is no network.
+        """
         from penultimate.data.disk.listed import LISTING, listed_images
         from penultimate.data.images import load_images
 
@@ -218,20 +220,20 @@ class Inputs:
 
     @property
     def workers(self) -> int:
-        """The processes that decode images: as many as the step has threads, none where it has one."""
+        """The number of processes that decode images: one per thread of the step, or none for one thread."""
         import torch
 
         threads = torch.get_num_threads()
         return threads if threads > 1 else 0
 
     def pictures(self, split: str) -> ImageSet:
-        """Return the same to look at: of images on disk, small ones."""
+        """Return the images of a split as pictures; for images on disk these are small versions."""
         from penultimate.data.images import load_images
 
         return load_images(self.folders[self._one("images", split, self.target).parent], split)
 
     def class_names(self, of: str) -> tuple[str, ...]:
-        """Return what the classes of the source or of the target are called."""
+        """Return the names of the classes of the source or the target."""
         from penultimate.data.images import read_manifest
 
         folder = self.folders[self._one("images", "train", of).parent]
@@ -239,13 +241,11 @@ class Inputs:
 
     @property
     def counterparts(self) -> Mapping[str, list[str]]:
-        """The source classes that the study says a class of the target corresponds to, by its name."""
+        """The source classes that correspond to each class of the target, as the study declares them."""
         return dict(self.step.config.get("counterparts", {}))
 
     def shifted(self) -> dict[str, Path]:
-        """Return the folders of the source's shifted test sets that the measurement asked for,
-        by data set.
-        """
+        """Return the folders of the source's shifted test sets that the measurement needs, by data set."""
         return {
             supply.of: self.folders[supply.parent]
             for supply in self._all("images", "test")
@@ -258,17 +258,17 @@ class Inputs:
         return self.load_from(self._one("network"))
 
     def load_from(self, supply: Supply) -> FileNetwork:
-        """Return the network that a parent has left; it resizes images as the step's protocol wants it."""
+        """Return the network that a parent has left, set to resize images as the step's protocol requires."""
         network = load_network_of(self.folders[supply.parent], self.device)
         return network.resized_to_crop() if self.step.config.get("resize") == TO_CROP else network
 
     @property
     def network_folder(self) -> Path:
-        """Where the network lies, with its snapshots."""
+        """The folder that holds the network and its snapshots."""
         return self.folders[self._one("network").parent]
 
     def network_folders(self) -> dict[NetworkKey, Path]:
-        """Return where all networks lie but those whose training diverged."""
+        """Return the folders of all networks except those whose training diverged."""
         supplies = self._all("network")
         return {
             supply.network: self.folders[supply.parent] for supply in supplies if supply.network is not None
@@ -289,7 +289,7 @@ class Inputs:
 
     @property
     def applied_weight(self) -> npt.NDArray[np.float32]:
-        """The same as the logits use it: a cosine head's rows, whose length does not count, of length 1."""
+        """The weight of the final layer as the logits use it: a cosine head's rows are scaled to length 1."""
         from penultimate.networks.trained import TrainedNetwork
 
         network = self.network
@@ -299,11 +299,11 @@ class Inputs:
         return numbers
 
     def made(self, stage: str) -> Path | None:
-        """Return the folder of a stage that was done once; None where it could not be done."""
+        """Return the folder of a stage that was done once, or None if it could not be done."""
         return next((self.folders[supply.parent] for supply in self._all("made", stage)), None)
 
     def all_made(self, stage: str) -> list[tuple[Supply, Path]]:
-        """Return the folders of a stage that was done several times, each with what it was done for."""
+        """Return the folders of a stage that was done several times, each with the supply it was done for."""
         return [(supply, self.folders[supply.parent]) for supply in self._all("made", stage)]
 
     def _all(self, kind: str, name: str = "") -> list[Supply]:
@@ -331,7 +331,7 @@ class Inputs:
 
 
 def load_network_of(folder: Path, device: str = "cpu") -> TrainedNetwork | GivenNetwork:
-    """Return the network that a step left in a folder, trained or given, on a device."""
+    """Return the trained or given network that a step left in a folder, moved to a device."""
     from penultimate.networks.given import load_given
     from penultimate.networks.sources import GIVEN
     from penultimate.networks.trained import load_network
@@ -342,7 +342,7 @@ def load_network_of(folder: Path, device: str = "cpu") -> TrainedNetwork | Given
 
 
 def read_card(folder: Path) -> dict[str, Any]:
-    """Return what a trained network's folder says of it."""
+    """Return the facts about a trained network that its folder holds."""
     from penultimate.networks.trained import CARD
 
     content: dict[str, Any] = json.loads((folder / CARD).read_text("utf-8"))
@@ -350,8 +350,9 @@ def read_card(folder: Path) -> dict[str, Any]:
 
 
 def sample(total: int, count: int) -> npt.NDArray[np.int64]:
-    """Return the places of `count` of `total` examples, ascending: the same for all networks; all,
-    if no more.
+    """Return the ascending indices of `count` of `total` examples, the same for all networks.
+
+    Return all indices if there are no more than `count`.
 
     >>> sample(3, 5).tolist(), len(sample(1000, 10))
     ([0, 1, 2], 10)

@@ -30,7 +30,7 @@ KNN_YIELDS = (
         words="The accuracy on the training images, each left out once, by which k is chosen.",
     ),
 )
-"""Whatever features the probe is given."""
+"""The quantities of the kNN probe, for any features that it is fitted to."""
 
 
 @register.measurement(
@@ -43,14 +43,14 @@ KNN_YIELDS = (
     paper="Kornblith et al., 2021, section 3.1",
 )
 def knn(inputs: Inputs) -> Iterator[Number]:
-    """Test accuracy of k nearest neighbours on the target's features, k chosen by leave-one-out."""
+    """Test accuracy of k nearest neighbours on the target's features, with k chosen by leave-one-out."""
     yield from knn_transfer(inputs, inputs.features("train"), inputs.features("test"))
 
 
 def knn_transfer(
     inputs: Inputs, train: FeatureBank, test: FeatureBank, layer: str | None = None
 ) -> Iterator[Number]:
-    """Yield the same from any features of the target's images: those of a layer."""
+    """Yield kNN transfer from any features of the target's images, such as those of a layer."""
     from penultimate.probes.knn import KNNProbe
 
     probe = KNNProbe().fit(train.features, train.labels)
@@ -60,7 +60,7 @@ def knn_transfer(
 def knn_numbers(
     probe: KNNProbe, test: FeatureBank, accuracy: str, layer: str | None = None
 ) -> Iterator[Number]:
-    """Yield what a fitted probe comes to."""
+    """Yield the numbers of a fitted kNN probe."""
     score = probe.score(test.features, test.labels, metric=accuracy)
     yield Number(f"knn_{accuracy}", score, "fraction", "test", layer)
     yield Number("knn_k", float(probe.k_), "count", "train", layer)

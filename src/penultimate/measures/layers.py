@@ -11,7 +11,7 @@ from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
 PENULTIMATE = "penultimate"
-"""The layer of the pooled features, after the last block."""
+"""The name of the layer of pooled features, after the last block."""
 NONZERO = Yield(
     "nonzero_share",
     "fraction",
@@ -33,8 +33,8 @@ NONZERO = Yield(
 def layers(inputs: Inputs) -> Iterator[Number | Undefined | Fact]:
     """The share of non-zero activations and the class separation of every block, on the test images.
 
-    The penultimate features are those of the bank. A separation that has no value (constant activations) is
-    left out. Of a network whose layers cannot be observed there are the penultimate features alone.
+    The penultimate features are those of the bank. An undefined separation (constant activations) is left
+    out. If the layers of a network cannot be observed, only its penultimate features are measured.
     """
     from penultimate.backbones.taps import UnobservableError
     from penultimate.layers.profiles import LayerProfile, profile_layers

@@ -1,4 +1,4 @@
-"""Linear transfer: a certified logistic regression on the fixed features of each target."""
+"""Linear transfer: certified logistic regression on the fixed features of each target."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LINEAR_YIELDS = (
         words="The largest share by which the fitted loss can lie above its optimum.",
     ),
 )
-"""Whatever features the probe is given."""
+"""The quantities of the linear probe, for any features that it is fitted to."""
 
 
 @register.measurement(
@@ -54,14 +54,14 @@ LINEAR_YIELDS = (
     paper="Kornblith et al., 2021, section 3.1 and appendix A.2",
 )
 def linear(inputs: Inputs) -> Iterator[Number]:
-    """Test accuracy of logistic regression on the target's features, lambda chosen on validation."""
+    """Test accuracy of logistic regression on the target's features, with lambda chosen by validation."""
     yield from linear_transfer(inputs, inputs.features("train"), inputs.features("test"))
 
 
 def linear_transfer(
     inputs: Inputs, train: FeatureBank, test: FeatureBank, layer: str | None = None
 ) -> Iterator[Number]:
-    """Yield the same from any features of the target's images: those of a layer."""
+    """Yield linear transfer from any features of the target's images, such as those of a layer."""
     from penultimate.probes.linear import LinearProbe
 
     probe = LinearProbe(metric=inputs.accuracy, seed=inputs.seed).fit(train.features, train.labels)
@@ -71,7 +71,7 @@ def linear_transfer(
 def linear_numbers(
     probe: LinearProbe, test: FeatureBank, accuracy: str, layer: str | None = None
 ) -> Iterator[Number]:
-    """Yield what a fitted probe comes to."""
+    """Yield the numbers of a fitted linear probe."""
     score = probe.score(test.features, test.labels)
     yield Number(f"linear_{accuracy}", score, "fraction", "test", layer)
     yield Number("linear_lambda", float(probe.lambda_), "lambda", "train", layer)

@@ -1,4 +1,4 @@
-"""Transfer to images of several labels: a logistic regression and an area under the ROC curve of each."""
+"""Transfer to images with several labels: a logistic regression and an area under the ROC curve for each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penultimate.probes.multilabel import MultiLabelProbe
 
 POLICIES = ("zeros", "ignore", "ones")
-"""What an uncertain label counts as: absent (U-Zeros, the paper's), nothing (U-Ignore), present (U-Ones)."""
+"""The policies for uncertain labels: absent (U-Zeros, the paper's), ignored (U-Ignore), present (U-Ones)."""
 
 
 @register.measurement(
@@ -83,14 +83,15 @@ POLICIES = ("zeros", "ignore", "ones")
 def multilabel(
     inputs: Inputs, *, uncertain: tuple[str, ...] | str = ("zeros",), thresholds: int | None = None
 ) -> Iterator[Number | Undefined]:
-    """AUC of each label by itself and their mean, on test images and on a validation split, if there is one.
+    """AUC of each label and their mean, on the test images and on a validation split, if there is one.
 
-    Each label's lambda is chosen by its AUC on a fifth of the training images. An uncertain label counts the
-    same, as `uncertain` says, in training, choosing and testing. Intervals are DeLong's, of 95 %. A label
-    with fewer than two positive or two negative test images has no value, nor have the means with it.
+    Each label's lambda is chosen by its AUC on a fifth of the training images. `uncertain` is the policy for
+    uncertain labels, which is the same in training, validation and testing. The 95 % intervals are DeLong's.
+    A label with fewer than two positive or two negative test images has no AUC, and then there is no mean
+    either.
 
-    With `thresholds` an area is trapezoidal over that many thresholds of the probability, in the paper 1,000;
-    its interval stays that of the exact one.
+    With `thresholds` the area is the trapezoidal area over that many thresholds of the probability (1,000 in
+    the paper); its interval remains that of the exact AUC.
     """
     from penultimate.probes.multilabel import MultiLabelProbe
 
@@ -135,9 +136,9 @@ def multilabel(
 def counted(
     bank: FeatureBank, place: int, name: str, uncertain: str
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """Return the features of the examples that count for a label, and the label, 0 or 1.
+    """Return the features and the labels, 0 or 1, of the examples that count for a label.
 
-    Raises UndefinedError if none counts.
+    Raise UndefinedError if no example counts.
     """
     labels = bank.labels[:, place]
     if uncertain == "ignore":

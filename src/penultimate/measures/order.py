@@ -1,4 +1,4 @@
-"""Whether given networks' outputs are in the order of the source's classes in which they are taken to be."""
+"""A check whether the outputs of given networks are in the assumed order of the source's classes."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from penultimate.networks.key import NetworkKey
 
 DOUBTED = "in another order of the classes"
-"""What is said of such outputs."""
+"""The words in messages for outputs in a different order."""
 
 
 def is_said(inputs: Inputs) -> bool:
-    """Return whether the order was said, and not only taken."""
+    """Return whether the user stated the order, so that it is not merely assumed."""
     return bool(inputs.step.config.get("class_order_said"))
 
 
 def other_order(inputs: Inputs, bank: FeatureBank) -> Fit | None:
-    """Return the order that fits a given network's outputs far better than the one taken, if any does."""
+    """Return an order that fits a given network's outputs far better than the assumed one, or None."""
     names = inputs.step.config.get("class_order")
     if names is None:
         return None
@@ -38,8 +38,11 @@ def other_order(inputs: Inputs, bank: FeatureBank) -> Fit | None:
 def in_order(
     inputs: Inputs, banks: Mapping[NetworkKey, FeatureBank]
 ) -> tuple[dict[NetworkKey, FeatureBank], list[Undefined]]:
-    """Return the banks without those of given networks whose outputs are in another order than was taken, for
-    what compares these with labels or with others' outputs has no value; and why, or what is doubted.
+    """Return the banks of the networks whose outputs are in the assumed order, and remarks on the others.
+
+    For a given network with another order, comparisons with labels or other outputs would be meaningless, so
+    its bank is left out. If the user stated the order and no usual order fits better, the bank stays and
+    the remark is a doubt.
     """
     kept, told = dict(banks), []
     for key, bank in banks.items():
@@ -56,7 +59,7 @@ def in_order(
 
 
 def expect_order(inputs: Inputs, split: str) -> Iterator[Undefined]:
-    """Raise UndefinedError where a network is left out by `in_order`; yield what is doubted."""
+    """Raise UndefinedError if `in_order` leaves out the network; yield a doubt if there is one."""
     kept, told = in_order(inputs, inputs.all_features(split))
     if told and not kept:
         raise UndefinedError(told[0].reason)

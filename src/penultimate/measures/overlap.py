@@ -1,4 +1,4 @@
-"""How far the classes of a target are those of the source: by name, and by the network's predictions."""
+"""How much the classes of a target overlap with the source's, by name and by the network's predictions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from penultimate.registry import register
     paper="Kornblith et al., 2021, appendix F",
 )
 def overlap(inputs: Inputs) -> Iterator[Number]:
-    """Accuracy of source classes that stand for the target's, assigned on training images; equal names."""
+    """Accuracy when source classes are assigned to the target's on training images; shared class names."""
     from penultimate.metrics.source_classes import class_assignment, semantic_overlap
 
     assignment = None

@@ -1,11 +1,12 @@
-"""Two networks beside each other: how alike their layers are, and their predictions of the source's classes.
+"""Comparisons of two networks: how similar their layers and their predictions of the source's classes are.
 
-grams            of one network: the Gram matrices of its layers on some test images
-pair_cka         of two: CKA of all their layers, and of their penultimate features
-pair_agreement   of two that tell the source's classes apart: how alike their predictions are
+grams            the Gram matrices of one network's layers on some test images
+pair_cka         the CKA of all layers of two networks, and of their penultimate features
+pair_agreement   the similarity of two networks' predictions of the source's classes
 
-One pair after the other, so that a further network costs its own passes and pairs, and a network that cannot
-be loaded costs its own pairs alone. `similarity` and `agreement` measure all networks of a study at once.
+Pairs are measured one by one, so that a further network costs only its own passes and pairs, and a network
+that cannot be loaded loses only its own pairs. `similarity` and `agreement` measure all networks of a study
+at once.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
 
 GRAMS = "grams.npz"
-"""The file of the stage."""
+"""The file that the stage `grams` leaves."""
 
 
 @register.measurement(
@@ -37,9 +38,9 @@ GRAMS = "grams.npz"
     cost=Cost(passes=1.5),
 )
 def grams(inputs: Inputs, *, images: int = 1024) -> Iterator[Fact | Undefined]:
-    """The Gram matrices of every layer on some test images, the same for all networks.
+    """The Gram matrices of every layer on some test images, which are the same for all networks.
 
-    Of a network whose layers cannot be observed (an ONNX file) those of the penultimate features alone.
+    For a network whose layers cannot be observed (an ONNX file), only the penultimate features are used.
     """
     import numpy as np
 
@@ -86,7 +87,7 @@ def grams(inputs: Inputs, *, images: int = 1024) -> Iterator[Fact | Undefined]:
     paper="Kornblith et al., 2019; Nguyen, Raghu & Kornblith, 2021",
 )
 def pair_cka(inputs: Inputs, *, images: int = 1024) -> Iterator[Number | Arrays | Undefined]:
-    """Linear CKA of the penultimate features of two networks, and of all their layers, on the same images."""
+    """Linear CKA between the penultimate features of two networks, and between all their layers."""
     import numpy as np
 
     from penultimate.layers.comparison import LayerGrams, compare_grams
@@ -125,7 +126,7 @@ def pair_cka(inputs: Inputs, *, images: int = 1024) -> Iterator[Number | Arrays 
     paper="Kornblith et al., 2021, figures C.4 and C.5",
 )
 def pair_agreement(inputs: Inputs) -> Iterator[Number | Undefined]:
-    """How alike two networks' predictions of the source's classes are, on the same test images."""
+    """How similar two networks' predictions of the source's classes are, on the same test images."""
     banks, told = in_order(inputs, inputs.all_features("test"))
     yield from told
     yield from alike(banks)

@@ -1,7 +1,7 @@
-"""The simpler plug-ins as measurements: a metric of a bank, a probe of a target.
+"""The simpler plug-ins as measurements: a metric on a feature bank, or a probe on a target.
 
-A metric is called with the bank of the source's training and test images. A probe is built again for every
-network and target, fitted to the training features, and judged by what it predicts of the test features.
+A metric is called with the bank of the source's training images and with that of its test images. A probe is
+built again for every network and target, fitted to the training features, and scored on the test features.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from penultimate.plugins import raised_by
 from penultimate.registry import Spec
 
 BANKS = {"metric": 1, "probe": 0}
-"""How many arguments are not settings: a metric is given a bank, a probe nothing."""
+"""The number of arguments that are not settings: a metric receives a bank, and a probe receives nothing."""
 
 
 def as_measurement(kind: str, name: str, function: Callable[..., Any]) -> Measurement:
-    """Return the measurement that a plug-in metric or probe stands for;
-    what it yields is known when it has run.
-    """
+    """Return a plug-in metric or probe as a measurement; what it yields is known only after it has run."""
     try:
         settings = of_function(function, BANKS[kind])
     except (TypeError, ValueError):
@@ -42,7 +40,7 @@ def as_measurement(kind: str, name: str, function: Callable[..., Any]) -> Measur
 def _metric(
     name: str, function: Callable[..., Any], inputs: Inputs, values: dict[str, Any]
 ) -> Iterator[Number | Undefined]:
-    """Yield a number for each split: NAME for a lone one, NAME.PART for each of several."""
+    """Yield the plug-in's numbers for each split: NAME for a single number, NAME.PART for each of several."""
     written = _written(name, inputs)
     for split in ("train", "test"):
         bank = inputs.features(split)
@@ -59,7 +57,7 @@ def _metric(
 def _probe(
     name: str, function: Callable[..., Any], inputs: Inputs, values: dict[str, Any]
 ) -> Iterator[Number | Undefined]:
-    """Yield how right the probe is about the target's test images, by the accuracy that is official there."""
+    """Yield the probe's accuracy on the target's test images, of the kind that is official for the target."""
     from penultimate.metrics.accuracy import accuracy, mean_per_class
 
     train, test = inputs.features("train"), inputs.features("test")
@@ -75,7 +73,7 @@ def _probe(
 
 
 def _written(name: str, inputs: Inputs) -> str:
-    """Return the plug-in as the study names it: with the settings that the study changes."""
+    """Return the plug-in's spec in the study, with the settings that the study changes."""
     changed = {
         key: value for key, value in inputs.step.identity.items() if key not in ("plugins", "accuracy")
     }
@@ -85,7 +83,7 @@ def _written(name: str, inputs: Inputs) -> str:
 def _called(
     name: str, plugin: Callable[..., Any], function: Callable[..., Any], *arguments: Any, **values: Any
 ) -> Any:
-    """Return a plug-in's answer; what it raises is told with the line of its file."""
+    """Return a plug-in's answer; an error that it raises is reported with the line of its file."""
     try:
         return function(*arguments, **values)
     except UndefinedError:

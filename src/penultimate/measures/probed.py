@@ -1,6 +1,6 @@
-"""Linear and nearest-neighbour transfer with what each probe predicts of every test image.
+"""Linear and nearest-neighbour transfer, with the predictions of each probe for every test image.
 
-So that networks can be compared on the same images: by pairs, and by the classes that they confuse.
+The predictions allow networks to be compared on the same images: by pairs, and by the classes they confuse.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
 PREDICTIONS = ("ids", "labels", "linear", "knn")
-"""The arrays of the predictions: of each test image its id, its class, and what either probe says."""
+"""The arrays of the predictions: for each test image its id, its class, and the prediction of each probe."""
 
 
 @register.measurement(
@@ -35,7 +35,7 @@ PREDICTIONS = ("ids", "labels", "linear", "knn")
     paper="Kornblith et al., 2021, section 3.1",
 )
 def probed(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
-    """What `linear` and `knn` measure, and what either probe predicts of each test image."""
+    """Linear and kNN transfer, and the predictions of both probes for each test image."""
     import numpy as np
 
     from penultimate.probes.knn import KNNProbe

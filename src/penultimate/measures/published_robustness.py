@@ -29,10 +29,10 @@ CORRUPTED = "c"
     paper="Kornblith et al., 2021, table C.2",
 )
 def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
-    """Top-1 accuracy on each set that is there, and errors on -C: among 200 classes on -A and -R, else all.
+    """Top-1 accuracy on each available set (among 200 classes on -A and -R), and errors on -C.
 
-    Images of -C, 224 x 224 as they are published, are shown whole. A batch of images is in memory, however
-    many a set has. A set that is not there is named.
+    The images of -C, published at 224 x 224 pixels, are shown whole. Only a batch of images is in memory,
+    however large a set is. Missing sets are named.
     """
     import numpy as np
 
@@ -49,7 +49,7 @@ def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
         raise UndefinedError(f"none of {', '.join(missing)} is there")
 
     def top1_on(shift: str) -> Callable[[str], float]:
-        """Return the accuracy on each split of a set, whose files are looked at once."""
+        """Return the function that measures the accuracy on a split of a set; the files are listed once."""
         folder = there[names[shift]]
         listed = ListedSplits.of(folder) if (folder / LISTING).is_file() else None
 

@@ -1,4 +1,4 @@
-"""The source's own classes learned again from a few images each: fresh ones, or ones trained on."""
+"""The source's own classes, learned again from a few images each, either fresh or from training."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def relearning(inputs: Inputs, *, shots: tuple[int, ...] | int = (5, 10, 40)) ->
     paper="Kornblith et al., ICLR 2021 version, figure 5",
 )
 def relearning_from_training(inputs: Inputs, *, shots: tuple[int, ...] | int = (5,)) -> Iterator[Number]:
-    """The same from the first `shots` images of each class that the network was trained on."""
+    """Test accuracy of a head learned again from the first `shots` training images of each class."""
     yield from _relearned(inputs, "train", shots, "relearn_training")
 
 
@@ -93,8 +93,8 @@ def relearning_from_training(inputs: Inputs, *, shots: tuple[int, ...] | int = (
 def relearning_from_test(inputs: Inputs, *, shots: tuple[int, ...] | int = (10,)) -> Iterator[Number]:
     """Accuracy of a head learned again from the first `shots` test images of each class, on the others.
 
-    For a source without images set apart; of ImageNet 40,000 validation images, and 10,000 to score. Beside
-    it the original head's accuracy on the same images.
+    This is for a source without fresh images. On ImageNet's 50,000 validation images, 40 shots use 40,000
+    for learning and leave 10,000 to score. The original head's accuracy on the same images is measured too.
     """
     assert isinstance(shots, int)
     bank = inputs.features("test")
@@ -117,9 +117,9 @@ def _relearned(inputs: Inputs, split: str, shots: tuple[int, ...] | int, metric:
 
 
 def _firsts(labels: np.ndarray, count: int, split: str, tested: np.ndarray) -> np.ndarray:
-    """Return which are the first `count` images of each class that is tested on.
+    """Return a mask of the first `count` images of each tested class.
 
-    Raises RequestError for a class that has fewer.
+    Raise RequestError for a class that has fewer.
     """
     import numpy as np
 
@@ -145,7 +145,7 @@ def _probed(
     metric: str,
     shots: int,
 ) -> Iterator[Number]:
-    """Yield the accuracy on some images of a head learned from those chosen of a bank, and its lambda."""
+    """Yield the accuracy and the lambda of a head that is learned from the chosen images of a bank."""
     from penultimate.probes.linear import LinearProbe
 
     probe = LinearProbe(seed=inputs.seed).fit(bank.features[chosen], bank.labels[chosen])

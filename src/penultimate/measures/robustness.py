@@ -1,8 +1,8 @@
 """Errors on corrupted images, and accuracy on shifted test sets.
 
-corrupted   some test images of the source under every corruption at every severity, made once for a draw
-hard        images that a small network outside the study gets wrong, chosen once for a draw
-robustness  a network's errors on the first, its accuracies on the second and on the other shifted sets
+corrupted   makes some test images of the source under every corruption at every severity, once per draw
+hard        chooses images that a small network outside the study gets wrong, once per draw
+robustness  measures a network's errors on corrupted images, and its accuracy on hard and other shifted images
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 LABELS = "labels.npy"
 HARD = "hard"
-"""The split of the images that the network outside the study gets wrong."""
+"""The name of the split of images that the network outside the study gets wrong."""
 SMALLEST = 8
-"""Pixels of the shorter side from which on corruptions are defined."""
+"""The smallest shorter side, in pixels, for which corruptions are defined."""
 OUTSIDE_OBJECTIVE, OUTSIDE_BACKBONE = "softmax", "glyphnet(width=8, features=128)"
 OUTSIDE_RECIPE = {"epochs": 4, "learning_rate": 0.4, "warmup": 0.1, "augmentation": {"shift": 0}}
-"""The network that chooses hard images: small, and briefly trained."""
+"""The network that chooses hard images, which is small and trained briefly."""
 CORRUPTION_ERROR = Yield(
     "corruption_error",
     "fraction",
@@ -46,7 +46,7 @@ CORRUPTION_ERROR = Yield(
 
 
 def _corrupted_images(source: DatasetCard, settings: Mapping[str, Any]) -> int:
-    """Return how many images `corrupted` leaves: a few of each class under each corruption and severity."""
+    """Return the number of images that `corrupted` makes: a few per class, corruption and severity."""
     chosen = min(source.sizes["test"], source.classes * int(settings["per_class"]))
     return chosen * len(BENCHMARK) * len(SEVERITIES)
 
@@ -64,8 +64,8 @@ def _corrupted_images(source: DatasetCard, settings: Mapping[str, Any]) -> int:
 def corrupted(inputs: Inputs, *, per_class: int = 2) -> Iterator[Fact]:
     """The first test images of each class under each corruption, as NAME.npy [severities n h w 3].
 
-    Labels [n] are in labels.npy. Random numbers derive from the draw and the images' ids. Images that are not
-    in colour have no corruptions, nor have images on disk, which every network is shown in its own size.
+    Labels [n] are in labels.npy. Random numbers derive from the draw and the ids of the images. Corruptions
+    are not made for images without colour, nor for images on disk, whose size differs between networks.
     """
     import numpy as np
 
@@ -96,7 +96,7 @@ def corrupted(inputs: Inputs, *, per_class: int = 2) -> Iterator[Fact]:
     seconds=17.0,
 )
 def hard(inputs: Inputs) -> Iterator[Fact]:
-    """A small network is trained briefly on the source; of fresh images those stay that it gets wrong."""
+    """The fresh images that a small network, trained briefly on the source, gets wrong."""
     from penultimate.data.images import load_images, save_images
     from penultimate.features.extraction import predicted
     from penultimate.networks.trained import load_network
@@ -141,10 +141,10 @@ def hard(inputs: Inputs) -> Iterator[Fact]:
     paper="Kornblith et al., 2021, table C.2",
 )
 def robustness(inputs: Inputs, *, per_class: int = 2) -> Iterator[Number | Undefined]:
-    """Errors by corruption and severity, top-1 accuracy on each shifted set.
+    """Errors by corruption and severity, and top-1 accuracy on each shifted set.
 
-    Hard images are answered with the classes that they show, as ImageNet-A is. A set that could not be made
-    is named.
+    On each set, predictions are made among the classes that occur in it, as for ImageNet-A. Sets that could
+    not be made are named.
     """
     import numpy as np
 
@@ -199,7 +199,7 @@ def _corruption_errors(network: Network, folder: Path) -> Iterator[Number]:
 
 
 def _first_of_each_class(labels: np.ndarray, count: int) -> np.ndarray:
-    """Return the positions of the first `count` images of each class, in the order in which they stand."""
+    """Return the ascending indices of the first `count` images of each class."""
     import numpy as np
 
     firsts = [np.flatnonzero(labels == label)[:count] for label in np.unique(labels)]

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from penultimate.metrics.comparison import Comparison
 
 FINISHED, UNTRAINED = -1, -1
-"""In the arrays: the epoch of a finished network, the seed of one at initialisation."""
+"""The values in the arrays for the epoch of a finished network and the seed of an untrained one."""
 SETTLING = 50_000
-"""Training images on which batch-norm moments at initialisation are taken, where there are more."""
+"""The most training images on which the batch-norm moments at initialisation are computed."""
 
 CKA = (
     "Centred kernel alignment: whether two layers, of one network or of two, find the same images"
@@ -62,12 +62,12 @@ CKA = (
 def similarity(
     inputs: Inputs, *, images: int = 5120, batch_size: int = 256, passes: int = 1
 ) -> Iterator[Number | Arrays | Fact | Undefined]:
-    """CKA of all layers of two networks an objective, on some test images of the first draw.
+    """CKA of all layers of two networks per objective, on some test images of the first draw.
 
-    Among them are two states of the first network: at initialisation, from a seed that no network started
-    from, and after the epoch of its first snapshot, if it keeps any. The numbers are those of corresponding
-    layers; the whole matrix, with its standard errors and the names of its rows, is left as arrays. Networks
-    that want images on disk resized or cropped differently are not compared.
+    Two further states of the first network are compared too: at initialisation, with a seed that no network
+    started from, and at its first snapshot, if there is one. The numbers are those of corresponding layers.
+    The whole matrix, with its standard errors and the names of its rows, is kept as arrays. Networks that
+    need images on disk resized or cropped differently are not compared.
     """
     from penultimate.data.disk.listed import ListedImages
     from penultimate.layers.comparison import at_initialisation, compare_networks
@@ -111,7 +111,7 @@ def similarity(
 
 
 def _corresponding(comparison: Comparison, keys: list[NetworkKey], initial: str) -> Iterator[Number]:
-    """Yield a number for each layer of each pair of networks with equally many, where CKA is defined."""
+    """Yield the CKA of corresponding layers, if it is defined, for networks with equally many layers."""
     for key, other in itertools.combinations(keys, 2):
         layers, layers_b = comparison.layers(str(key)), comparison.layers(str(other))
         if len(layers) != len(layers_b):
@@ -132,9 +132,7 @@ def _corresponding(comparison: Comparison, keys: list[NetworkKey], initial: str)
 
 
 def _arrays(comparison: Comparison, states: dict[str, tuple[str, int, int]]) -> dict[str, Any]:
-    """Return the matrix [l l], its standard errors; of each row objective, seed (-1: untrained),
-    epoch and layer.
-    """
+    """Return the matrix [l l], its standard errors, and the objective, seed, epoch and layer of each row."""
     import numpy as np
 
     of_rows = [states[network] for network, _ in comparison.names]

@@ -1,4 +1,4 @@
-"""Linear transfer through training: the snapshots and the finished network, each probed."""
+"""Linear transfer during training: a linear probe of each snapshot and of the finished network."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from penultimate.registry import register
     paper="Kornblith et al., 2021, figure D.2",
 )
 def transfer_dynamics(inputs: Inputs, *, every: int = 1) -> Iterator[Number]:
-    """Test accuracy of logistic regression on the target's features, by epoch; the last is `linear`'s.
+    """Test accuracy of logistic regression on the target's features, by epoch; the last value is `linear`'s.
 
-    If snapshots were kept more often, those after every `every` epochs are used.
+    If snapshots were kept more often than every `every` epochs, only those after every `every` epochs are
+    used.
     """
     from penultimate.features.extraction import extract
     from penultimate.networks.trained import load_network, snapshots

@@ -1,4 +1,4 @@
-"""Scores that are meant to foretell transfer, of features and predictions on a target's training images."""
+"""Scores that predict transfer, from features and predictions on a target's training images."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def transferability(inputs: Inputs) -> Iterator[Number | Undefined]:
     paper="Tran et al., ICCV 2019",
 )
 def nce(inputs: Inputs) -> Iterator[Number]:
-    """NCE of the source classes that the network predicts on the target's training images."""
+    """NCE of the source classes that the network predicts for the target's training images."""
     from penultimate.metrics.source_classes import nce as measured
 
     bank = inputs.features("train")
@@ -113,7 +113,7 @@ def nce(inputs: Inputs) -> Iterator[Number]:
     paper="Nguyen et al., ICML 2020",
 )
 def leep(inputs: Inputs) -> Iterator[Number]:
-    """LEEP of the source classes' probabilities on the target's training images, where there are any."""
+    """LEEP of the source classes' probabilities on the target's training images, if the network has them."""
     from penultimate.metrics.source_classes import leep as measured
 
     bank = inputs.features("train")
@@ -122,7 +122,7 @@ def leep(inputs: Inputs) -> Iterator[Number]:
 
 
 def _defined(metric: str, unit: str, value: Callable[[], float]) -> Number | Undefined:
-    """Return a number, or why there is none."""
+    """Return a number, or the reason why it is undefined."""
     try:
         return Number(metric, value(), unit, "train")
     except UndefinedError as error:
