@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from penultimate.data.listing import Files, Listing
-from penultimate.data.readers.places import TABLES, Place
+from penultimate.data.readers.places import Place, is_table
 from penultimate.data.readers.reading import ENDINGS, SPAN, class_of, images_in, visible
 from penultimate.data.readers.split_names import FILLERS, expect_one_each, part_of, words_in_all
 from penultimate.data.readers.walking import JUNK, OtherContents, holds_images, some
@@ -24,7 +24,7 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
     it; other images below a class are its."""
     path = place.path
     seen = OtherContents(path)
-    root = _root(path)
+    root = root_of(path)
     named, left, taken = _splits(root, place)
     within: Mapping[Path, Mapping[Path, str]] = {}
     if named == {root: ""} and place.split is not None:
@@ -60,7 +60,7 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
             lying += f"; {some(sorted(seen.hidden), 'is', 'are')} hidden by a dot"
         if seen.others:
             lying += f"; {some(seen.others, 'is no image by its name', 'are no images by their names')}"
-        if tables := [each.name for each in visible(path) if each.suffix.lower() in TABLES]:
+        if tables := [each.name for each in visible(path) if is_table(each)]:
             lying += f"; the table '{path / tables[0]}' may be given in its place"
         raise RequestError(
             f"'{path}' holds no images in class folders{lying}. Expected: a folder for each class with images"
@@ -83,7 +83,7 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
         labels = np.repeat([label_of[name] for name, _ in each], [len(images) for _, images in each])
         order = np.arange(len(paths))
         parts[part] = Listing(Files(path, paths), order, labels, number * SPAN + order, tuple(names))
-    notes = []
+    notes = _of_tables(path, root, names)
     if root != path:
         notes.append(f"read from '{root.relative_to(path)}', the only folder in it that holds images")
     if left:
@@ -105,7 +105,24 @@ def _above(path: Path, folders: Iterable[Path]) -> list[Path]:
     return sorted({each for at in folders for each in (at, *at.parents) if each.is_relative_to(path)})
 
 
-def _root(path: Path) -> Path:
+def _of_tables(path: Path, root: Path, names: Sequence[str]) -> list[str]:
+    """Return a note on tables that are not read; raises RequestError where folders say no classes."""
+    tables = [
+        each.relative_to(path).as_posix()
+        for folder in dict.fromkeys((path, root))
+        for each in visible(folder)
+        if is_table(each) and (each.suffix.lower() != ".txt" or part_of(each.stem))
+    ]
+    tables.sort(key=lambda name: part_of(Path(name).stem) == "test")
+    if tables and len(names) < 2:
+        raise RequestError(
+            f"'{path}' holds images in one folder only, '{names[0]}', which would be one class. Give the"
+            f" table that says what they show in its place: '{path / tables[0]}'"
+        )
+    return [f"not read, for folders say the classes: {some(tables, 'table', 'tables')}"] if tables else []
+
+
+def root_of(path: Path) -> Path:
     """Return the folder in which classes or splits lie: archives often wrap them in further folders."""
     while True:
         within = _holding(path)
@@ -114,6 +131,11 @@ def _root(path: Path) -> Path:
         if not (deeper := _holding(within[0])) or any(each.resolve() == path.resolve() for each in deeper):
             return path
         path = within[0]
+
+
+def splits_have_classes(root: Path) -> bool:
+    """Return whether a folder that is called like a split holds several class folders."""
+    return any(part_of(each.name) and len(_holding(each)) > 1 for each in _holding(root))
 
 
 def _holding(folder: Path) -> list[Path]:

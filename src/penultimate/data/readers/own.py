@@ -15,9 +15,9 @@ import numpy as np
 
 from penultimate.data.listing import Chain, Listing
 from penultimate.data.readers.arrays import arrays, hugging_face, names_in_archive
-from penultimate.data.readers.folders import folders
-from penultimate.data.readers.places import TABLES, Place
-from penultimate.data.readers.tables import metadata, metadata_in, table
+from penultimate.data.readers.folders import folders, root_of, splits_have_classes
+from penultimate.data.readers.places import Place, is_table
+from penultimate.data.readers.tables import metadata, metadata_in, split_tables_in, table
 from penultimate.data.readers.walking import some
 from penultimate.errors import RequestError, counted
 
@@ -44,19 +44,22 @@ def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tup
             parts, notes = arrays(path, {entry.stem: entry for entry in files})
         elif tables := metadata_in(path):
             parts, notes = metadata(place, tables)
+        elif tables := _split_tables(place):
+            place.expect_only("tables that are called like splits", "image", "label")
+            parts, notes = metadata(replace(place, path=next(iter(tables)).parent), tables)
         else:
             place.expect_only("class folders", "split", "test")
             parts, notes = folders(place)
     elif path.suffix.lower() == ".npz" and path.is_file():
         place.expect_only("arrays")
         parts, notes = arrays(path, dict.fromkeys(names_in_archive(path), path))
-    elif path.suffix.lower() in TABLES and path.is_file():
+    elif is_table(path):
         parts, notes = table(place)
     elif path.exists():
         raise RequestError(
-            f"'{path}' is none of: a folder of images, a table (.csv, .tsv, .jsonl) of paths and labels,"
-            " arrays (.npz, or a folder of .npy), what Hugging Face's save_to_disk wrote; unpack an archive"
-            " first"
+            f"'{path}' is none of: a folder of images, a table (.csv, .tsv, .jsonl, .parquet) of paths and"
+            " labels, arrays (.npz, or a folder of .npy), what Hugging Face's save_to_disk wrote; unpack an"
+            " archive first"
         )
     else:
         raise RequestError(f"'{path}' does not exist")
@@ -64,6 +67,14 @@ def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tup
         return _trained_and_tested(path, parts, notes, seed, test_share)
     except RequestError as error:
         raise RequestError("; ".join((str(error), *notes))) from None
+
+
+def _split_tables(place: Place) -> dict[Path, str]:
+    """Return the tables that say which images are of which split, unless folders of classes do."""
+    root = root_of(place.path)
+    if place.split is None or place.test or splits_have_classes(root):
+        return {}
+    return split_tables_in(place.path) or split_tables_in(root)
 
 
 def stratified(names: Sequence[str], labels: np.ndarray, seed: int, share: float) -> np.ndarray:
@@ -123,7 +134,9 @@ def _trained_and_tested(
         )
     for split, listing in parts.items():
         if not len(listing):
-            raise RequestError(f"'{path}': no image of the {split} split is there")
+            gone = listing.missing
+            listed = f": {len(gone):,} are listed, such as '{gone[0]}'" if gone else ""
+            raise RequestError(f"'{path}': no image of the {split} split is there{listed}")
     untrained = np.setdiff1d(parts["test"].labels, parts["train"].labels)
     if untrained.size:
         raise RequestError(

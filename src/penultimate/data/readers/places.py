@@ -11,7 +11,7 @@ from penultimate.errors import RequestError, unknown
 from penultimate.registry import parse
 
 _SAID = re.compile(r"(?P<path>.+?)\s*(?P<listed>\(\s*\w+\s*=.*\))", re.DOTALL)
-TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson")
+TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet")
 SETTINGS = ("image", "label", "split", "test")
 
 
@@ -44,6 +44,11 @@ class Place:
         '"a/birds.csv(label=\\'kind\\')"'
         """
         return f'"{self.path}({name}={value!r})"'
+
+
+def is_table(path: Path) -> bool:
+    """Return whether a file is a table by its ending."""
+    return path.suffix.lower() in TABLES and path.is_file()
 
 
 def read_place(text: str | Path) -> Place:

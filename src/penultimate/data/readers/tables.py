@@ -6,15 +6,17 @@ import csv
 import io
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from penultimate.data.listing import Listing
 from penultimate.data.readers.columns import (
     LABELS,
+    PATHS,
     PLURAL,
     UNCLEAR,
     expect_one_class,
@@ -24,14 +26,16 @@ from penultimate.data.readers.columns import (
     text_of_cell,
 )
 from penultimate.data.readers.labels import read_labels
-from penultimate.data.readers.places import Place
+from penultimate.data.readers.places import Place, is_table
 from penultimate.data.readers.reading import SPAN, images_in, is_image, listed, names_in, text_of, visible
-from penultimate.data.readers.split_names import expect_one_each, part_of
+from penultimate.data.readers.split_names import expect_one_each, part_of, words_in_all
 from penultimate.data.readers.walking import JUNK, some
 from penultimate.errors import DamagedFileError, RequestError
 
-METADATA = ("metadata.csv", "metadata.jsonl", "_classes.csv")
+METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet", "_classes.csv")
 """Tables that lie beside their images: Hugging Face's ImageFolder, and Roboflow's."""
+OF_TABLES = frozenset(("label", "labels", "annotation", "annotations", "list", "metadata", "info", "df"))
+"""Words that say nothing beside the name of a split in that of a table: "train_labels.csv"."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,23 @@ def metadata_in(folder: Path) -> dict[Path, str]:
     return {file: part for file, part in found.items() if part} or found
 
 
+def split_tables_in(folder: Path) -> dict[Path, str]:
+    """Return the tables of a folder that are called like splits, that of the training images first;
+    none without one of these.
+    """
+    files = [each for each in visible(folder) if is_table(each)]
+    common = {*words_in_all(each.stem for each in files), *OF_TABLES}
+    named = {each: part for each in files if (part := part_of(each.stem, common)) and _lists_images(each)}
+    expect_one_each(folder, ((file.name, part) for file, part in named.items()))
+    return dict(sorted(named.items(), key=lambda of: of[1] != "train")) if "train" in named.values() else {}
+
+
+def _lists_images(file: Path) -> bool:
+    """Return whether a table is one by its ending, or by its first line if it may be any text."""
+    words = re.split(r"[\s,;|]+", text_of(file).partition("\n")[0]) if file.suffix.lower() == ".txt" else []
+    return not words or any(is_image(word) or word.lower() in (*PATHS, *LABELS, "label") for word in words)
+
+
 def metadata(place: Place, files: Mapping[Path, str]) -> tuple[dict[str, Listing], list[str]]:
     """Read the tables of a folder. Each table gives the labels of one split, or of all images."""
     found, notes = _read(place, place.path, files)
@@ -97,10 +118,22 @@ def _read(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str
     found: dict[str, list[ImageRow]] = {}
     names: tuple[str, ...] = ()
     plural, typed = False, True
+    first: Place | None = None
     for file, part in files.items():
         read = read_table(file)
         typed &= read.typed
-        rows, labels = _rows(place, read, notes)
+        try:
+            rows, meant = _rows(_as_before(place, first, read), read, part, notes)
+        except RequestError as error:
+            if first is None or {*first.label} <= read.columns.keys():
+                raise
+            raise RequestError(
+                f"'{read.path}' lacks {some(first.label, 'column', 'columns')}, where '{first.path.name}' has"
+                f" the labels. If its images have none, give '{first.path}' alone: what is tested on is drawn"
+                " from its images"
+            ) from error
+        first = first or meant
+        labels = meant.label
         plural |= labels[0] in PLURAL
         if len(labels) > 1:
             names = (*names, *(read.header[name] for name in labels if read.header[name] not in names))
@@ -117,14 +150,21 @@ def _read(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str
         places = labels_of.of[part].tolist()
         known = [(row.where, label) for row, label in zip(its, places, strict=True) if label >= 0]
         if known:
-            first = number * SPAN
-            listings[part] = listed(base, known, labels_of.names, first, str(place.path), anywhere=True)
+            start = number * SPAN
+            listings[part] = listed(base, known, labels_of.names, start, str(place.path), anywhere=True)
     return listings, [*dict.fromkeys(notes), *labels_of.notes]
 
 
-def _rows(place: Place, read: ColumnTable, notes: list[str]) -> tuple[list[ImageRow], list[str]]:
-    """Return the rows of a table, and its columns of labels."""
-    there = _There(read.path.parent)
+def _as_before(place: Place, first: Place | None, read: ColumnTable) -> Place:
+    """Return a place with the columns that were read in the first of several tables, if it has them."""
+    if first is None or not {first.image, *first.label} <= read.columns.keys():
+        return place
+    return replace(first, path=place.path)
+
+
+def _rows(place: Place, read: ColumnTable, part: str, notes: list[str]) -> tuple[list[ImageRow], Place]:
+    """Return the rows of a table that is of one split or of all (""), and the columns that were read."""
+    there = _There(read.path.parent, part)
     image = image_column(place, read.columns, there.leads_to_files)
     _expect_header(read, image)
     if not read.lines:
@@ -143,9 +183,17 @@ def _rows(place: Place, read: ColumnTable, notes: list[str]) -> tuple[list[Image
         values = list(read.columns[labels[0]])
     else:
         values = [text_of_cell(cell) for cell in read.columns[labels[0]]]
+    other = next((of for of in parts if part and of not in ("", part)), part)
+    if other != part:
+        raise RequestError(
+            f"'{read.path}' is the table of the {part} images by its name or its folder, and"
+            f" {some(of_splits, 'column', 'columns')} of it say otherwise; take the column out, or give the"
+            " table by itself"
+        )
     notes += said
     paths = there.found(cells, notes)
-    return [ImageRow(*row) for row in zip(paths, values, parts, strict=True)], labels
+    rows = [ImageRow(*row) for row in zip(paths, values, parts, strict=True)]
+    return rows, replace(place, path=read.path, image=image, label=tuple(labels))
 
 
 def _expect_header(read: ColumnTable, image: str) -> None:
@@ -158,10 +206,10 @@ def _expect_header(read: ColumnTable, image: str) -> None:
 
 
 class _There:
-    """The images that there are below a table's folder."""
+    """The images that there are below a table's folder; of several of a name, that of its split is meant."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, part: str) -> None:
+        self.folder, self.part = folder, part
         self.known: dict[str, frozenset[str]] = {}
         self.by_stem: dict[str, dict[str, list[str]]] = {}
         self.anywhere: dict[str, list[str]] = {}
@@ -187,6 +235,7 @@ class _There:
                     self.anywhere.setdefault(key, []).append(path)
         for at, cell in enumerate(cells):
             its = self.anywhere.get(cell, [])
+            its = [path for path in its if part_of(path.partition("/")[0]) == self.part != ""] or its
             if len(its) > 1:
                 raise RequestError(
                     f"'{self.folder}': '{cell}' may be '{its[0]}' or '{its[1]}'; write the path from the"
@@ -233,6 +282,8 @@ class _There:
 
 def read_table(path: Path) -> ColumnTable:
     """Read the cells of a table; raises RequestError or DamagedFileError, with the line, for what is none."""
+    if path.suffix.lower() == ".parquet":
+        return _of_parquet(path)
     text = text_of(path)
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         return _of_objects(path, text)
@@ -282,6 +333,33 @@ def _of_objects(path: Path, text: str) -> ColumnTable:
     return ColumnTable(
         path, {name: [row.get(name) for row in rows] for name in header}, header, lines, typed=True
     )
+
+
+def _of_parquet(path: Path) -> ColumnTable:
+    try:
+        import pyarrow as arrow
+        from pyarrow import parquet
+    except ImportError:
+        raise RequestError(
+            f"'{path}' needs pyarrow: pip install 'penultimate[parquet]'; or write it as .csv"
+        ) from None
+    try:
+        columns = {name.strip(): cells for name, cells in parquet.read_table(path).to_pydict().items()}
+    except (arrow.ArrowException, OSError) as error:
+        raise DamagedFileError(f"'{path}' cannot be read: {error}") from None
+    _expect_different(path, [name.lower() for name in columns])
+    pictures = [
+        name for name, cells in columns.items() if any(isinstance(cell, (bytes, dict)) for cell in cells)
+    ]
+    if pictures:
+        raise RequestError(
+            f"'{path}' holds images themselves, in {some(pictures, 'column', 'columns')}; load it with"
+            " datasets.load_dataset, and give what save_to_disk writes"
+        )
+    rows = max(map(len, columns.values()), default=0)
+    header = {name.lower(): name for name in columns}
+    cells = {name.lower(): its for name, its in columns.items()}
+    return ColumnTable(path, cells, header, range(1, rows + 1), typed=True)
 
 
 def _expect_different(path: Path, names: Sequence[str]) -> None:
