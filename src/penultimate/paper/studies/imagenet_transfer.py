@@ -10,7 +10,8 @@ Expect (tables 1, 2, D.1, F.1) for softmax and squared error: linear 74.6 and 39
 15.3 % on Cars; fine-tuned 88.2 and 87.8 %, 91.3 and 91.4 %. Three networks of an objective are fine-tuned, as
 in the paper. Its batch size and loss are not stated; here they are 256 and softmax.
 
-Exhibits: table1, table2, tableD1, tableF1, figure1, figure5, figureD1, figureD3.
+Exhibits: table1, table2, tableD1, tableF1, figure1, figureD1, figureD3.
+And the left half of figure5, whose right half is measured by imagenet_temperature.
 """
 
 from penultimate.paper.studies.paper import (
