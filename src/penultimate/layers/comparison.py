@@ -74,9 +74,9 @@ def compare_networks(
     CKA = mean_i HSIC_1(A_i, B_i) / sqrt( mean_i HSIC_1(A_i, A_i) mean_i HSIC_1(B_i, B_i) ) over batches i
 
     - `networks`: modules or trained Networks; a mapping names them, otherwise they are "0", "1", ...
-    - `loader`: batches: a tensor, a tuple or list that begins with one, or a mapping of keyword arguments
-      (without labels, and without ids unless the network takes them). Networks also accept an ImageSet:
-      `seed` draws its batches, different ones in every pass.
+    - `loader`: an iterable of batches. A batch is a tensor, a tuple or list that begins with one, or a
+      mapping of keyword arguments (labels are dropped, and so are ids unless the network takes them). Trained
+      Networks also accept an ImageSet, whose batches `seed` draws differently in every pass.
     - `layers`: patterns of names (see `backbones.taps.taps`), the same for all networks or a mapping by
       network; by default every residual block or stage. Networks may differ in their numbers of layers.
     - `passes`: the number of passes over the data, useful if batches differ each time (a DataLoader that

@@ -37,7 +37,7 @@ LABELS = ("label", "labels")
 AT_ONCE = 64
 """The number of images requested at once; on disk, several such stretches are decoded in parallel."""
 MOST_PASSES = 10_000
-"""The largest number of passes, beyond which a run would not end; the paper makes 10."""
+"""The largest number of passes allowed, since more would take forever; the paper makes 10."""
 IDS = ("id", "ids", "index", "indices", "path", "paths", "key", "__key__")
 """Keys that are passed to a network only if its forward pass takes them."""
 

@@ -54,7 +54,7 @@ def classifier(inputs: Inputs) -> Iterator[Number | Undefined]:
 def _expect_order(inputs: Inputs, bank: FeatureBank) -> Iterator[Undefined]:
     """Raise UndefinedError if the outputs are in a different order of classes than assumed.
 
-    If the user stated the assumed order and no usual order fits better, yield the doubt instead.
+    If the user stated the assumed order and no usual order fits better, yield a remark of doubt instead.
     """
     fit = other_order(inputs, bank)
     if fit is None:

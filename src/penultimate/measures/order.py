@@ -59,7 +59,7 @@ def in_order(
 
 
 def expect_order(inputs: Inputs, split: str) -> Iterator[Undefined]:
-    """Raise UndefinedError if `in_order` leaves out the network; yield a doubt if there is one."""
+    """Raise UndefinedError if `in_order` leaves out the network; yield a remark if its order is doubtful."""
     kept, told = in_order(inputs, inputs.all_features(split))
     if told and not kept:
         raise UndefinedError(told[0].reason)

@@ -48,8 +48,9 @@ def weight_rows(weight: ArrayLike | None) -> Shaped[Tensor, "k m"]:
 def float64_blocks(
     matrix: Shaped[Tensor, "n m"], columns_beside: int = 0, rows: int | None = None
 ) -> Iterator[tuple[int, Float[Tensor, "b m"]]]:
-    """Yield float64 copies of consecutive rows, each with its first row's number and overwriting the last.
+    """Yield float64 copies of blocks of consecutive rows, each with the number of its first row.
 
+    Each block overwrites the previous one.
     `columns_beside` is the number of values that the caller computes for each row, so that they fit as well;
     `rows` sets the size of a block.
 

@@ -55,7 +55,7 @@ def as_tensor(values: ArrayLike, what: str) -> Tensor:
         raise RequestError(f"{what} must be one rectangular array: {error}") from None
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise RequestError(f"{what} must be real numbers of at most 64 bits; got {array.dtype}")
-    # The strides of a field of packed records are no multiples of its size, and torch has no negative ones.
+    # torch takes neither strides that are no multiples of the item size (packed records) nor negative ones.
     if not array.dtype.isnative or any(step < 0 or step % array.itemsize for step in array.strides):
         array = array.astype(array.dtype.newbyteorder("="), order="C")
     with warnings.catch_warnings():

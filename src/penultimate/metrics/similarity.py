@@ -129,7 +129,7 @@ def hsic_1(gram_x: Shaped[Tensor, "n n"], gram_y: Shaped[Tensor, "n n"]) -> floa
 
 
 def u_vector(activations: ArrayLike) -> Float[Tensor, " pairs"]:
-    """Return what HSIC_1 needs of activations [n p]: U(A) above its diagonal, [n(n-1)/2], in float64.
+    """Return the part of activations [n p] that HSIC_1 needs: U(A) above its diagonal [n(n-1)/2], in float64.
 
     It is exactly zero if examples differ by no more than the rounding of their dtype. Raise RequestError for
     n < 4 and for activations that are not finite (it lists the rows).

@@ -34,7 +34,7 @@ NODES = 64
 HALVINGS = 20
 """The number of bisections. They leave 1e-7 of log t, where the evidence is flat to its last bit."""
 ROW_ELEMENTS = 1 << 22
-"""The number of values in the rows of the maxima that are bisected at once."""
+"""The number of values in a block of local maxima that are bisected together."""
 
 
 def logme(features: ArrayLike | Bank, labels: Names | None = None) -> float:

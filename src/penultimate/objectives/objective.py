@@ -220,7 +220,7 @@ class Objective(nn.Module):
 
     @torch.no_grad()
     def _rehearse(self) -> None:
-        """Compute the loss of two examples, so that a plug-in of the wrong form fails here, with its name."""
+        """Compute the loss of two examples, so that an invalid plug-in fails here, with its name."""
         n, k = 2, self.num_classes
         logits = self.head(self.head.weight.new_zeros(n, self.num_features))
         dtype = self.head.weight.dtype

@@ -305,7 +305,7 @@ def resolve(text: str) -> Composition:
 
 
 def few_classes(term: Spec, num_classes: int) -> str:
-    """Return advice if squared error has the paper's values, meant for 1000 classes, but few classes.
+    """Return advice if squared error has few classes but the paper's settings, which suit 1000 classes.
 
     Its gradients are proportional to 1/K: at K = 10 they are 100 times as large as on ImageNet, and training
     ends at chance. Return '' for any other term, and for FEW classes or more.

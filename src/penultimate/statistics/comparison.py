@@ -19,7 +19,7 @@ ROUNDING = 1e-12
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return m p values, corrected for the number of tests.
+    """Return p values corrected for the number of tests, m.
 
     p'_(i) = max_{j <= i} min(1, (m - j + 1) p_(j)),    p_(1) <= p_(2) <= ...
 

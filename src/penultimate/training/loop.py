@@ -75,7 +75,7 @@ def train(
         raise RequestError("a recipe that stops at the best, or with patience, needs images held out")
     damaged: list[str] = []
     resumed = False
-    while not resumed:  # loading a checkpoint that does not fit half changes a run
+    while not resumed:  # a checkpoint that does not fit leaves a run half changed
         run = Run(objective, backbone, train, holdout, recipe, seed, folder, device, start)
         resumed = run.resume()
         damaged += run.checkpoints.damaged

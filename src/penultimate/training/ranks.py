@@ -32,7 +32,7 @@ class Ranks:
     def __init__(self) -> None:
         shared = dist.is_available() and dist.is_initialized()
         self.index, self.count = (dist.get_rank(), dist.get_world_size()) if shared else (0, 1)
-        # A separate group for messages between the processes, which do not wait for the GPUs.
+        # Messages between the processes have a separate group, so that they do not wait for the GPUs.
         self._talk: Any = dist.new_group(backend="gloo") if self.count > 1 else None
 
     @property

@@ -169,7 +169,7 @@ class Recipe:
         return self.steps or images // min(self.batch_size, images) * self.epochs
 
     def momentum_of_average(self, steps: int) -> float:
-        """Return the momentum of the average for a run of `steps` steps; with 0, it equals the weights.
+        """Return the momentum of the weight average for a run of `steps` steps; 0 means no averaging.
 
         >>> Recipe(averaging_window=0.15).momentum_of_average(4000) == 1 - 1 / 600
         True
