@@ -132,6 +132,13 @@ def test_relearning_is_judged_at_a_measured_number_and_a_share(shots: set[int], 
     assert judged_shots([], images) is None
 
 
+def test_of_two_shots_that_are_as_far_from_the_wanted_number_the_smaller_is_judged() -> None:
+    for few in range(1, 200):
+        wanted = math.sqrt(few * (few + 1)) / CRITERIA.limited_data.value
+        assert judged_shots({few, few + 1}, wanted) == few
+        assert judged_shots({3 * few, 3 * few + 3}, 3 * wanted) == 3 * few
+
+
 def test_shares_are_compared_by_ratio() -> None:
     """Of 100 images, 3.1 are wanted: six is less than twice too many, one more than three times too few."""
     assert judged_shots([1, 6], 100) == 6

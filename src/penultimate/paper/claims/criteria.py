@@ -144,4 +144,5 @@ def judged_shots(shots: Iterable[int], images_per_class: float) -> int | None:
     (5, 40)
     """
     wanted = CRITERIA.limited_data.value * images_per_class
-    return min(shots, key=lambda count: (abs(math.log(count / wanted)), count), default=None)
+    # Two numbers that are as far from the wanted one differ in rounding alone: then the smaller one is taken.
+    return min(shots, key=lambda count: (round(abs(math.log(count / wanted)), 9), count), default=None)
