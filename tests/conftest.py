@@ -14,10 +14,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 import tests.typechecker  # noqa: F401  (the hook finds it by name)
 
+# On a busy machine an example may take any time, which is no fault of what is tested.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PENULTIMATE_CACHE"] = tempfile.mkdtemp(prefix="penultimate-tests-")
 atexit.register(shutil.rmtree, os.environ["PENULTIMATE_CACHE"], ignore_errors=True)

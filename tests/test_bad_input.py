@@ -227,7 +227,7 @@ def put(owner: Any, field: str, value: Any) -> None:
 
 @pytest.mark.parametrize("count", [pytest.param(3000, marks=ALL), 100])
 def test_any_value_of_any_field_is_taken_or_refused(count: int) -> None:
-    @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=count, database=None, suppress_health_check=list(HealthCheck))
     @given(st.sampled_from(FIELDS), VALUES)
     def check(place: tuple[Any, str], value: Any) -> None:
         with contextlib.suppress(RequestError):

@@ -36,7 +36,7 @@ def runs(seed: int, n: int, center: float = 0.0) -> list[float]:
 
 
 @given(seed=seeds, n=st.integers(2, 12), offset=st.sampled_from([0.0, 1e6]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_means_and_standard_errors(seed: int, n: int, offset: float) -> None:
     values = runs(seed, n, offset)
     summary = summarise(values)
@@ -124,7 +124,7 @@ def columns(seed: int, names: int, n: int, spread: float) -> dict[str, dict[int,
 
 
 @given(seed=seeds, names=st.integers(2, 6), n=st.integers(3, 6), spread=st.sampled_from([0.0, 1.0, 3.0]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_bold_is_what_no_other_beats_in_paired_tests_corrected_by_holm(
     seed: int, names: int, n: int, spread: float
 ) -> None:
@@ -185,7 +185,7 @@ def test_one_that_is_ahead_of_each_needs_no_correction() -> None:
 
 
 @given(seed=seeds, n=st.integers(2, 6), values=st.integers(2, 9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_spearman_with_ties_counts_every_order(seed: int, n: int, values: int) -> None:
     random = np.random.default_rng(seed)
     x, y = random.integers(0, values, n).tolist(), random.integers(0, values, n).tolist()
@@ -203,7 +203,7 @@ def test_spearman_with_ties_counts_every_order(seed: int, n: int, values: int) -
 
 
 @given(seed=seeds, n=st.integers(7, 20))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_spearman_of_longer_samples(seed: int, n: int) -> None:
     random = np.random.default_rng(seed)
     x = random.normal(size=n)
@@ -270,7 +270,7 @@ def test_bad_input_is_named() -> None:
 
 
 @given(seed=seeds, n=st.integers(5, 8))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_any_two_may_be_left_out(seed: int, n: int) -> None:
     x, y = runs(seed, n), runs(seed + 1, n)
     left = leave_two_out(x, y)
@@ -290,7 +290,7 @@ def test_too_few_pairs_cannot_spare_two() -> None:
 
 
 @given(of=st.integers(1, 60), share=st.floats(0, 1), level=st.sampled_from([0.5, 0.9, 0.95, 0.999]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_interval_of_a_proportion_is_clopper_and_pearsons(of: int, share: float, level: float) -> None:
     right = round(share * of)
     lower, upper = proportion_interval(right, of, level)

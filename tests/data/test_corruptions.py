@@ -235,7 +235,7 @@ def test_severity_moves_images_further(name: str) -> None:
     assert moved[4] > 1.15 * moved[0] > 0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 255), st.sampled_from(SEVERITIES))
 def test_statistics_of_noise(level: int, severity: int) -> None:
     """Shot noise of a flat image has its mean and its variance x / c, where nothing is cut off."""

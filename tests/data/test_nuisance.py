@@ -35,7 +35,7 @@ def test_strokes_are_grey_morphology() -> None:
 colours = st.lists(st.floats(0, 1, width=32), min_size=3, max_size=3)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(foreground=colours, background=colours)
 def test_near_colours_end_up_apart_and_others_stay(foreground: list[float], background: list[float]) -> None:
     before = np.array([foreground, background])

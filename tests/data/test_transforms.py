@@ -27,7 +27,7 @@ def found_shifts(image: np.ndarray, out: np.ndarray, most: int) -> list[tuple[in
     ]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     h=st.integers(5, 9),
     w=st.integers(5, 9),

@@ -19,7 +19,7 @@ seeds = st.integers(0, 10_000)
 
 
 @given(seed=seeds)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_predictions_against_scikit_learn_and_the_loops(seed: int) -> None:
     random = np.random.default_rng(seed)
     labels, predictions = random.integers(0, 5, 40), random.integers(0, 5, 40)
@@ -38,7 +38,7 @@ def test_predictions_against_scikit_learn_and_the_loops(seed: int) -> None:
 
 
 @given(seed=seeds, k=st.integers(1, 8), block=st.sampled_from([1, 21, 1 << 22]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_top_k_against_scikit_learn_and_the_loop(seed: int, k: int, block: int) -> None:
     random = np.random.default_rng(seed)
     labels = random.integers(0, 7, 30)

@@ -61,7 +61,7 @@ def test_singular_values_equal_the_dense_ones(shape: tuple[int, int]) -> None:
 
 
 @given(seed=st.integers(0, 10_000), parts=st.integers(1, 9))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_streamed_and_merged_spectra_keep_small_singular_values(seed: int, parts: int) -> None:
     """Down to 1e-14 of the largest, where a Gram matrix loses all below 1e-8."""
     random = np.random.default_rng(seed)

@@ -37,7 +37,7 @@ def example(seed: int, models: int = 4, n: int = 40, k: int = 4) -> tuple[np.nda
 
 
 @given(seed=seeds)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_pairs_against_counting(seed: int) -> None:
     predictions, labels = example(seed)
     found = pairwise_agreement(predictions, labels)
@@ -69,7 +69,7 @@ def test_where_nothing_is_wrong_twice_there_is_no_share() -> None:
 
 
 @given(seed=seeds, cut=st.integers(1, 39), block=st.sampled_from([1, 7, 1 << 16]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_batches_merge_to_the_whole(seed: int, cut: int, block: int) -> None:
     predictions, labels = example(seed)
     whole = pairwise_agreement(predictions, labels)
@@ -90,7 +90,7 @@ def test_large_labels_are_not_cut_short() -> None:
 
 
 @given(seed=seeds, models=st.integers(1, 7))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_votes_against_counting_and_scipy(seed: int, models: int) -> None:
     predictions, _ = example(seed, models)
     found = ensemble(predictions)
@@ -101,7 +101,7 @@ def test_votes_against_counting_and_scipy(seed: int, models: int) -> None:
 
 
 @given(seed=seeds, models=st.integers(2, 7))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_half_and_half_uses_every_seed_once(seed: int, models: int) -> None:
     a, b = example(seed, models)[0], example(seed + 1, models)[0]
     half = models // 2
@@ -113,7 +113,7 @@ def test_half_and_half_uses_every_seed_once(seed: int, models: int) -> None:
 
 
 @given(seed=seeds, models=st.integers(1, 7))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_tree_against_merging_the_nearest(seed: int, models: int) -> None:
     random = np.random.default_rng(seed)
     similarity = random.random((models, models))

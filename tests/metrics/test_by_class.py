@@ -22,7 +22,7 @@ def by_class(seed: int, sizes: tuple[int, ...], dimensions: int = 6) -> tuple[np
     return np.maximum(centres[labels] + random.normal(size=(len(labels), dimensions)) + 0.5, 0), labels
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(0, 10_000),
     st.lists(st.integers(1, 9), min_size=2, max_size=6).map(tuple),

@@ -41,7 +41,7 @@ def probabilities_of(logits: np.ndarray) -> list[list[float]]:
 
 
 @given(seed=seeds, bins=st.integers(1, 40), scale=st.sampled_from([0.1, 1.0, 8.0]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_ece_and_nll_against_the_literal_sums(seed: int, bins: int, scale: float) -> None:
     logits, labels = example(seed, scale=scale)
     rows = probabilities_of(logits)
@@ -91,7 +91,7 @@ def test_equal_probabilities_predict_the_smallest_class() -> None:
 
 
 @given(seed=seeds, cut=st.integers(0, 60), block=st.sampled_from([1, 33, 1 << 19]))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_batches_merge_to_the_whole(seed: int, cut: int, block: int) -> None:
     logits, labels = example(seed)
     whole = CalibrationAccumulator().update_logits(logits, labels)
@@ -112,7 +112,7 @@ def test_batches_merge_to_the_whole(seed: int, cut: int, block: int) -> None:
 
 
 @given(seed=seeds)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_order_of_examples_and_of_classes_does_not_matter(seed: int) -> None:
     logits, labels = example(seed)
     random = np.random.default_rng(seed)
@@ -124,7 +124,7 @@ def test_the_order_of_examples_and_of_classes_does_not_matter(seed: int) -> None
 
 
 @given(seed=seeds, scale=st.sampled_from([0.7, 2.0]))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 def test_temperature_against_golden_section(seed: int, scale: float) -> None:
     logits, labels = example(seed, n=25, k=4, scale=scale)
     expected = oracle.best_temperature(logits.tolist(), labels.tolist())
@@ -159,7 +159,7 @@ def test_temperature_against_scikit_learn() -> None:
 
 
 @given(seed=seeds, power=st.integers(-40, 40), shift=st.floats(-1e3, 1e3))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_temperature_scales_with_the_logits_and_ignores_a_shift(seed: int, power: int, shift: float) -> None:
     logits, labels = example(seed, n=20, k=3)
     expected = fit_temperature(logits, labels)
@@ -168,7 +168,7 @@ def test_temperature_scales_with_the_logits_and_ignores_a_shift(seed: int, power
 
 
 @given(seed=seeds, spread=st.sampled_from([1.0, 30.0, 1e4]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_newton_takes_few_passes_even_with_outliers(seed: int, spread: float) -> None:
     logits, labels = example(seed, n=40)
     logits[0] *= spread

@@ -134,7 +134,7 @@ def isotropic(corners, spread: float):
 
 
 @given(seed=seeds, scale=st.floats(1e-4, 1e4))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_rotation_shift_scale_and_order_do_not_matter(seed: int, scale: float) -> None:
     features, labels, weight, bias = example(seed, (4, 9, 2, 5), 5)
     random = np.random.default_rng(seed + 1)

@@ -56,7 +56,7 @@ def test_float32_features_along_their_weights_are_at_angle_zero() -> None:
 
 
 @given(seed=st.integers(0, 10_000), scale=st.floats(1e-6, 1e6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_lengths_rotation_and_names_do_not_matter_and_shares_add_up(seed: int, scale: float) -> None:
     features, labels, weight = example(seed, 8)
     random = np.random.default_rng(seed + 1)

@@ -125,7 +125,7 @@ def test_collapsed_classes_are_fully_separate_and_equal_ones_not_at_all() -> Non
 
 @every_distance
 @given(seed=seeds, scale=st.floats(1e-6, 1e6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_rotation_scale_and_order_do_not_matter(distance: str, seed: int, scale: float) -> None:
     features, labels = example(seed, (4, 9, 2))
     random = np.random.default_rng(seed + 1)
@@ -141,7 +141,7 @@ def test_rotation_scale_and_order_do_not_matter(distance: str, seed: int, scale:
 
 
 @given(seed=seeds)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_only_cosine_ignores_each_examples_length_and_only_euclidean_the_origin(seed: int) -> None:
     features, labels = example(seed, (4, 9, 2))
     random = np.random.default_rng(seed)
@@ -170,7 +170,7 @@ def test_classes_weigh_equally_whatever_their_size(distance: str) -> None:
 
 @every_distance
 @given(seed=seeds, cuts=st.lists(st.integers(0, 44), max_size=4), pieces=st.integers(1, 3))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_merged_splits_equal_the_whole(distance: str, seed: int, cuts: list[int], pieces: int) -> None:
     features, labels = example(seed)
     whole = class_separation(features, labels, distance)

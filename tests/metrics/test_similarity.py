@@ -116,7 +116,7 @@ def test_unbiased_where_the_biased_estimate_is_far_off() -> None:
 
 
 @given(seed=seeds, scale=st.floats(1e-6, 1e6), shift=st.floats(-10, 10))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_rotation_scale_translation_and_joint_order_do_not_matter(
     seed: int, scale: float, shift: float
 ) -> None:

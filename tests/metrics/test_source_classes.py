@@ -34,7 +34,7 @@ def predicted(seed: int, n: int, k: int, classes: int) -> tuple[np.ndarray, np.n
     return np.where(random.random(n) < 0.6, labels * 2, random.integers(0, k, n)), labels
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds)
 def test_leep_equals_its_loops_and_has_no_0_over_0(seed: int) -> None:
     probabilities, labels = guesses(seed)
@@ -51,7 +51,7 @@ def test_rows_that_sum_to_1_but_for_rounding_count_as_if_they_did() -> None:
     assert pu.leep(off, labels) == pytest.approx(pu.leep(probabilities, labels), rel=1e-13)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds)
 def test_leep_of_certain_predictions_is_nce(seed: int) -> None:
     probabilities, labels = guesses(seed)
@@ -59,7 +59,7 @@ def test_leep_of_certain_predictions_is_nce(seed: int) -> None:
     assert pu.leep(np.eye(6)[predictions], labels) == pytest.approx(pu.nce(predictions, labels), abs=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds)
 def test_nce_equals_its_loops_and_scikit_learns_information(seed: int) -> None:
     predictions, labels = predicted(seed, 60, 8, 4)
@@ -84,7 +84,7 @@ def test_blocks_do_not_change_leep(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pu.leep(probabilities, labels) == pytest.approx(whole, rel=1e-14)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(seeds, st.integers(1, 60), st.integers(1, 14), st.integers(1, 5))
 def test_an_assignment_is_the_papers_and_reaches_its_limit(seed: int, n: int, k: int, classes: int) -> None:
     """The least replication after which the next brings nothing; its value is sum_i max_j C_ij / n."""

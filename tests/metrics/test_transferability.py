@@ -99,7 +99,7 @@ def by_the_spectrum(features: np.ndarray, labels: np.ndarray) -> float:
     return float(np.mean(found))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seeds, st.integers(3, 20), st.integers(1, 25), st.sampled_from(["whole", "signs", "normal", "mixed"]))
 def test_logme_reaches_the_maximum_of_the_evidence(seed: int, n: int, m: int, kind: str) -> None:
     """Small whole numbers, repeated rows, columns of very different scales; n below and above m."""
@@ -146,7 +146,7 @@ def test_the_h_score_is_that_of_scikit_learns_shrinkage(sizes: tuple[int, ...], 
     assert pu.h_score(features, labels) == pytest.approx(score, rel=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seeds, st.sampled_from([3, 9, 60]), st.floats(1e-3, 1e3))
 def test_what_does_not_change_the_scores(seed: int, m: int, scale: float) -> None:
     """Order, names of classes, rotation; for LogME and the H-score scale; for the other two a shift."""

@@ -30,7 +30,7 @@ def clustered(seed: int, sizes: tuple[int, ...], apart: float = 1.0) -> tuple[Ar
 
 
 @every_distance
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10_000),
     sizes=st.lists(st.integers(2, 9), min_size=2, max_size=5).map(tuple),

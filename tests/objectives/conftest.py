@@ -2,5 +2,5 @@
 
 from hypothesis import settings
 
-settings.register_profile("no_deadline", deadline=None)
+settings.register_profile("no_deadline")
 settings.load_profile("no_deadline")

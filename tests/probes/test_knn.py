@@ -34,7 +34,7 @@ def lattices(draw):
     return points, labels
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(lattices(), st.sampled_from(METRICS), st.sampled_from(["float32", "float64"]))
 def test_leave_one_out_is_that_of_the_double_loop(problem, metric, dtype):
     points, labels = problem
@@ -44,7 +44,7 @@ def test_leave_one_out_is_that_of_the_double_loop(problem, metric, dtype):
     assert probe.k_ == 1 + expected.index(max(expected))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(lattices(), lattices(), st.sampled_from(METRICS), st.integers(1, 5))
 def test_predictions_are_those_of_the_double_loop(problem, others, metric, most):
     points, labels = problem
@@ -112,7 +112,7 @@ def test_it_agrees_with_scikit_learn_where_nothing_is_tied(metric):
     assert probe.score(test_points, test_labels) == pytest.approx(peer.score(test_points, test_labels))
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 1000), st.sampled_from(METRICS))
 def test_rotation_scale_and_shift_change_nothing(seed, metric):
     points, labels = blobs(seed, 60, 4, 3, 2.0)
@@ -126,7 +126,7 @@ def test_rotation_scale_and_shift_change_nothing(seed, metric):
     )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 1000), st.permutations(range(40)), st.sampled_from(METRICS))
 def test_the_order_of_examples_changes_nothing_without_ties(seed, order, metric):
     points, labels = blobs(seed, 40, 4, 3, 2.0)
@@ -163,7 +163,7 @@ def test_k_is_cut_to_the_others_and_the_smallest_of_equals():
     assert KNNProbe(max_k=5).fit([[0.0, 1.0], [1.0, 0.0]], [0, 1]).k_ == 1
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=1, max_size=6))
 def test_elections_are_counted_again_after_every_vote(votes):
     for k, winners in enumerate(elections(np.array(votes), 4), start=1):

@@ -90,7 +90,7 @@ def test_it_is_scikit_learns_logistic_regression(classes, factor):
     np.testing.assert_allclose(probe.coef_.sum(0), 0, atol=1e-8)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(st.integers(0, 100), st.permutations(range(40)), st.permutations(range(3)))
 def test_rotation_translation_and_order_change_nothing(seed, order, names):
     x, y, x_val, y_val = halves(seed)
@@ -212,7 +212,7 @@ def test_an_optimum_without_certificate_is_said(monkeypatch):
     assert probe.certificates_[0] > 1e-4
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.integers(1, 20), min_size=2, max_size=6), st.floats(0.05, 0.6), st.integers(0, 9))
 def test_the_split_is_stratified_and_deterministic(sizes, fraction, seed):
     codes = np.repeat(np.arange(len(sizes)), sizes)

@@ -42,7 +42,7 @@ def drawn(parameters):
     return scale * (points + offset), codes, classes
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(problems(), st.floats(-6, 5))
 def test_the_certified_gap_bounds_the_true_one(parameters, exponent):
     features, codes, classes = drawn(parameters)
@@ -75,7 +75,7 @@ def test_the_hard_case_is_tiny_and_still_certified():
     assert found.objective == pytest.approx(oracle.optimum(features, codes, 3, 1e-6)[2], rel=1e-4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(problems(), st.floats(-6, 3), st.floats(0, 1), st.booleans())
 @example((325, 19, 1, 2, 0.1, 100.0, 30.0), 0.0, 0.875, False)  # whose Newton step is no number
 def test_a_certificate_holds_anywhere_not_only_near_the_optimum(parameters, exponent, away, solve_intercept):

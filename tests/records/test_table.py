@@ -65,7 +65,7 @@ def grid() -> Table:
 
 
 @given(rows=st.lists(any_rows, max_size=4))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_files_give_back_equal_rows_and_equal_bytes(
     rows: list[Row], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -81,7 +81,7 @@ def test_files_give_back_equal_rows_and_equal_bytes(
 
 
 @given(rows=st.lists(any_rows, max_size=4))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_csv_reads_back_and_holds_no_formula(rows: list[Row]) -> None:
     header, *lines = list(csv.reader(io.StringIO(Table(rows).to_csv(), newline="")))
     assert tuple(header) == COLUMNS
@@ -128,7 +128,7 @@ def test_a_condition_is_one_text_that_is_read_back() -> None:
 
 
 @given(rows=st.lists(any_rows, max_size=12), data=st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_a_table_finds_what_a_search_of_its_rows_finds(rows: list[Row], data: st.DataObject) -> None:
     table = Table(rows)
     names = data.draw(st.lists(st.sampled_from(COLUMNS), min_size=1, max_size=3, unique=True))
@@ -166,7 +166,7 @@ def test_where_and_by() -> None:
 
 
 @given(seed=st.integers(0, 1000))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_where_equals_a_plain_filter(seed: int) -> None:
     table, choice = grid(), random.Random(seed)
     wanted = {

@@ -50,7 +50,7 @@ def apart(first: Sequence[float], second: Sequence[float], margin: float) -> Eff
 # Effects against literal oracles and outside libraries.
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(runs, min_size=2, max_size=4), st.data())
 def test_contrast_is_the_literal_one(groups: list[list[float]], data: st.DataObject) -> None:
     weights = data.draw(
@@ -63,7 +63,7 @@ def test_contrast_is_the_literal_one(groups: list[list[float]], data: st.DataObj
     assert got == pytest.approx(expected, rel=1e-6, abs=1e-7)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(runs, runs)
 def test_two_groups_are_compared_as_scipy_does(first: list[float], second: list[float]) -> None:
     effect = apart(first, second, margin=0.0)
@@ -79,7 +79,7 @@ blocks_of_two = st.lists(st.tuples(tenths, tenths), min_size=3, max_size=6).filt
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(blocks_of_two)
 def test_blocks_are_compared_as_scipys_paired_test_does(pairs: list[tuple[int, int]]) -> None:
     first, second = [a / 10 for a, _ in pairs], [b / 10 for _, b in pairs]
@@ -93,7 +93,7 @@ def test_blocks_are_compared_as_scipys_paired_test_does(pairs: list[tuple[int, i
     assert (effect.low, effect.high) == pytest.approx(tuple(both), abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(blocks_of_two, st.lists(st.integers(-1000, 1000), min_size=6, max_size=6))
 def test_what_a_seed_adds_to_all_changes_nothing(pairs: list[tuple[int, int]], added: list[int]) -> None:
     groups = [{seed: float(pair[side]) for seed, pair in enumerate(pairs)} for side in (0, 1)]
@@ -119,7 +119,7 @@ def test_only_common_seeds_are_compared() -> None:
     assert difference([{0: 1.0, 1: 2.0}, {0: 0.5, 1: 1.5}], (1, -1)) is None
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.permutations(range(4)), min_size=2, max_size=3), st.sampled_from([-1, 1]))
 def test_a_trend_is_pages(blocks: list[list[int]], sign: int) -> None:
     values = [[float(value) for value in block] for block in blocks]
@@ -186,7 +186,7 @@ def test_another_comparison_never_makes_holm_milder(p_values: list[float], more:
     assert all(wide >= own for wide, own in zip(holm([*p_values, more]), holm(p_values), strict=False))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 99)), min_size=4, max_size=6).filter(
         lambda pairs: len({x for x, _ in pairs}) > 1 and len({y for _, y in pairs}) > 1
@@ -208,7 +208,7 @@ def test_rank_effect_is_the_literal_one(pairs: list[tuple[int, int]], sign: int)
         assert effect.p_for == pytest.approx(p / 2 if sign * rho > 0 else 1 - p / 2)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 10**6))
 def test_three_seeds_are_resampled_to_their_extremes(seed: int) -> None:
     """With three seeds every resample has at least one chance in 27, more than the 2.5 % beyond an end."""
@@ -243,7 +243,7 @@ def test_every_decision_is_one_of_three_and_needs_evidence() -> None:
     assert decide(certain) == "undecided"
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.floats(-3, 3), st.floats(0.05, 1), st.floats(0, 1.5), st.lists(st.integers(3, 60), min_size=2))
 def test_more_runs_at_the_same_means_never_change_sides(
     gain: float, spread: float, margin: float, sizes: list[int]
@@ -260,7 +260,7 @@ def test_more_runs_at_the_same_means_never_change_sides(
     assert path == ["undecided"] * (len(path) - len(decided)) + decided
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(runs, runs, st.floats(0, 20), st.floats(0, 20))
 def test_a_larger_effect_never_speaks_more_against_the_claim(
     first: list[float], second: list[float], margin: float, more: float
@@ -271,7 +271,7 @@ def test_a_larger_effect_never_speaks_more_against_the_claim(
     assert order[larger] >= order[smaller]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(runs, runs, st.integers(0, 100), st.integers(-50, 50), st.sampled_from([0.25, 0.5, 2.0, 8.0]))
 def test_only_differences_and_their_scale_matter(
     first: list[float], second: list[float], margin: int, shift: int, scale: float
@@ -283,7 +283,7 @@ def test_only_differences_and_their_scale_matter(
     assert decide(apart(mirrored[0], mirrored[1], margin / 7 + 0.01)) == verdict
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(runs, runs)
 def test_both_directions_cannot_hold(first: list[float], second: list[float]) -> None:
     pair = {decide(apart(first, second, 0.5)), decide(apart(second, first, 0.5))}
@@ -300,7 +300,7 @@ def test_all_hold_where_each_holds_in_any_order(several: list[Verdict]) -> None:
     assert all(negated(negated(one)) == one for one in several)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(runs, st.lists(runs, min_size=1, max_size=4))
 def test_the_best_is_unbeaten(softmax: list[float], others: list[list[float]]) -> None:
     """Ahead of all implies behind none; behind one implies not ahead of all."""
@@ -324,7 +324,7 @@ def test_a_stronger_rank_correlation_never_speaks_more_against_the_claim() -> No
     assert {verdict for _, verdict in path} == {0, 1, 2}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.permutations(range(7)), st.floats(-1, 1), st.floats(-1, 1), st.sampled_from([-1, 1]))
 def test_doubt_over_seeds_decides_nothing(order: list[int], one: float, other: float, sign: int) -> None:
     alone = rank_effect(range(7), order, sign)
