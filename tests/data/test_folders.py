@@ -297,10 +297,10 @@ def test_what_is_asked_of_folders_can_be_said(tmp_path: Path) -> None:
 
 
 def test_where_no_image_is_found_what_lies_there_is_named(tmp_path: Path) -> None:
-    put(tmp_path / "ant/0.heic", b"x")
+    put(tmp_path / "ant/0.dng", b"x")
     put(tmp_path / "labels.csv", "path,label")
     with pytest.raises(
         RequestError,
-        match=r"1 is no image by its name \('ant/0.heic'\); the table '.*/labels.csv' may be given",
+        match=r"1 is no image by its name \('ant/0.dng'\); the table '.*/labels.csv' may be given",
     ):
         open_dataset(str(tmp_path))

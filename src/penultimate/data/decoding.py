@@ -12,10 +12,13 @@ of 16 bits keep their high byte, v >> 8: in colour Pillow does so itself; grey i
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import re
 import struct
 import warnings
+from collections.abc import Collection
+from functools import cache
 from pathlib import Path
 from typing import IO, Literal
 
@@ -32,6 +35,14 @@ MOST_PIXELS = 1 << 27
 """Of a file, and of its resized copy: half a gigabyte. A photograph of 100 megapixels is below it."""
 DEEP = ("I", "F")
 """How the modes of more than 8 bits a channel begin; of these only 16-bit PNGs say what white is."""
+FURTHER = {"pillow_heif": "register_heif_opener", "pillow_jxl": "", "pillow_avif": ""}
+"""Packages that teach Pillow further formats, and the function that does so, if importing them does not."""
+TAUGHT = {
+    **dict.fromkeys((".heic", ".heif", ".hif"), ("pillow_heif", "pillow-heif")),
+    ".jxl": ("pillow_jxl", "pillow-jxl-plugin"),
+    ".avif": ("pillow_avif", "'pillow>=11.3'"),
+}
+"""By the endings of such formats, the package, and what to install."""
 ORIENTATION = 0x0112
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -76,8 +87,10 @@ def read_colours(
     except RequestError:
         raise
     except UnidentifiedImageError:  # its text holds the address of an object
+        package, install = TAUGHT.get(path.suffix.lower(), ("", ""))
+        hint = f"; pip install {install} teaches it {path.suffix}" if package in _further_formats() else ""
         raise DamagedFileError(
-            f"'{path}' is not a complete image: it begins as none that Pillow reads"
+            f"'{path}' is not a complete image: it begins as none that Pillow reads{hint}"
         ) from None
     except PARSING as error:
         raise DamagedFileError(f"'{path}' is not a complete image: {error}") from None
@@ -89,7 +102,7 @@ def _read(path: Path, upright: bool, content: bytes | None) -> tuple[Image.Image
         # Given a file's name, Pillow maps an uncompressed TIFF into memory, in rows of the length that
         # they have once it is turned: its pixels are then out of place.
         stream: IO[bytes] = stack.enter_context(path.open("rb") if content is None else io.BytesIO(content))
-        opened = stack.enter_context(Image.open(stream))
+        opened = stack.enter_context(_opened(stream))
         file: Image.Image = opened
         _expect_size(path, *file.size)
         transparent = "A" in file.getbands() or "transparency" in file.info
@@ -113,6 +126,40 @@ def _read(path: Path, upright: bool, content: bytes | None) -> tuple[Image.Image
             DAMAGED_EXIF: is_damaged,
         }
         return image, [remark for remark, is_so in present.items() if is_so]
+
+
+def _opened(stream: IO[bytes]) -> Image.Image:
+    try:
+        return Image.open(stream)
+    except UnidentifiedImageError:
+        _further_formats()
+        stream.seek(0)
+        return Image.open(stream)
+
+
+@cache
+def _further_formats() -> frozenset[str]:
+    """Teach Pillow the formats of packages that are installed; return those that are not."""
+    missing = set()
+    for package, register in FURTHER.items():
+        try:
+            module = importlib.import_module(package)
+        except ImportError:
+            missing.add(package)
+        else:
+            getattr(module, register, lambda: None)()
+    return frozenset(missing)
+
+
+def taught(endings: Collection[str]) -> list[str]:
+    """Return those of some endings that only some installations of Pillow read, and this one does."""
+    found = sorted(TAUGHT.keys() & {*endings})
+    if found:
+        _further_formats()
+        Image.init()
+        known = Image.registered_extensions()
+        found = [ending for ending in found if known.get(ending) in Image.OPEN]
+    return found
 
 
 def _warnings_told(warned: list[warnings.WarningMessage]) -> list[str]:

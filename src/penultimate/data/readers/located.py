@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from penultimate.data.catalog import DatasetCard
+from penultimate.data.decoding import taught
 from penultimate.data.listing import BLOCK, Listing
 from penultimate.data.readers.class_order import ClassOrder, in_class_order
 from penultimate.data.readers.opening import OpenedDataset, open_dataset
@@ -82,11 +83,16 @@ class Located:
 
     @cached_property
     def fingerprint(self) -> str:
-        """sha256 of the images' names and labels and of their files' sizes and times: changes as they do."""
+        """sha256 of the images' names and labels and of their files' sizes and times: changes as they do.
+
+        So does what is read, if Pillow learns a format of theirs.
+        """
         state = hashlib.sha256()
+        endings: set[str] = set()
         for number, (split, listing) in enumerate(self.splits.items()):
+            endings |= {name[name.rfind(".") :].lower() for name in map(listing.name, range(len(listing)))}
             columns: tuple[Iterable[Any], ...] = (
-                (listing.name(row) for row in range(len(listing))),
+                map(listing.name, range(len(listing))),
                 (label.tolist() for label in listing.labels),
                 listing.class_names,
                 (_state(file) for file in listing.source.files),
@@ -97,6 +103,8 @@ class Located:
                     state.update(piece.encode())
             state.update(b"]")
         state.update(b"]")
+        if known := taught(endings):
+            state.update(canonical_json(known).encode())
         return state.hexdigest()
 
 

@@ -16,8 +16,16 @@ from penultimate.data.readers.entries import PublishedSet
 from penultimate.data.readers.matlab import elements
 from penultimate.errors import DamagedFileError, RequestError, nearest
 
-ENDINGS = (".jpeg", ".jpg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
-"""Files with other endings, and hidden ones ("._x.JPEG" is macOS's metadata of x.JPEG), are no images."""
+ENDINGS = (
+    *(".jpeg", ".jpg", ".jpe", ".jfif", ".png", ".apng", ".bmp", ".dib", ".webp", ".gif", ".tif", ".tiff"),
+    *(".ppm", ".pgm", ".pbm", ".pnm", ".tga", ".qoi", ".jp2", ".j2k", ".jpx"),
+    *(".avif", ".heic", ".heif", ".hif", ".jxl"),
+)
+"""Files with other endings, and hidden ones ("._x.JPEG" is macOS's metadata of x.JPEG), are no images.
+
+Whether the Pillow that is installed reads a format is seen when an image is read: what it does not read is
+left out and named.
+"""
 MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe\0\0": "utf-32", b"\0\0\xfe\xff": "utf-32"}
 MARKS |= {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 """The encodings that byte order marks name."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from penultimate.data.readers.reading import is_image
 
@@ -133,10 +134,13 @@ class OtherContents:
 
     def notes(self) -> list[str]:
         hidden = some(sorted(self.hidden), "entry", "entries")
+        endings = Counter(PurePath(name).suffix.lower() or "no ending" for name in self.others)
+        counts = ", ".join(f"{count:,} {ending}" for ending, count in endings.most_common())
+        others = f"{some(self.others, 'file', 'files')}: {counts}"
         told = {
             f"in no class folder, and left out: {some(self.outside, 'image', 'images')}": self.outside,
             f"hidden by a dot before their names, and left out: {hidden}": self.hidden,
-            f"no images by their names, and left out: {some(self.others, 'file', 'files')}": self.others,
+            f"no images by their names, and left out: {others}": self.others,
             f"of the class above them: the images in {some(self.deeper, 'folder', 'folders')}": self.deeper,
             f"leading nowhere, and left out: {some(self.nowhere, 'link', 'links')}": self.nowhere,
             f"leading back, and left out: {some(self.circles, 'link', 'links')}": self.circles,
