@@ -13,7 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import penultimate as pu
-from penultimate.backbones.ending import classifier, cut, ending
+from penultimate.backbones.ending import ending
+from penultimate.backbones.final import classifier, cut
 from penultimate.errors import RequestError
 from penultimate.networks.given import network_of
 
@@ -410,15 +411,23 @@ def test_class_scores_of_which_it_is_not_known_how_they_are_made_are_refused() -
         lambda net, f: F.normalize(net.fc(f)),
         lambda net, f: (z := net.fc(f)) - z.mean(1, keepdim=True),
         lambda net, f: 2 * f @ net.code - (f**2).sum(1, keepdim=True) - (net.code**2).sum(0),
-        lambda net, f: torch.cat([f @ net.code[:, :4], f @ net.code[:, 4:]], 1),
-        lambda net, f: torch.stack([f @ column for column in net.code.T], 1),
+        lambda net, f: F.bilinear(f, f, net.quadratic),
+        lambda net, f: F.bilinear(f, f.detach(), net.quadratic) + net.fc(f),
+        lambda net, f: net.pair(f, f),
+        lambda net, f: torch.einsum("ni,kij,nj->nk", f, net.quadratic, f),
+        lambda net, f: filled(f, net.code),
+        lambda net, f: torch.stack([net.code.T @ vector for vector in f]),
+        lambda net, f: torch.stack([net.fc(vector) for vector in f]),
+        lambda net, f: torch.cat([f @ net.code[:, :4], net.norm(f) @ net.code[:, 4:]], 1),
+        lambda net, f: torch.cat([net.fc(f)[:, :5], net.fc(f)[:, 5:]], 1),
         lambda net, f: F.normalize((f @ net.code).softmax(1) ** 2, p=1),
     ],
 )
 def test_scores_that_may_be_of_classes_are_told(end: Callable[[Net, Tensor], Tensor]) -> None:
     net = Net(lambda net, x: end(net, pooled(x)))
     net.register_buffer("code", torch.randn(6, 10))
-    net.bn = nn.BatchNorm1d(10)
+    net.quadratic = nn.Parameter(torch.randn(10, 6, 6))
+    net.bn, net.pair = nn.BatchNorm1d(10), nn.Bilinear(6, 6, 10)
     with pytest.warns(UserWarning, match=r"taken for the features; if it is class scores, name a layer"):
         assert pu.extract(net, [(IMAGES, torch.arange(5))]).features.shape == (5, 10)
     with pytest.raises(RequestError, match=r"the final layer of Net was not found.*layer='output'"):
@@ -432,6 +441,75 @@ def test_an_embedding_that_is_normalised_is_features_without_a_word() -> None:
     with torch.no_grad():
         expected = F.normalize(net(IMAGES))
     np.testing.assert_allclose(pu.extract(unit, [(IMAGES, torch.arange(5))]).features, expected, rtol=1e-5)
+
+
+def filled(features: Tensor, code: Tensor) -> Tensor:
+    """Class scores, written into a tensor class by class."""
+    scores = features.new_zeros(len(features), 10)
+    for number in range(10):
+        scores[:, number] = (features * code[:, number]).sum(-1)
+    return scores
+
+
+class Pooled(nn.Module):
+    """Six maps that a network ends in, and parameters of its own by which they are made features."""
+
+    def __init__(self, end: Callable[[Pooled, Tensor], Tensor]) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.body, self.end = nn.Sequential(nn.Conv2d(3, 6, 3, stride=2, padding=1), nn.ReLU()), end
+        self.vector, self.places = nn.Parameter(torch.rand(6)), nn.Parameter(torch.rand(16, 6))
+        self.power, self.first = nn.Parameter(torch.tensor([3.0])), nn.Parameter(torch.rand(1, 1, 6))
+        self.layer_norm, self.batch_norm, self.gate = nn.LayerNorm(6), nn.BatchNorm1d(6), nn.Linear(6, 6)
+        self.depthwise, self.conv = nn.Conv2d(6, 6, 3, groups=6), nn.Conv2d(6, 6, 3)
+        self.transformer = nn.TransformerEncoderLayer(6, 1, 8, batch_first=True, dropout=0.0)
+        self.gru, self.wide = nn.GRU(6, 6, batch_first=True), nn.Linear(6, 12)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.end(self, self.body(x))
+
+
+def tokens(x: Tensor) -> Tensor:
+    return x.flatten(2).transpose(1, 2)
+
+
+def attended(net: Pooled, x: Tensor) -> Tensor:
+    weights = (tokens(x) * net.vector).sum(-1).softmax(1)
+    return (weights[..., None] * tokens(x)).sum(1)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda net, x: pooled(x.clamp(min=1e-6) ** net.power) ** (1 / net.power),
+        lambda net, x: pooled(x) * net.vector + net.vector,
+        lambda net, x: F.normalize(pooled(x)) * net.vector,
+        lambda net, x: net.layer_norm(pooled(x)),
+        lambda net, x: net.batch_norm(pooled(x)),
+        attended,
+        lambda net, x: (tokens(x) * net.places[:, :1]).sum(1),
+        lambda net, x: (tokens(x) + net.places).mean(1),
+        lambda net, x: torch.cat([net.first.expand(len(x), 1, 6), tokens(x)], 1).mean(1),
+        lambda net, x: torch.cat([pooled(x), x.amax((2, 3))], 1),
+        lambda net, x: torch.stack([x[:, number].mean((1, 2)) for number in range(6)], 1),
+        lambda net, x: torch.bmm(tokens(x).transpose(1, 2), tokens(x)).flatten(1),
+        lambda net, x: pooled(x) * net.gate(pooled(x)).sigmoid(),
+        lambda net, x: pooled(net.depthwise(x)),
+        lambda net, x: pooled(net.conv(x)),
+        lambda net, x: net.transformer(tokens(x)).mean(1),
+        lambda net, x: net.gru(tokens(x))[0][:, -1],
+        lambda net, x: F.glu(net.wide(pooled(x))),
+    ],
+)
+def test_features_that_parameters_have_a_part_in_are_features_without_a_word(
+    end: Callable[[Pooled, Tensor], Tensor],
+) -> None:
+    net = Pooled(end).eval()
+    with torch.no_grad():
+        expected = net(IMAGES)
+    bank = pu.extract(net, [(IMAGES, torch.arange(5))])
+    np.testing.assert_allclose(bank.features, expected, rtol=1e-4, atol=1e-6)
+    assert bank.logits is None
 
 
 class Tower(nn.Module):
@@ -491,6 +569,30 @@ FUNCTIONAL: dict[str, Callable[[Net, Tensor], Tensor]] = {
     "squared distances by hand": lambda net, f: -((f[:, None] - net.fc.weight) ** 2).sum(-1),
     "distances by hand": lambda net, f: -(net.fc.weight - f[:, None]).norm(dim=-1),
     "pairwise distances": lambda net, f: -F.pairwise_distance(f[:, None], net.fc.weight[None]),
+    "a layer for each class": lambda net, f: torch.stack([f @ row for row in net.fc.weight], 1),
+    "a sum for each class": lambda net, f: torch.stack([(f * row).sum(-1) for row in net.fc.weight], 1),
+    "a sum for each class and a bias": lambda net, f: torch.stack(
+        [(f * row).sum(1) + bias for row, bias in zip(net.fc.weight, net.fc.bias, strict=True)], 1
+    ),
+    "columns beside each other": lambda net, f: torch.cat([f @ row[:, None] for row in net.fc.weight], 1),
+    "a product and a bias for each class": lambda net, f: torch.stack(
+        [torch.addmv(bias[None], f, row) for row, bias in zip(net.fc.weight, net.fc.bias, strict=True)], 1
+    ),
+    "two layers beside each other": lambda net, f: torch.cat(
+        [F.linear(f, net.fc.weight[:4], net.fc.bias[:4]), F.linear(f, net.fc.weight[4:])], 1
+    ),
+    "a cosine for each class": lambda net, f: torch.stack(
+        [F.cosine_similarity(f, row[None]) for row in net.fc.weight], 1
+    ),
+    "a distance for each class": lambda net, f: torch.stack(
+        [-(f - row).pow(2).sum(1) for row in net.fc.weight], 1
+    ),
+    "the softmax of a sum for each class": lambda net, f: torch.stack(
+        [(f * row).sum(-1) for row in net.fc.weight], 1
+    ).softmax(1),
+    "vmap": lambda net, f: torch.vmap(lambda row: (f * row).sum(-1), out_dims=1)(net.fc.weight),
+    "a product of a batch": lambda net, f: torch.matmul(f[:, None], net.fc.weight.T)[:, 0],
+    "vecdot": lambda net, f: torch.linalg.vecdot(f[:, None], net.fc.weight),
     "distances to prototypes": lambda net, f: -torch.cdist(f, net.fc.weight),
 }
 
@@ -515,6 +617,37 @@ def test_the_classifier_of_scaled_logits_repeats_them() -> None:
             last = classifier(net, found.final)
             assert last is not None
             torch.testing.assert_close(last(found.features), net(IMAGES), rtol=1e-5, atol=1e-5)
+
+
+class ByClass(nn.Module):
+    """A linear layer for each group of classes; the second has no bias."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk = trunk()
+        self.groups = nn.ModuleList([nn.Linear(9, 1), nn.Linear(9, 2, bias=False), nn.Linear(9, 1)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        features = self.trunk(x)
+        return torch.cat([group(features) for group in self.groups], 1) / 2
+
+
+def test_layers_beside_each_other_are_one() -> None:
+    net = ByClass().eval()
+    with torch.no_grad():
+        found = ending(net, lambda: net(IMAGES))
+        assert found is not None
+        assert found.final is not None
+        assert found.final.layers == ("groups.0", "groups.1", "groups.2")
+        last = classifier(net, found.final)
+        assert last is not None
+        torch.testing.assert_close(last(found.features), net(IMAGES))
+        torch.testing.assert_close(found.features, net.trunk(IMAGES))
+        again = ending(net, lambda: net(IMAGES[:2]), found.calls)
+        assert again is not None
+        torch.testing.assert_close(again.features, found.features[:2])
+    given = network_of(pu.Model(net, size=8))
+    assert given.head_weight is None or given.head_weight.shape == (4, 9)
 
 
 @pytest.mark.parametrize("how", ["traced", "scripted", "compiled"])

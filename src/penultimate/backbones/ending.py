@@ -10,13 +10,13 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
+from penultimate.backbones.final import ENTANGLED, Final, Form, side_by_side
 from penultimate.backbones.follows import TracedLayer, behind, depends, features_of, is_normalised, parts_of
 from penultimate.backbones.outputs import (
     OUTPUT,
@@ -27,32 +27,10 @@ from penultimate.backbones.outputs import (
     tensors_of,
 )
 from penultimate.backbones.passes import as_written
-from penultimate.backbones.trace import (
-    CONVOLUTIONS,
-    FINAL,
-    Observing,
-    Trace,
-    averaged,
-    storages,
-)
+from penultimate.backbones.products import FINAL
+from penultimate.backbones.trace import Observing, Trace, storages
 from penultimate.errors import RequestError
 
-FORMS = {
-    "logits": "the output is the layer's, times a number, averaged over its positions if there are several",
-    "probabilities": "the output is a softmax or log softmax of that",
-    "independent": "the output is a sigmoid, or another increasing function, of that",
-    "capped": "the output is a bounded function of that, such as 30 tanh(z / 30)",
-    "average": "the output is the average of several layers' (distilled transformers)",
-    "sum": "the output is the sum of several layers'",
-    "mixed": "the output is made of several layers' in another way",
-    "rectified": "the output is the average over the positions after a ReLU (SqueezeNet)",
-    "assisted": "the output is the layer's plus half of the next one's maximum over positions (VOLO)",
-}
-Form: TypeAlias = Literal[
-    "logits", "probabilities", "independent", "capped", "average", "sum", "mixed", "rectified", "assisted"
-]
-ENTANGLED = ("independent", "capped", "mixed", "rectified", "assisted")
-"""Forms in which no linear layer maps the features to the logits of a softmax."""
 Doubt: TypeAlias = Literal["", "declared", "scores", "embedding", "made", "unseen"]
 MOST_LAYERS = 4
 """The largest number of final layers; no known network has more."""
@@ -71,20 +49,6 @@ MAY_EMBED = (
 )
 SCORES = re.compile(r"logit|score|prob|predict", re.I)
 """Names of output entries that are class scores."""
-
-
-@dataclass(frozen=True)
-class Final:
-    """The final layers of a module, by name, and how its output is made of theirs, times `factor`.
-
-    `shared` is true if several layers receive the same features, which then count once. A layer that is not a
-    module but a function of a weight has the name "".
-    """
-
-    layers: tuple[str, ...]
-    form: Form
-    shared: bool = False
-    factor: float = 1.0
 
 
 class Ending(NamedTuple):
@@ -223,46 +187,6 @@ def has_classifier(module: nn.Module) -> bool:
     return not found or not all(removed)
 
 
-def cut(module: nn.Module, final: Final) -> nn.Module:
-    """Make the module return its penultimate features, and return it; its layers keep their names."""
-    given: dict[str, Tensor] = {}
-
-    def remember(name: str) -> Callable[[nn.Module, Any], None]:
-        def fire(layer: nn.Module, inputs: tuple[Any, ...]) -> None:
-            given[name] = averaged(layer, inputs[0]).clone()  # a layer may overwrite its input
-
-        return fire
-
-    def features(module: nn.Module, inputs: Any, output: Any) -> Tensor:
-        parts = [given.pop(name) for name in final.layers]
-        return _side_by_side(parts, final.shared)
-
-    for name in final.layers:
-        module.get_submodule(name).register_forward_pre_hook(remember(name))
-    module.register_forward_hook(features)
-    return module
-
-
-def classifier(module: nn.Module, final: Final) -> nn.Module | None:
-    """Return the layer that maps the features to the logits, or an equal one; None if ENTANGLED."""
-    layers = [module.get_submodule(name) for name in final.layers]
-    if final.form in ENTANGLED:
-        return None
-    if len(layers) == 1 and not isinstance(layers[0], CONVOLUTIONS) and final.factor == 1:
-        return layers[0]
-    if not all(isinstance(getattr(layer, "weight", None), Tensor) for layer in layers):
-        return None
-    share = final.factor / len(layers) if final.form == "average" else final.factor
-    weights = [share * layer.weight.detach().flatten(1) for layer in layers]  # type: ignore[operator]
-    biases = [share * layer.bias.detach() for layer in layers if isinstance(layer.bias, Tensor)]
-    weight = torch.stack(weights).sum(0) if final.shared else torch.cat(weights, 1)
-    linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bool(biases))
-    linear.weight = nn.Parameter(weight, requires_grad=False)
-    if biases:
-        linear.bias = nn.Parameter(torch.stack(biases).sum(0), requires_grad=False)
-    return linear
-
-
 def not_found(module: nn.Module, output: Any, say: str = SAY) -> RequestError:
     """Return the error for a network without a known final layer: its output, and where it was searched.
 
@@ -295,6 +219,8 @@ def _found(module: nn.Module, output: Tensor, parts: list[TracedLayer]) -> Endin
         form: Form | None = "assisted" if len(parts) == len(strongest) == 1 else None
     elif len(parts) == 1:
         form = _form(module, parts[0], classes)
+    elif any(call.members for call in calls):
+        form = None
     else:
         form = _form_of_several(parts)
     if form is None:
@@ -302,13 +228,15 @@ def _found(module: nn.Module, output: Tensor, parts: list[TracedLayer]) -> Endin
     parts.sort(key=lambda part: part.call.name)
     given = [features_of(part.call) for part in parts]
     values = [features for features, _ in given if features is not None and len(features) == len(output)]
-    shared = len(parts) > 1 and len({node for _, node in given}) == 1
+    layers = tuple(call.name for of in parts for call in of.call.members or (of.call,))
+    beside = len(layers) > len(parts)
+    shared = beside or (len(parts) > 1 and len({node for _, node in given}) == 1)
     logits = parts[0].logits
     if logits is None or logits.shape != output.shape or form == "capped":
         logits = output
     share = parts[0].factor * (len(parts) if form == "average" else 1)
     factor = 1.0 if form in ENTANGLED or math.isclose(share, 1) else share
-    final = Final(tuple(part.call.name for part in parts), form, shared, factor)
+    final = Final(layers, form, shared, factor, beside)
     numbers = tuple(call.number for call in calls)
     embeds = len(parts) == 1 and _may_embed(module, parts[0], classes)
     doubt: Doubt = "embedding" if embeds else ""
@@ -319,7 +247,7 @@ def _found(module: nn.Module, output: Tensor, parts: list[TracedLayer]) -> Endin
             if any(call.given is None for call in calls)
             else None
         )
-    return Ending(_side_by_side(values, shared), logits, final, numbers, doubt, name)
+    return Ending(side_by_side(values, shared), logits, final, numbers, doubt, name)
 
 
 def _form(module: nn.Module, part: TracedLayer, classes: int) -> Form | None:
@@ -391,7 +319,3 @@ def _may_embed(module: nn.Module, part: TracedLayer, classes: int) -> bool:
 
 def _is_head(name: str) -> bool:
     return bool({*name.split(".")} & {*HEADS})
-
-
-def _side_by_side(parts: list[Tensor], shared: bool) -> Tensor:
-    return parts[0] if shared or len(parts) == 1 else torch.cat(parts, 1)

@@ -12,19 +12,16 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from penultimate.backbones.trace import Call, TracedTensor
+from penultimate.backbones.products import OPERANDS, Call, TracedTensor
 
+SAME = (
+    *("view", "_unsafe_view", "reshape", "_reshape_alias", "squeeze", "unsqueeze", "expand"),
+    *("clone", "detach", "alias", "_to_copy", "contiguous", "lift_fresh"),
+)
+"""Operations after which an output of as many numbers consists of the same ones, in the same order."""
 PASSED = (
-    *("view", "_unsafe_view", "reshape", "_reshape_alias", "t", "transpose"),
-    *("permute", "squeeze", "unsqueeze", "expand", "clone", "detach", "alias"),
-    *("_to_copy", "slice", "select", "contiguous", "lift_fresh", "dropout"),
-    *(
-        "native_dropout",
-        "positive",
-        "masked_fill",
-        "unbind",
-        "split",
-    ),
+    *(*SAME, "t", "transpose", "permute", "slice", "select", "dropout"),
+    *("native_dropout", "positive", "masked_fill", "unbind", "split"),
 )
 """Operations after which an output still consists of the same numbers."""
 AVERAGING = ("mean", "avg_pool1d", "avg_pool2d", "avg_pool3d", "_adaptive_avg_pool2d", "_adaptive_avg_pool3d")
@@ -44,7 +41,10 @@ REDUCING = (
 """Operations from which a norm is computed."""
 
 
-RECTIFYING = ("relu", "hardtanh", "gelu", "silu", "elu", "leaky_relu", "hardswish", "mish", "_prelu_kernel")
+RECTIFYING = (
+    *("relu", "hardtanh", "gelu", "silu", "elu", "leaky_relu", "hardswish", "mish", "_prelu_kernel"),
+    "glu",
+)
 """Operations whose output is not class scores, because nobody trains a classifier that ends in them."""
 ARITHMETIC = ("add", "sub", "rsub", "mul", "div")
 
@@ -108,6 +108,8 @@ def parts_of(
         share = 1 / len(stacked) if name == "mean" else 1.0
         found = [on(value, share) for value in stacked]
         return [part for parts in found for part in parts] if all(found) else []
+    if name in ("stack", "cat"):
+        return _beside([on(value) for value in first]) if isinstance(first, list) else []
     if name in AVERAGING:
         return on(first, 1.0, "average")
     if name in STRONGEST:
@@ -122,6 +124,24 @@ def parts_of(
         kept = node.kept
         return [part._replace(logits=kept) if part.logits is None else part for part in parts]
     return []
+
+
+def _beside(found: list[list[TracedLayer]]) -> list[TracedLayer]:
+    """Return the one layer that several beside each other are, if they are given the same and end alike."""
+    parts = [part for parts in found for part in parts]
+    if not parts or any(len(parts) != 1 for parts in found):
+        return []
+    calls, (of, factor, through, _) = [part.call for part in parts], parts[0]
+    names = [call.name for call in calls if call.name]
+    operands = {features_of(call)[1] for call in calls}
+    alike = all((part.factor, part.through) == (factor, through) for part in parts)
+    twice = len({*names}) < len(names) or of.members
+    if len(operands) > 1 or not alike or twice or not all(call.outputs for call in calls):
+        return []
+    outputs = sum(call.outputs for call in calls)
+    plain = all(call.plain for call in calls)
+    whole = Call(of.number, "", of.given, of.operand, outputs, of.convolves, plain, of.weight, tuple(calls))
+    return [TracedLayer(whole, factor, through, None)]
 
 
 def features_of(call: Call) -> tuple[Tensor | None, TracedTensor]:
@@ -139,12 +159,21 @@ def features_of(call: Call) -> tuple[Tensor | None, TracedTensor]:
             break
         if node.operation in ("div", "mul") and isinstance(second, TracedTensor):
             if node.kept is not None and _measures(second, first):
-                return node.kept, first
+                return node.kept, _origin(first)
             break
         if node.operation not in PASSED and (node.operation not in ("div", "mul") or second is None):
             break
         node = first
-    return call.given, call.operand
+    return call.given, _origin(call.operand)
+
+
+def _origin(node: TracedTensor, through: Collection[str] = SAME) -> TracedTensor:
+    """Return the first node that has the same numbers as another; in their order, unless told otherwise."""
+    while node.operation in through and isinstance(before := node.inputs[0], TracedTensor):
+        if _numbers(before) != _numbers(node):
+            break
+        node = before
+    return node
 
 
 def behind(node: TracedTensor, ended: Collection[TracedTensor]) -> list[Call] | None:
@@ -152,13 +181,13 @@ def behind(node: TracedTensor, ended: Collection[TracedTensor]) -> list[Call] | 
 
     Returns None if a non-linearity or a removed head is nearer. A number for each example does not count.
     """
-    waiting, seen, calls = [node], {node}, []
+    waiting, seen, calls = [node], {node}, list[Call]()
     while waiting:
         one = waiting.pop()
         if one in ended or one.operation in RECTIFYING:
             return None
-        if one.call is not None:
-            calls.append(one.call)
+        if (call := one.call or _squared(one)) is not None:
+            calls.append(call)
             continue
         for parent in one.parents():
             each = parent.shape[:1] == node.shape[:1] and math.prod(parent.shape[1:]) == 1 < _numbers(one)
@@ -166,6 +195,17 @@ def behind(node: TracedTensor, ended: Collection[TracedTensor]) -> list[Call] | 
                 seen.add(parent)
                 waiting.append(parent)
     return calls
+
+
+def _squared(node: TracedTensor) -> Call | None:
+    """Return the layer whose output is multiplied with what it was given, as in a quadratic form."""
+    places = OPERANDS.get(node.operation, ())
+    found = [one for place in places if isinstance(one := node.inputs[place], TracedTensor)]
+    sides = [_origin(one, PASSED) for one in found]
+    for one, other in (sides, sides[::-1]) if len(sides) == 2 else ():
+        if one.call is not None and _origin(one.call.operand, PASSED) is other:
+            return one.call
+    return None
 
 
 def is_normalised(node: TracedTensor) -> bool:
@@ -212,10 +252,8 @@ def _stacked(value: Any) -> list[Any]:
     """Return the tensors of a stack, if a value is one."""
     if not isinstance(value, TracedTensor) or value.operation not in ("stack", "cat") or not value.inputs:
         return []
-    listed = value.inputs[0]
-    shapes = (
-        {one.shape for one in listed if isinstance(one, TracedTensor)} if isinstance(listed, list) else set()
-    )
+    listed = value.inputs[0] if isinstance(value.inputs[0], list) else []
+    shapes = {one.shape for one in listed if isinstance(one, TracedTensor)}
     return listed if len(shapes) == 1 and all(isinstance(one, TracedTensor) for one in listed) else []
 
 

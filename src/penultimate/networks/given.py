@@ -18,16 +18,8 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.ending import (
-    MAY_EMBED,
-    SAY,
-    Final,
-    classifier,
-    cut,
-    ending,
-    has_classifier,
-    not_found,
-)
+from penultimate.backbones.ending import MAY_EMBED, SAY, ending, has_classifier, not_found
+from penultimate.backbones.final import Final, classifier, cut
 from penultimate.backbones.outputs import (
     OUTPUT,
     at_entry,
