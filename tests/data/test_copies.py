@@ -7,10 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.data.published import put
+from PIL import Image
+from tests.data.published import chexpert_files, chexpert_rows, put
 from tests.data.test_folders import lay
 
+from penultimate.data.listing import Files, Listing
 from penultimate.data.readers.copies import exact_copies
+from penultimate.data.readers.inspection import check
 from penultimate.data.readers.opening import open_dataset
 
 
@@ -62,6 +65,53 @@ def test_of_copies_in_two_classes_none_is_kept(tmp_path: Path) -> None:
     assert left(tmp_path) == {"test": ["test/bee/1.jpg"], "train": ["train/ant/0.jpg", "train/bee/1.jpg"]}
 
 
+def several(root: Path, split: str, **images: tuple[bytes, list[int]]) -> Listing:
+    """A split of files with a set of labels each."""
+    for name, (content, _) in images.items():
+        put(root / split / name, content)
+    paths = tuple(f"{split}/{name}" for name in images)
+    labels = np.array([labels for _, labels in images.values()])
+    rows = np.arange(len(paths))
+    return Listing(Files(root, paths), rows, labels, rows, ("edema", "fracture"))
+
+
+def test_copies_of_one_set_of_labels_are_an_image_twice_and_of_two_sets_none_is_right(tmp_path: Path) -> None:
+    a, b, c, d, e = (bytes([number]) * 5000 for number in range(1, 6))
+    train = several(
+        tmp_path,
+        "train",
+        **{"0": (a, [1, 0]), "1": (a, [1, 0]), "2": (b, [1, 0]), "3": (b, [1, -1]), "4": (c, [0, 1])},
+        **{"5": (d, [0, 0]), "6": (e, [1, 1])},
+    )
+    test = several(tmp_path, "test", **{"7": (c, [0, 1]), "8": (d, [1, 0]), "9": (bytes(5000), [0, 0])})
+    copies = exact_copies({"train": train, "test": test})
+    assert copies.notes() == [
+        "2 test images of 3 are exact copies of train images: 'test/7' and 'train/4', 'test/8' and 'train/5'",
+        "2 train images are there more than once: 'train/1' and 'train/0', 'train/3' and 'train/2'",
+        "2 images are of different labels: 'test/8' and 'train/5', 'train/2' and 'train/3'",
+    ]
+    assert {split: rows.tolist() for split, rows in copies.left_out().items()} == {
+        "test": [1],
+        "train": [1, 2, 3, 4, 5],
+    }
+
+
+def test_a_check_of_images_of_several_labels_says_what_is_dropped(tmp_path: Path) -> None:
+    rows = chexpert_rows("train", range(1, 61))
+    folder = chexpert_files(tmp_path, rows, chexpert_rows("valid", range(64541, 64551)))
+    for place, file in enumerate(sorted(folder.rglob("*.jpg"))):
+        pixels = np.random.default_rng(place).integers(0, 256, (24, 24), np.uint8)
+        Image.fromarray(pixels).save(file)
+    train = open_dataset("chexpert", tmp_path).splits["train"]
+    other = next(row for row in range(1, len(train)) if (train.labels[row] != train.labels[0]).any())
+    first, second = (str(folder / train.name(row)) for row in (0, other))
+    shutil.copy(first, second)
+    lines: list[str] = []
+    check("chexpert", tmp_path, lines.append)
+    assert f"copies: 1 image is of different labels: '{train.name(0)}' and '{train.name(other)}'" in lines
+    assert any(line.endswith("and keeps none of different labels") for line in lines)
+
+
 @pytest.mark.parametrize("kind", ["link", "hard link"])
 def test_links_are_copies_too(kind: str, tmp_path: Path) -> None:
     folders(tmp_path)
@@ -86,8 +136,6 @@ def test_arrays_and_hugging_face_have_copies_too(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", **parts, test_images=images[5:], test_labels=labels[5:])
     assert left(tmp_path / "x.npz") == {"test": [], "train": ["x.npz:train_images[2]"]}
     datasets = pytest.importorskip("datasets")
-    from PIL import Image
-
     made = {
         split: datasets.Dataset.from_dict(
             {"image": [Image.fromarray(image) for image in images[rows]], "label": labels[rows]},

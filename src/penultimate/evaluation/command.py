@@ -85,8 +85,8 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         "--copies",
         choices=("keep", "drop"),
         default="keep",
-        help="of images that are equal, byte for byte: keep all (default), or drop all but one, which is a"
-        " test image if any is",
+        help="of images on disk that are equal, byte for byte: keep all (default), or drop all but one, which"
+        " is a test image if any is, and all of those that are labelled in two ways",
     )
     parser.add_argument("--root", default="", metavar="FOLDER", help="where data that are only named lie")
     parser.add_argument(

@@ -178,7 +178,7 @@ def leave_listing(
     if dropped and notes:
         count = sum(map(len, dropped.values()))
         notes.append(
-            f"of these copies {count:,} are left out: all but one of each, and all of several classes"
+            f"of these copies {count:,} are left out: all but one of each, and all {copies.differing}"
         )
     return ListingNotes(
         manifest, named, {split: these for split, these in remarked.items() if these}, notes, counts

@@ -29,10 +29,17 @@ class Copies:
     splits: Mapping[str, Listing]
     groups: tuple[tuple[Place, ...], ...]
 
+    @property
+    def differing(self) -> str:
+        """What is said of copies that are labelled in two ways."""
+        several = any(listing.labels.ndim > 1 for listing in self.splits.values())
+        return "of different labels" if several else "of several classes"
+
     def left_out(self) -> dict[str, np.ndarray]:
         """Return the rows of each split to leave out so that one image of each group is kept.
 
-        Of a group whose images are of different classes none is kept, for none of them is known to be right.
+        Of a group whose images are of different classes, or have different sets of labels, none is kept, for
+        none of them is known to be right.
         """
         rows: dict[str, list[int]] = {split: [] for split in self.splits}
         for group in self.groups:
@@ -72,7 +79,7 @@ class Copies:
         ]
         if mixed:
             notes.append(
-                f"{counted(len(mixed), 'image')} {_are(mixed)} of several classes: {self._named(mixed)}"
+                f"{counted(len(mixed), 'image')} {_are(mixed)} {self.differing}: {self._named(mixed)}"
             )
         return notes
 

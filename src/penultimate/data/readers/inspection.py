@@ -145,13 +145,13 @@ def check(
             continue
         listings[split] = listing
         sound &= _check_split(opened, split, listing, say, progress)
-    copies = exact_copies(listings).notes()
-    for told in copies:
+    copies = exact_copies(listings)
+    for told in (notes := copies.notes()):
         say(f"copies: {told}")
-    if copies:
+    if notes:
         say(
-            "copies: penultimate evaluate --copies drop leaves out all but one of each, and keeps none of"
-            " several classes"
+            "copies: penultimate evaluate --copies drop leaves out all but one of each, and keeps none"
+            f" {copies.differing}"
         )
     for told in near_copies(listings, progress) if near else ():
         say(f"near copies: {told}")

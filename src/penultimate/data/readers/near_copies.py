@@ -58,7 +58,10 @@ def near_copies(splits: Mapping[str, Listing], progress: Callable[[int], None] |
                     f"'{splits[split].name(row)}' and '{splits[other].name(like)}'" for row, like in pairs[:3]
                 )
                 more = ", ..." if len(pairs) > 3 else ""
-                like = "one of another class" if split == other else f"{other} images"
+                differing = (
+                    "one of another class" if splits[split].labels.ndim == 1 else "one of other labels"
+                )
+                like = differing if split == other else f"{other} images"
                 notes.append(
                     f"{counted(len(pairs), f'{split} image')} of {len(splits[split]):,}"
                     f" {'looks' if len(pairs) == 1 else 'look'} like {like}: {named}{more}"
