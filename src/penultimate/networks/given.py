@@ -172,7 +172,7 @@ def fetch(
     prepared, origin = preparation(source, module)
     single = in_single(module, noise(prepared))
     of_file = expected(text, source, module, prepared, built) if source.kind == "file" else {}
-    end, doubt = _end(text, source, module, prepared)
+    end, doubt = end_of(text, source, module, prepared)
     last = None if isinstance(end, str) else classifier(module, end)
     _expect_classes(text, None if last is None else len(last.weight), class_names)  # type: ignore[arg-type]
     if source.kind == "file":
@@ -195,7 +195,7 @@ def network_of(model: Model) -> GivenNetwork:
     source = Source(LIVE, "the module", dict(model.settings))
     prepared, _ = preparation(source, module)
     text = f"{LIVE}:{type(module).__name__}"
-    end, _ = _end(text, source, module, prepared)
+    end, _ = end_of(text, source, module, prepared)
     if isinstance(end, str):
         body = module if source.settings.get("layer") == end else _up_to(module, end)
         return GivenNetwork(body, None, prepared, ())
@@ -247,7 +247,7 @@ def _loaded(card: dict[str, Any], folder: Path, prepared: Preparation) -> tuple[
     return cut(module, final), last
 
 
-def _end(text: str, source: Source, module: nn.Module, prepared: Preparation) -> tuple[Final | str, str]:
+def end_of(text: str, source: Source, module: nn.Module, prepared: Preparation) -> tuple[Final | str, str]:
     """Return the final layers, found with two images of noise, or the layer whose output is the features.
 
     Also returns a note if the result is uncertain.

@@ -1,0 +1,162 @@
+"""An objective in the place of a classifier's final layer, trained in a loop of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import penultimate as pu
+from penultimate import RequestError
+from penultimate.objectives.objective import Objective
+
+IMAGES = torch.randn(12, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+TARGETS = torch.arange(12) % 3
+
+
+class Tokens(nn.Module):
+    """A classifier that averages what its head makes of each position."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.head = nn.Conv2d(3, 6, 4, stride=4), nn.Linear(6, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.embed(x).relu().flatten(2).transpose(1, 2)).mean(1)
+        return scores
+
+
+def trunk() -> list[nn.Module]:
+    torch.manual_seed(1)
+    return [nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6), nn.ReLU(), nn.AdaptiveAvgPool2d(1)]
+
+
+def plain() -> nn.Module:
+    return nn.Sequential(*trunk(), nn.Flatten(), nn.Linear(6, 5))
+
+
+def convolutional() -> nn.Module:
+    return nn.Sequential(*trunk(), nn.Conv2d(6, 5, 1), nn.Flatten())
+
+
+def replicated() -> nn.Module:
+    return nn.DataParallel(plain())
+
+
+def without() -> nn.Module:
+    return nn.Sequential(*trunk(), nn.Flatten(), nn.Identity())
+
+
+def objective(text: str = "softmax", features: int = 6) -> Objective:
+    return pu.objective(text, num_features=features, num_classes=3)
+
+
+@pytest.mark.parametrize("build", [plain, Tokens, convolutional, replicated, without])
+@pytest.mark.parametrize("text", ["cosine_softmax", "sigmoid + dropout(keep=0.8)", "logit_penalty"])
+def test_the_objective_is_on_what_the_final_layer_was_given(
+    build: Callable[[], nn.Module], text: str
+) -> None:
+    module = build()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    expected = torch.from_numpy(pu.extract(module, [(IMAGES, TARGETS)]).features)
+    head = objective(text)
+    network = pu.replace_head(pu.Model(module, size=8), head)
+    after = module.state_dict()
+    assert all(torch.equal(before[name], after[name]) for name in after), "nothing was trained on noise"
+    assert all(part.training for part in network.modules())
+    network.eval()
+    with torch.no_grad():
+        torch.testing.assert_close(network(IMAGES), head(expected), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(
+            network(IMAGES, TARGETS), head.loss(expected, TARGETS), rtol=1e-4, atol=1e-5
+        )
+    bank = pu.extract(network, [(IMAGES, TARGETS)])
+    torch.testing.assert_close(torch.from_numpy(bank.features), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_it_is_trained_and_its_weights_come_back() -> None:
+    network = pu.replace_head(pu.Model(plain(), size=8), objective("cosine_softmax(temperature=0.1)"))
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    images = IMAGES + 2 * TARGETS[:, None, None, None]
+    losses = []
+    for _ in range(30):
+        loss = network(images, TARGETS).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]
+    again = pu.replace_head(pu.Model(plain(), size=8), objective("cosine_softmax(temperature=0.1)"))
+    again.load_state_dict(network.state_dict())
+    network.eval()
+    again.eval()
+    assert torch.equal(network(images), again(images))
+
+
+class Functional(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(5, 3))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mean((2, 3)) @ self.weight.T
+
+
+class Two(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk, self.head = nn.Sequential(*trunk(), nn.Flatten()), nn.Linear(6, 5)
+        self.head_dist = nn.Linear(6, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        features = self.trunk(x)
+        return (self.head(features) + self.head_dist(features)) / 2
+
+
+class Pair(Two):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        features = self.trunk(x)
+        return self.head(features), features
+
+
+@pytest.mark.parametrize(
+    ("build", "features", "message"),
+    [
+        (plain, 7, r"is on 7 features, and Sequential gives 6: pu.objective\(..., num_features=6\)"),
+        (Functional, 3, "a linear layer which is applied as a function"),
+        (Two, 6, r"is 2 layers \('head', 'head_dist'\), and a head replaces one"),
+        (Pair, 6, r"is 'head', and without it the module does not give what the layer is given, but a tuple"),
+        (lambda: nn.Sequential(plain(), nn.Softmax(1)), 6, "is '0.5', .* it may end in a softmax"),
+    ],
+)
+def test_what_cannot_be_replaced_is_refused_and_left_as_it_was(
+    build: Callable[[], nn.Module], features: int, message: str
+) -> None:
+    module = build()
+    described = repr(module)
+    with pytest.raises(RequestError, match=message):
+        pu.replace_head(pu.Model(module, size=8), objective(features=features))
+    assert repr(module) == described
+
+
+def test_what_is_no_objective_and_a_layer_in_the_middle_are_refused() -> None:
+    with pytest.raises(RequestError, match=r"that of an objective, pu.objective\(...\), not of a Linear"):
+        pu.replace_head(plain(), nn.Linear(6, 3))  # type: ignore[arg-type]
+    module = nn.Sequential(nn.Sequential(*trunk(), nn.Flatten()), nn.Linear(6, 5))
+    with pytest.raises(RequestError, match="behind the output of a module, not behind '0'"):
+        pu.replace_head(pu.Model(module, size=8, layer="0"), objective())
+
+
+def test_a_body_that_gives_more_in_training_says_so() -> None:
+    class Assisted(Two):
+        def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:  # type: ignore[override]
+            features = self.trunk(x)
+            scores: Tensor = self.head(features)
+            return (scores, self.head_dist(features)) if self.training else scores
+
+    network = pu.replace_head(pu.Model(Assisted(), size=8), objective())
+    assert network.eval()(IMAGES).shape == (12, 3)
+    with pytest.raises(RequestError, match="an auxiliary classifier is to be switched off"):
+        network.train()(IMAGES)
