@@ -268,8 +268,8 @@ def test_what_is_of_two_networks_is_kept_for_every_two(tmp_path: Path) -> None:
     steps = []
     for number, (one, other) in enumerate((("a", "b"), ("a", "c"), ("b", "c"))):
         step = f"pair_cka.{one}-{other}.0"
-        np.savez(store.begin(step) / "pair_layers.npz", matrix=np.full((3, 3), number))
-        pointing = {"metric": "pair_layers", "value": 3, "unit": "points", "objective_b": other}
+        np.savez(store.begin(step) / "pair_map.npz", matrix=np.full((3, 3), number))
+        pointing = {"metric": "pair_map", "value": 3, "unit": "points", "objective_b": other}
         steps.append(finished(store, step, {"objective": one}, [pointing]))
     expected, kept = condensed(described(store, "mine", steps), tmp_path / "kept")
     assert {place(row): row.value for row in kept.table} == expected

@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import copy
 import io
-import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.records.forgeries import (
+    VALUES,
+    as_npy,
+    card_of,
+    changed,
+    copied,
+    declaring,
+    forge,
+    packed,
+    places,
+    unpacked,
+)
 from tests.records.stores import described, finished, prepared
 
 from penultimate.errors import DamagedFileError, PenultimateError
-from penultimate.files import digest_bytes, write_sealed
+from penultimate.memory import Memory
 from penultimate.networks.key import NetworkKey
-from penultimate.records.archive import ARRAYS_FILE, KEPT, ROWS_FILE, SCHEMA, read_kept
+from penultimate.records import archive
+from penultimate.records.archive import ARRAYS_FILE, KEPT, ROWS_FILE, read_kept
 from penultimate.records.joining import join
 from penultimate.records.keeping import keep
 from penultimate.report import exhibit
@@ -46,7 +58,6 @@ TOLD = {
     "failed": {"given.net.0": {"why": "no such file", "network": "net", "target": None}},
 }
 """What the provenance of an evaluation may say besides."""
-VALUES: tuple[Any, ...] = (None, True, -1, 1.5, 10**400, "x", [], {}, [[]], [None], {"x": None})
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +70,8 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"metric": "top1", "value": 0.5, "split": "test"},
         {"metric": "singular_values", "value": 3.0, "unit": "points"},
     ]
-    arrays = {"singular_values": {"weights": np.arange(3.0)}}
+    spectra = {name: np.arange(3.0) for name in ("activations", "weights", "centroids")}
+    arrays = {"singular_values": spectra}
     step = finished(store, "spectra.softmax-s0-glyphs.0", columns, rows, arrays=arrays)
     given = {"given": {"net": "timm:resnet18"}, "measure": None}
     networks, listed = (
@@ -73,48 +85,6 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     card["provenance"] |= copy.deepcopy(TOLD)
     forge(root / "kept", card)
     return root / "kept"
-
-
-def card_of(folder: Path) -> dict[str, Any]:
-    card: dict[str, Any] = json.loads((folder / KEPT).read_text())
-    return {name: value for name, value in card.items() if name not in ("sha256", "schema")}
-
-
-def forge(folder: Path, card: dict[str, Any], rows: bytes = b"", arrays: bytes = b"") -> None:
-    """Write a kept run whose digests agree with what it holds."""
-    for name, file, content in (("rows_sha256", ROWS_FILE, rows), ("arrays_sha256", ARRAYS_FILE, arrays)):
-        if content:
-            (folder / file).write_bytes(content)
-            card[name] = digest_bytes(content)
-    write_sealed(folder / KEPT, card, SCHEMA)
-
-
-def copied(kept: Path, to: Path) -> Path:
-    to.mkdir()
-    for file in kept.iterdir():
-        (to / file.name).write_bytes(file.read_bytes())
-    return to
-
-
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place within a card."""
-    yield path
-    for name, inner in (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    ):
-        yield from places(inner, (*path, name))
-
-
-def changed(card: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    made = copy.deepcopy(card)
-    inner: Any = made
-    for name in path[:-1]:
-        inner = inner[name]
-    if value is ...:
-        del inner[path[-1]]
-    else:
-        inner[path[-1]] = value
-    return made
 
 
 def used(folder: Path, to: Path) -> None:
@@ -224,6 +194,10 @@ def test_deep_nesting_is_no_kept_run(kept: Path, tmp_path: Path) -> None:
         b"{header}spectra,top1,,,test,,1,,,,,done,half\n",
         b"{header}spectra,top1,,,test,,1,,,,,done,0.5,0.6\n",
         b"{header}spectra\n",
+        b"{header}spectra,top1,,fog,test,,1,,,,,done,0.5\n",
+        b'{header}spectra,top1,,"a=b, c",test,,1,,,,,done,0.5\n',
+        b"{header}spectra,top1,,a=b=c,test,,1,,,,,done,0.5\n",
+        b"{header}" + b"spectra,top1,,,test,,1,,,,,done,0.5\n" * 2,
         b'{header}"spectra',
     ],
 )
@@ -235,40 +209,86 @@ def test_forged_rows_are_named(kept: Path, tmp_path: Path, rows: bytes) -> None:
         read_kept(folder)
 
 
-def packed(name: str, content: bytes) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(name, content)
-    return file.getvalue()
-
-
-def objects() -> bytes:
-    file = io.BytesIO()
-    np.save(file, np.array([{}], object), allow_pickle=True)
-    return file.getvalue()
-
-
 def read_arrays(folder: Path) -> None:
     study = read_kept(folder)
     for row in study.table.where(unit="points"):
         assert len(study.arrays(str(row.step), row.metric)["weights"])
 
 
-@pytest.mark.parametrize("forged", ["no zip", "cut", "no array", "pickled", "another name", "flipped"])
+def flipped(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :]
+
+
+def encrypted(content: bytes) -> bytes:
+    """An archive that says of its first member that it has a password."""
+    central = content.index(b"PK\x01\x02")
+    return content[:6] + b"\x01" + content[7 : central + 8] + b"\x01" + content[central + 9 :]
+
+
+def compressed(content: bytes, how: int) -> bytes:
+    """The same archive, compressed in another way, one byte of what is compressed changed."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as given, zipfile.ZipFile(file, "w", how) as archive:
+        for name in given.namelist():
+            archive.writestr(name, given.read(name) + b"\0" * 200)
+    return flipped(file.getvalue(), file.getvalue().index(b"PK\x01\x02") - 12)
+
+
+FORGED: dict[str, Callable[[bytes, str], bytes]] = {
+    "no zip": lambda whole, name: b"PK no zip",
+    "cut": lambda whole, name: whole[: len(whole) // 2],
+    "without a beginning": lambda whole, name: whole[40:],
+    "no array": lambda whole, name: packed({name: b"\x93NUMPY nothing"}),
+    "text": lambda whole, name: packed({name: b"not an array at all"}),
+    "pickled": lambda whole, name: packed({name: as_npy(np.array([{}], object))}),
+    "of another name": lambda whole, name: packed({name.replace("weights", "others"): np.arange(3.0)}),
+    "the name of nothing": lambda whole, name: packed({name: np.array("nothing")}),
+    "the name of a name": lambda whole, name: packed({name: np.array(name)}),
+    "flipped": lambda whole, name: flipped(whole, 60),
+    "encrypted": lambda whole, name: encrypted(packed({name: np.arange(3.0)})),
+    "flipped bz2": lambda whole, name: compressed(whole, zipfile.ZIP_BZIP2),
+    "flipped deflate": lambda whole, name: compressed(whole, zipfile.ZIP_DEFLATED),
+    "flipped lzma": lambda whole, name: compressed(whole, zipfile.ZIP_LZMA),
+    "10^12 elements": lambda whole, name: packed({name: declaring("(1000000000000,)")}),
+    "2^64 elements": lambda whole, name: packed({name: declaring("(4294967296, 4294967296)")}),
+    "negative elements": lambda whole, name: packed({name: declaring("(-3,)")}),
+    "true elements": lambda whole, name: packed({name: declaring("(True,)")}),
+    "an open string": lambda whole, name: packed({name: declaring("'''")}),
+    "a bracket": lambda whole, name: packed({name: declaring("(")}),
+    "deep": lambda whole, name: packed({name: declaring("(" * 4000)}),
+    "a comma": lambda whole, name: packed({name: declaring("(3,),,")}),
+    "an unknown type": lambda whole, name: packed({name: declaring("(3,)", "<Q9")}),
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
 def test_forged_arrays_are_named(kept: Path, tmp_path: Path, forged: str) -> None:
     folder, whole = copied(kept, tmp_path / "kept"), (kept / ARRAYS_FILE).read_bytes()
-    name = zipfile.ZipFile(kept / ARRAYS_FILE).namelist()[0]
-    content = {
-        "no zip": b"PK no zip",
-        "cut": whole[: len(whole) // 2],
-        "no array": packed(name, b"\x93NUMPY nothing"),
-        "pickled": packed(name, objects()),
-        "another name": packed(name.replace("weights", "others"), b""),
-        "flipped": whole[:60] + bytes([whole[60] ^ 255]) + whole[61:],
-    }[forged]
-    forge(folder, card_of(kept), arrays=content)
+    name = next(each for each in unpacked(kept) if each.endswith("weights"))
+    forge(folder, card_of(kept), arrays=FORGED[forged](whole, name))
     with pytest.raises(DamagedFileError, match=r"kept/arrays\.npz'"):
         read_arrays(folder)
+
+
+def test_an_array_larger_than_memory_is_named_before_it_is_unpacked(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "memory", lambda: Memory(2**30, 2**20))
+    monkeypatch.setattr(archive, "LARGE", 2**20)
+    folder, name = copied(kept, tmp_path / "kept"), next(iter(unpacked(kept)))
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_LZMA) as packing:
+        packing.writestr(f"{name}.npy", as_npy(np.zeros(2**19, np.float32)))
+    forge(folder, card_of(kept), arrays=file.getvalue())
+    with pytest.raises(DamagedFileError, match=r"unpacks to 2\.1 MB, more than memory has free"):
+        read_arrays(folder)
+
+
+def test_bytes_before_an_archive_change_nothing(kept: Path, tmp_path: Path) -> None:
+    """A zip is read from its end, and these bytes are under the digest as all others are."""
+    folder = copied(kept, tmp_path / "kept")
+    forge(folder, card_of(kept), arrays=b"before" + (kept / ARRAYS_FILE).read_bytes())
+    read_arrays(folder)
 
 
 @pytest.mark.parametrize("file", [ROWS_FILE, ARRAYS_FILE])

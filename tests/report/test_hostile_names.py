@@ -88,8 +88,31 @@ def told(text: str) -> StudyResults:
     }
     rows = [dataclasses.replace(row, backbone=f"net {text}", step=text) for row in results.table]
     rows += [dataclasses.replace(row, target=own["name"]) for row in rows if row.metric == "linear_top1"]
-    provenance = {text: {text: [text]}, "command": text, "diverged": {text: text}}
+    provenance = {f"a {text}": {text: [text]}, "command": text, "diverged": {text: text}, **about_steps(text)}
     return StudyResults(description, Table(rows), None, provenance)
+
+
+def about_steps(text: str) -> dict[str, object]:
+    """What an evaluation says of its data, networks and steps, in free texts all of it."""
+    given, step = f"given {text}", f"probed.{text}.0"
+    return {
+        "left_out": {text: [text]},
+        "remarks": {text: [text]},
+        "copies": {text: [text]},
+        "images": {text: {text: 3}},
+        "noted": {given: {text: text}},
+        "prepared": {
+            given: {
+                **{"resize": 256, "crop": 224, "interpolation": text, "squash": False, "from": text},
+                "statistics": {"mean": [0.5], "std": [0.25]},
+            }
+        },
+        "classes_not_validated": {text: [text]},
+        "undefined": {step: f"for {text}", f"dynamics.{text}.0": f"for {text}"},
+        "undefined_of": {step: {"network": text, "target": text}},
+        "failed": {f"given.{text}.0": {"why": text, "network": text, "target": None}},
+        "lacking": [text],
+    }
 
 
 @functools.cache

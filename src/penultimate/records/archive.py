@@ -12,25 +12,30 @@ import dataclasses
 import io
 import lzma
 import math
+import struct
+import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penultimate import registry
-from penultimate.errors import DamagedFileError, RequestError, unknown
+from penultimate.errors import DamagedFileError, RequestError, shortened, unknown
 from penultimate.files import (
     OtherVersionError,
     digest_bytes,
     read_sealed,
+    size_text,
 )
+from penultimate.memory import memory
 from penultimate.networks.key import NetworkKey
+from penultimate.records.arrays import expect_arrays
 from penultimate.records.form import expect_kept
 from penultimate.records.table import INTEGERS, Row, Table, renamed
-from penultimate.records.tuning import searches_held
+from penultimate.records.tuning import expect_searches
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,10 +51,16 @@ OF_A_RUN = ("steps", "arms", "left_out", "failed", "reads")
 LEFT_OUT_UNIT, POINTING_UNIT = "loss", "points"
 UNREADABLE = (
     *(ValueError, KeyError, TypeError, AttributeError, IndexError, StopIteration, ArithmeticError),
-    *(EOFError, MemoryError, RuntimeError),
-    *(csv.Error, zipfile.BadZipFile, lzma.LZMAError, zlib.error),
+    *(EOFError, MemoryError, RuntimeError, OSError, SyntaxError, SystemError, struct.error),
+    *(csv.Error, tokenize.TokenError, zipfile.BadZipFile, lzma.LZMAError, zlib.error),
 )
-"""What the readers of JSON, CSV, zip and NumPy's files raise for what none of them has written."""
+"""What the readers of JSON, CSV, zip and NumPy's files raise for what none of them has written.
+
+OSError is the word of bz2, SyntaxError and TokenError those of NumPy for the header of an array, SystemError
+for text that has no such characters, RuntimeError that of zipfile for a password.
+"""
+LARGE = 2**26
+"""The bytes of an unpacked array above which it is asked whether memory has them free."""
 DIGITS = 9
 ARRAY_BITS = 14
 """Bits of a kept array's mantissa: four digits, and few enough bytes."""
@@ -71,28 +82,43 @@ class KeptStudy:
         raises RequestError where it has none.
         """
         prefix = f"{step}|{metric}|"
-        names = [name for name in self._archive if name.startswith(prefix)]
-        if not names:
-            raise RequestError(f"nothing was kept of the arrays of '{metric}' of '{step}'")
         try:
-            return _Arrays(self.place, {name.removeprefix(prefix): self._read(name) for name in names})
+            names = [name for name in self._names if name.startswith(prefix)]
+            arrays = {name.removeprefix(prefix): self._named(name) for name in names}
+            if names:
+                expect_arrays(metric, arrays)
         except UNREADABLE as error:
             raise DamagedFileError(
-                f"'{self.place}': the arrays of '{metric}' of '{step}' cannot be read: {error}"
+                f"'{self.place}': the arrays of '{metric}' of '{step}' cannot be read: {error or repr(error)}"
             ) from None
+        if not names:
+            raise RequestError(f"nothing was kept of the arrays of '{metric}' of '{step}'")
+        return _Arrays(self.place, arrays)
+
+    def _named(self, name: str) -> npt.NDArray[Any]:
+        """Return an array; where its entry is the name of an equal one, that one."""
+        values = self._read(name)
+        is_name = values.ndim == 0 and values.dtype.kind == "U"
+        return self._read(str(values)) if is_name else values
 
     def _read(self, name: str) -> npt.NDArray[Any]:
-        """Return an array; where its entry is the name of an equal one, that one."""
-        values: npt.NDArray[Any] = self._archive[name]
-        is_name = values.ndim == 0 and values.dtype.kind == "U"
-        return self._archive[str(values)] if is_name else values
-
-    @cached_property
-    def _archive(self) -> Mapping[str, npt.NDArray[Any]]:
-        """All arrays by name, each read when it is asked for."""
         import numpy as np
 
-        return np.load(io.BytesIO(self.packed), allow_pickle=False) if self.packed else {}
+        entry = self._archive.getinfo(f"{name}.npy")
+        if entry.file_size > LARGE and entry.file_size > memory().free:
+            raise ValueError(f"'{name}' unpacks to {size_text(entry.file_size)}, more than memory has free")
+        with self._archive.open(entry) as file:
+            return np.lib.format.read_array(file, allow_pickle=False)
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        """The names of all arrays, each of which is read when it is asked for."""
+        listed = self._archive.namelist() if self.packed else ()
+        return tuple(name.removesuffix(".npy") for name in listed)
+
+    @cached_property
+    def _archive(self) -> zipfile.ZipFile:
+        return zipfile.ZipFile(io.BytesIO(self.packed))
 
 
 class _Arrays(dict[str, Any]):
@@ -116,7 +142,7 @@ def read_kept(folder: Path | str) -> KeptStudy:
     try:
         card = read_sealed(part, SCHEMA, mend="keep the study again with this one")
         expect_kept(card)
-        searches_held(card["description"])
+        expect_searches(card["description"])
         part = folder / ROWS_FILE
         content = _verified(part, card["rows_sha256"])
         networks = [NetworkKey(**key) for key in card["networks"]]
@@ -130,7 +156,7 @@ def read_kept(folder: Path | str) -> KeptStudy:
         raise RequestError(f"no kept study in '{folder}': {Path(error.filename).name} is missing") from None
     except IsADirectoryError:
         raise DamagedFileError(f"'{part}' is a folder, not a file of a kept study") from None
-    except OtherVersionError:
+    except (OtherVersionError, OSError):
         raise
     except UNREADABLE as error:
         raise DamagedFileError(f"'{part}' is no file of a kept study: {error or repr(error)}") from None
@@ -236,21 +262,38 @@ def _kind(row: Row) -> str | None:
 
 
 def from_csv(text: str, networks: list[NetworkKey], source: str) -> list[Row]:
-    rows = []
+    rows: list[Row] = []
     reader = csv.reader(io.StringIO(text))
-    if next(reader) != [*KEYS, *map(str, networks)]:
+    if next(reader) != [*KEYS, *map(str, networks)] or len({*networks}) < len(networks):
         raise ValueError("the header does not match its networks")
+    known = set[tuple[str, ...]]()
     for line in reader:
-        quantity: dict[str, Any] = {name: cell or None for name, cell in zip(KEYS, line, strict=False)}
-        quantity["step"] = f"{quantity['step']}.kept" if quantity["step"] else None
-        quantity = renamed(quantity)
-        quantity.update({name: int(quantity[name]) for name in INTEGERS if quantity.get(name) is not None})
-        if any((quantity.get(name) or 0) < 0 for name in INTEGERS):
-            raise ValueError(f"line {reader.line_num} has a negative number where none may stand")
-        for key, cell in zip(networks, line[len(KEYS) :], strict=True):
-            if cell:
-                row = Row(source=source, value=float(cell), **key.columns(), **quantity)
-                if row.unit == POINTING_UNIT:
-                    row = dataclasses.replace(row, step=place_of(row, networks))
-                rows.append(row)
+        try:
+            rows += _rows_of(line, networks, source)
+        except ValueError as error:
+            raise ValueError(f"line {reader.line_num}: {error}") from None
+        if (quantity := (*line[: len(KEYS)],)) in known:
+            raise ValueError(f"line {reader.line_num} has the quantity of an earlier one")
+        known.add(quantity)
     return rows
+
+
+def _rows_of(line: Sequence[str], networks: list[NetworkKey], source: str) -> Iterator[Row]:
+    """Yield a row for each network that has a value of a quantity."""
+    if len(line) != len(KEYS) + len(networks):
+        raise ValueError(f"{len(KEYS) + len(networks)} cells were expected, and {len(line)} came")
+    quantity: dict[str, Any] = {name: cell or None for name, cell in zip(KEYS, line, strict=False)}
+    quantity["step"] = f"{quantity['step']}.kept" if quantity["step"] else None
+    quantity = renamed(quantity)
+    quantity.update({name: int(quantity[name]) for name in INTEGERS if quantity.get(name) is not None})
+    if any((quantity.get(name) or 0) < 0 for name in INTEGERS):
+        raise ValueError("a number is negative that counts from 0")
+    setting = quantity["setting"]
+    if setting and not all(part.count("=") == 1 for part in setting.split(", ")):
+        raise ValueError(f"a setting is 'name=value, name=value', not '{shortened(setting, 60)}'")
+    for key, cell in zip(networks, line[len(KEYS) :], strict=True):
+        if cell:
+            row = Row(source=source, value=float(cell), **key.columns(), **quantity)
+            if row.unit == POINTING_UNIT:
+                row = dataclasses.replace(row, step=place_of(row, networks))
+            yield row

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, get_args
+from types import NoneType, UnionType
+from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 from penultimate.checks import is_number, is_whole
 from penultimate.data.catalog import Accuracy, DatasetCard
@@ -15,39 +17,39 @@ Check: TypeAlias = Callable[[Any, str], None]
 """Raises ValueError, with the place, for a value of another form."""
 
 
-def _expect(is_right: bool, value: Any, place: str, what: str) -> None:
+def expect(is_right: bool, value: Any, place: str, what: str) -> None:
     if not is_right:
         shown = repr(value)
         raise ValueError(f"{place} is {what}, not {shown if len(shown) <= 60 else shown[:59] + '…'}")
 
 
 def text(value: Any, place: str) -> None:
-    _expect(isinstance(value, str), value, place, "a text")
+    expect(isinstance(value, str), value, place, "a text")
 
 
 def flag(value: Any, place: str) -> None:
-    _expect(isinstance(value, bool), value, place, "true or false")
+    expect(isinstance(value, bool), value, place, "true or false")
 
 
 def whole(value: Any, place: str) -> None:
-    _expect(is_whole(value, 0), value, place, "a whole number, 0 or more")
+    expect(is_whole(value, 0), value, place, "a whole number, 0 or more")
 
 
 def amount(value: Any, place: str) -> None:
-    _expect(is_number(value) and value >= 0, value, place, "a number, 0 or more")
+    expect(is_number(value) and value >= 0, value, place, "a number, 0 or more")
 
 
 def number(value: Any, place: str) -> None:
-    _expect(is_number(value), value, place, "a number")
+    expect(is_number(value), value, place, "a number")
 
 
 def table(value: Any, place: str) -> None:
-    _expect(isinstance(value, dict), value, place, "a table")
+    expect(isinstance(value, dict), value, place, "a table")
 
 
 def pair(value: Any, place: str) -> None:
     is_pair = isinstance(value, list) and len(value) == 2
-    _expect(is_pair, value, place, "two whole numbers: how many are done, and of how many")
+    expect(is_pair, value, place, "two whole numbers: how many are done, and of how many")
     for one in value:
         whole(one, place)
 
@@ -59,7 +61,7 @@ class ListOf:
     of: Check
 
     def __call__(self, value: Any, place: str) -> None:
-        _expect(isinstance(value, list), value, place, "a list")
+        expect(isinstance(value, list), value, place, "a list")
         for number, one in enumerate(value):
             self.of(one, f"{place}[{number}]")
 
@@ -108,8 +110,40 @@ class Fields:
                 raise ValueError(f"{place}.{name} is missing")
 
 
+@dataclass(frozen=True)
+class Entries:
+    """A list with a form for each of its entries."""
+
+    forms: tuple[Check, ...]
+
+    def __call__(self, value: Any, place: str) -> None:
+        is_long_enough = isinstance(value, list) and len(value) == len(self.forms)
+        expect(is_long_enough, value, place, f"a list of {len(self.forms)}")
+        for number, (form, one) in enumerate(zip(self.forms, value, strict=True)):
+            form(one, f"{place}[{number}]")
+
+
 def nothing(value: Any, place: str) -> None:
-    _expect(value is None, value, place, "null")
+    expect(value is None, value, place, "null")
+
+
+def form_of(kind: Any) -> Check:
+    """Return the form of the JSON that values of an annotated type are written as."""
+    arguments = get_args(kind)
+    if dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind)
+        forms: tuple[dict[str, Check], dict[str, Check]] = ({}, {})
+        for field in dataclasses.fields(kind):
+            missing = dataclasses.MISSING
+            is_optional = (field.default, field.default_factory) != (missing, missing)
+            forms[is_optional][field.name] = form_of(hints[field.name])
+        return Fields(*forms)
+    if get_origin(kind) is tuple:
+        of_each = tuple(form_of(each) for each in arguments if each is not Ellipsis)
+        return ListOf(of_each[0]) if Ellipsis in arguments else Entries(of_each)
+    if isinstance(kind, UnionType):
+        return Either(tuple(map(form_of, arguments)))
+    return {str: text, bool: flag, int: whole, float: number, NoneType: nothing}.get(kind, table)
 
 
 OPTIONAL_TEXT = Either((nothing, text))
@@ -124,11 +158,11 @@ TEXTS = ListOf(text)
 def names(value: Any, place: str) -> None:
     """Expect one text or more."""
     TEXTS(value, place)
-    _expect(bool(value), value, place, "a list of one or more")
+    expect(bool(value), value, place, "a list of one or more")
 
 
 def each_seed(value: Any, place: str) -> None:
-    _expect(value == "seed", value, place, "'seed' or a whole number, 0 or more")
+    expect(value == "seed", value, place, "'seed' or a whole number, 0 or more")
 
 
 def recipe(value: Any, place: str) -> None:
@@ -151,14 +185,14 @@ def data_card(value: Any, place: str) -> None:
 
 def size_of_split(value: Any, place: str) -> None:
     is_pair = isinstance(value, list) and len(value) == 2
-    _expect(is_pair, value, place, "the name of a split and how many images it has")
+    expect(is_pair, value, place, "the name of a split and how many images it has")
     text(value[0], place)
     whole(value[1], place)
 
 
 def accuracy(value: Any, place: str) -> None:
     known = get_args(Accuracy)
-    _expect(isinstance(value, str) and value in known, value, place, f"one of {', '.join(known)}")
+    expect(isinstance(value, str) and value in known, value, place, f"one of {', '.join(known)}")
 
 
 CARD = Fields(

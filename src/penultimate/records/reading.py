@@ -242,7 +242,7 @@ def reference_tuning(study: str) -> Tuning | None:
     from penultimate.records.archive import read_kept, references
 
     folder = references().get(folder_name(study))
-    return None if folder is None else searches_held(read_kept(folder).description)[0]
+    return next(iter(searches_held(read_kept(folder).description)), None) if folder else None
 
 
 def write_study(

@@ -107,8 +107,9 @@ class Row:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The condition under which the number was taken, by name."""
-        return dict(part.split("=", 1) for part in self.setting.split(", ")) if self.setting else {}
+        """The condition under which the number was taken, by name; nothing of text that is no condition."""
+        parts = (part.partition("=") for part in (self.setting or "").split(", "))
+        return {name: value for name, sign, value in parts if sign}
 
 
 COLUMNS: tuple[str, ...] = tuple(field.name for field in dataclasses.fields(Row))

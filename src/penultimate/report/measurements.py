@@ -21,6 +21,8 @@ from penultimate.report.text import counted, plain
 
 FIRST_STUDY = "quickstart"
 """The built-in study to run first: it measures most of what the exhibits ask for."""
+LARGEST = 1e150
+"""The largest number that exhibits show: its square and sums of it are finite."""
 
 Seed: TypeAlias = int | None
 """The seed of a run; None for a network that was not trained here."""
@@ -349,7 +351,7 @@ def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:
 
 def _is_number(row: Row) -> bool:
     """Return whether a row holds a number of one network."""
-    return row.objective is not None and row.objective_b is None and math.isfinite(row.value)
+    return row.objective is not None and row.objective_b is None and abs(row.value) <= LARGEST
 
 
 def _measured_by(row: Row) -> str:

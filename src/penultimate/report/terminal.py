@@ -158,7 +158,7 @@ def _distinct_labels(points: Sequence[Point]) -> list[str]:
 def _coordinates(values: Sequence[float]) -> list[Cell]:
     """Return coordinates along an axis: counts without decimals, ratios with three, percentages with one."""
     is_count, is_ratio = (
-        all(value == round(value) for value in values),
+        all(value.is_integer() for value in map(float, values)),
         all(abs(value) <= 1 for value in values),
     )
     digits = 0 if is_count else 3 if is_ratio else 1

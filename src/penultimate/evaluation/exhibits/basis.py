@@ -20,7 +20,7 @@ def _basis(measurements: Measurements) -> Piece:
         for split, images in left_out.items()
     ]
     notes += [
-        f"{split}: {plain('; '.join(remarks))}."
+        f"{plain(split)}: {plain('; '.join(remarks))}."
         for split, remarks in measurements.results.provenance.get("remarks", {}).items()
     ]
     notes += [
@@ -90,7 +90,7 @@ def _prepared(measurements: Measurements) -> ExhibitTable | None:
         numbers = [
             ", ".join(fixed(value, 3) for value in found["statistics"][name]) for name in ("mean", "std")
         ]
-        cells = (resized, f"{found['crop']} x {found['crop']}", found["interpolation"], *numbers)
+        cells = (resized, f"{found['crop']} x {found['crop']}", plain(found["interpolation"]), *numbers)
         rows.append(
             TableRow(each.label, tuple(Cell(text) for text in (*cells, plain(found["from"]))), each.slug)
         )

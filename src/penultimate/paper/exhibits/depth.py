@@ -83,7 +83,7 @@ class Served:
 
     @property
     def gains(self) -> dict[Seed, float]:
-        return {seed: self.own[seed] - self.last[seed] for seed in self.own}
+        return {seed: value - self.last[seed] for seed, value in self.own.items() if seed in self.last}
 
 
 def served(measurements: Measurements, probe: LayerProbe) -> dict[str, Served]:
@@ -91,13 +91,18 @@ def served(measurements: Measurements, probe: LayerProbe) -> dict[str, Served]:
     tested = {target: layers_of(measurements, probe.tested, target) for target in measurements.targets}
     tested = {target: layers for target, layers in tested.items() if layers}
     validated = {target: layers_of(measurements, probe.validated, target) for target in tested}
-    found = {}
+    found: dict[str, Served] = {}
     for objective in measurements.objectives:
-        of_tasks = {target: _own(layers, objective.spec, probe) for target, layers in tested.items()}
+        choices = {target: _own(layers, objective.spec) for target, layers in validated.items()}
+        of_tasks = {
+            target: {layer: runs for layer, runs in of_task.items() if layer in choices[target]}
+            for target, layers in tested.items()
+            for of_task in [_own(layers, objective.spec, probe)]
+        }
         last = mean_of([{"": layers.get(PENULTIMATE, {})} for layers in of_tasks.values()])
         if last and all(len(layers) > 1 for layers in of_tasks.values()):
-            choices = {target: _own(layers, objective.spec) for target, layers in validated.items()}
-            found[objective.spec] = _served(of_tasks, choices)
+            one = _served(of_tasks, choices)
+            found |= {objective.spec: one} if one.gains else {}
     return found
 
 
@@ -118,8 +123,9 @@ def _served(tested: Mapping[str, ByRun], validated: Mapping[str, ByRun]) -> Serv
         means = {layer: _mean(validated[target][layer]) for layer in layers}
         chosen[target] = max(reversed(means), key=means.__getitem__)
     shared = [layer for layer in next(iter(tested.values())) if all(layer in of for of in tested.values())]
-    by_layer = {layer: mean_of([{"": of[layer]} for of in tested.values()])[""] for layer in shared}
-    own = mean_of([{"": tested[target][layer]} for target, layer in chosen.items()])[""]
+    of_layers = {layer: mean_of([{"": of[layer]} for of in tested.values()]) for layer in shared}
+    by_layer = {layer: found[""] for layer, found in of_layers.items() if found}
+    own = mean_of([{"": tested[target][layer]} for target, layer in chosen.items()]).get("", {})
     by_task = {
         target: {layer: _mean(runs) for layer, runs in layers.items()} for target, layers in tested.items()
     }
@@ -296,7 +302,7 @@ def _best_layers(measurements: Measurements, probe: LayerProbe, found: Mapping[s
             layer = one.chosen[task]
             there, last = one.by_task[task][layer], one.by_task[task][PENULTIMATE]
             said = f"{fixed(there, 1)} % there, {fixed(last, 1)} % from the penultimate features"
-            called = str(layers.index(layer) + 1) if layers else plain(layer)
+            called = str(layers.index(layer) + 1) if layer in layers else plain(layer)
             is_last = layer == PENULTIMATE
             cells.append(Cell(LAST if is_last else called, detail=said, best=not is_last))
         objective = measurements.objective(spec)

@@ -114,7 +114,7 @@ def _intervals(
     rows = []
     for objective in measurements.objectives:
         ends = {
-            label: [values[end][label].get(objective.spec, {}) for end in ("low", "high")]
+            label: [values[end].get(label, {}).get(objective.spec, {}) for end in ("low", "high")]
             for label in values["auc"]
         }
         if any(low for low, _ in ends.values()):
@@ -126,7 +126,7 @@ def _intervals(
 
 
 def _interval(low: Mapping[int | None, float], high: Mapping[int | None, float]) -> Cell:
-    if not low:
+    if not low or not high:
         return Cell(MISSING, detail="not measured")
     ends = " to ".join(in_percent(average(list(of_end.values()))) for of_end in (low, high))
     return Cell(ends, count=len(low), of_runs=True)

@@ -153,7 +153,7 @@ def _common_cells(tuning: Tuning, tuned: Tuned) -> tuple[Cell, ...]:
     return (
         _accuracy_cell(tuned.best),
         _accuracy_cell(tuned.at_start),
-        number_cell(tuning.recipe["epochs"] if epochs is None else epochs),
+        number_cell(tuning.recipe.get("epochs") if epochs is None else epochs),
         number_cell(tuned.best.peak_epoch if tuned.best else None),
         cells_cell(tuning, tuned),
     )

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Missing, TableRow
-from penultimate.report.measurements import Measurements, run_name
+from penultimate.report.measurements import LARGEST, Measurements, run_name
 from penultimate.report.networks import StudyObjective
 from penultimate.report.quantity import Quantity
 from penultimate.report.spec import Piece
@@ -93,7 +93,7 @@ def pairs_of(measurements: Measurements, quantity: Quantity, layer: str | None =
             NetworkKey(str(row.objective), seed=row.seed),
             NetworkKey(str(row.objective_b), seed=row.seed_b),
         ]
-        if not {network.objective for network in pair} <= {*place} or not math.isfinite(row.value):
+        if not {network.objective for network in pair} <= {*place} or not abs(row.value) <= LARGEST:
             continue
         first, second = sorted(pair, key=lambda network: (place[network.objective], network.seed or 0))
         if pairs.setdefault((first, second), row.value) != row.value:
@@ -107,7 +107,8 @@ def ensemble_size(measurements: Measurements, quantity: Quantity) -> int:
 
     Ensembles of mixed objectives take precedence.
     """
-    rows = [row for row in measurements.rows(quantity.metric, quantity.split) if MODELS in row.settings]
+    every = measurements.rows(quantity.metric, quantity.split)
+    rows = [row for row in every if row.settings.get(MODELS, "").isdecimal()]
     mixed = [row for row in rows if row.objective != row.objective_b]
     return max((int(row.settings[MODELS]) for row in mixed or rows), default=0)
 
