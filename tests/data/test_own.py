@@ -7,6 +7,7 @@ import os
 import pickle
 import re
 import unicodedata
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -440,6 +441,24 @@ def test_an_archive_with_a_password_or_another_compression_is_said(
     (tmp_path / "x.npz").write_bytes(content)
     with pytest.raises(DamagedFileError, match=message):
         open_dataset(str(tmp_path / "x.npz"))
+
+
+@pytest.mark.parametrize("how", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_archive_is_said_however_it_is_compressed(how: int, tmp_path: Path) -> None:
+    packed = _medmnist(tmp_path)
+    with zipfile.ZipFile(packed) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(packed, "w", how) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    whole, refused = packed.read_bytes(), 0
+    for place in range(40, len(whole), len(whole) // 40):
+        packed.write_bytes(whole[:place] + bytes([whole[place] ^ 0x5A]) + whole[place + 1 :])
+        try:
+            [listing.digest for listing in open_dataset(str(packed)).splits.values()]
+        except (DamagedFileError, RequestError):
+            refused += 1
+    assert refused > 20
 
 
 def test_damaged_and_hostile_arrays(tmp_path: Path) -> None:

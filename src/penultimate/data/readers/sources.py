@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import pickle
+import struct
 import tarfile
 import tokenize
 import zipfile
@@ -23,7 +25,8 @@ from penultimate.memory import memory
 
 UNREADABLE = (
     *(OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, RuntimeError),
-    *(SyntaxError, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+    *(SyntaxError, SystemError, struct.error, tokenize.TokenError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
 )
 """What numpy raises for a file that is no array, or not all of one; RuntimeError is zipfile's word for a
 password, and for a compression that it does not know."""
