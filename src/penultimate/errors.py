@@ -5,12 +5,18 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 LONGEST = 2000
 """The largest number of characters in a sentence about a name or value; the middle of a longer one is cut."""
 _TURNING = re.compile("[\N{ARABIC LETTER MARK}\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that change the direction of the text, including the text after them."""
+
+_UNSEEN = re.compile(
+    "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u3164\\ufe00-\\ufe0f\\uffa0\\U000e0100-\\U000e01ef]"
+)
+"""Letters and marks that are not seen: fillers and selectors of variants."""
 
 
 class PenultimateError(Exception):
@@ -41,6 +47,46 @@ def legible(text: object) -> str:
         " " if c != "\n" and unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c
         for c in _TURNING.sub(" ", told)
     )
+
+
+def as_seen(name: str) -> str:
+    r"""Return a name without what readers and file systems do not tell apart.
+
+    Those are capitals, outer and repeated blanks, signs that are not seen, and variants of letters.
+
+    >>> as_seen("My\u200b  Net "), as_seen("\ufb01t"), as_seen("cafe\u0301") == as_seen("CAF\xc9")
+    ('my net', 'fit', True)
+    """
+    if name.isascii() and name.isprintable():
+        return " ".join(name.lower().split())
+    kinds = {"Cc": " ", "Zl": " ", "Zp": " ", "Cf": "", "Cs": ""}
+    shown = "".join(kinds.get(unicodedata.category(sign), sign) for sign in _UNSEEN.sub("", name))
+    folded = unicodedata.normalize("NFKC", shown).casefold()
+    return " ".join(unicodedata.normalize("NFKC", folded).split())
+
+
+def expect_apart(
+    what: str, names: Iterable[str], shown: Mapping[str, Iterable[str]] = MappingProxyType({})
+) -> None:
+    """Raise RequestError for two different names that look alike (`as_seen`).
+
+    `shown` has the texts by which readers know some of them.
+
+    >>> expect_apart("networks", ["net", "Net"])
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: the networks 'net' and 'Net' look alike; give one of them another name
+    """
+    known: dict[str, tuple[str, str]] = {}
+    for name in names:
+        for text in (name, *shown.get(name, ())):
+            first, of_first = known.setdefault(as_seen(text), (name, text))
+            if first != name:
+                pairs = zip((first, name), (of_first, text), strict=True)
+                called = [f"{each!a} is shown as {title!a}" for each, title in pairs if each != title]
+                why = f" ({' and '.join(called)})" if called else ""
+                raise RequestError(
+                    f"the {what} {first!a} and {name!a} look alike{why}; give one of them another name"
+                )
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:

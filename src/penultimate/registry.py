@@ -20,14 +20,14 @@ import ast
 import hashlib
 import importlib
 import inspect
-import keyword
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
-from penultimate.errors import RequestError, shortened, unknown
+from penultimate.checks import identifier
+from penultimate.errors import RequestError, unknown
 
 ROOMS: Mapping[str, tuple[str, ...]] = {
     "objective": ("penultimate.objectives",),
@@ -56,9 +56,6 @@ OWN = "penultimate."
 
 SESSION = "__main__"
 """The module of everything defined in a notebook or at a prompt."""
-
-LONGEST_NAME = 100
-"""The largest number of bytes in a name."""
 
 NOT_LITERAL = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
 """Exceptions that Python's parser raises for text that is not a literal, or that is nested too deeply."""
@@ -131,13 +128,8 @@ def _open_room(kind: str) -> None:
 def _add(new: Entry) -> None:
     if new.kind not in KINDS:
         raise unknown("kind", new.kind, KINDS)
-    if not new.name.isidentifier() or keyword.iskeyword(new.name):
-        raise RequestError(f"a {new.kind} must be named by a Python identifier, not '{new.name}'")
-    if len(new.name.encode()) > LONGEST_NAME:
-        raise RequestError(
-            f"the name of a {new.kind} is at most {LONGEST_NAME} bytes long, for folders are called by it;"
-            f" '{shortened(new.name, 80)}' has {len(new.name.encode()):,}"
-        )
+    is_own = new.location.startswith(OWN)
+    identifier(new.name, new.kind, () if is_own else [name for kind, name in _table if kind == new.kind])
     old = _table.get((new.kind, new.name))
     if old is not None and old.location != new.location and not old.of_session:
         raise RequestError(

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from penultimate import registry
-from penultimate.errors import RequestError, shortened
+from penultimate.errors import RequestError, expect_apart, shortened
 
 Accuracy = Literal["top1", "mean_per_class", "auc"]
 SPLIT = re.compile(r"(?!\.)[^/\x00-\x1f]{1,50}(/(?!\.)[^/\x00-\x1f]{1,50})?")
@@ -49,6 +49,7 @@ class DatasetCard:
                     f"data set '{self.name}': files are called by the name of a split, so that it has at most"
                     f" 50 printable characters and begins with no dot; it is {shortened(repr(split), 80)}"
                 )
+        expect_apart(f"splits of data set '{self.name}'", self.sizes)
 
     def described(self) -> dict[str, Any]:
         """Return the card as JSON; sizes are a list, which keeps the order of the splits."""

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from penultimate import registry
-from penultimate.data.catalog import DatasetCard
-from penultimate.errors import RequestError
+from penultimate.data.catalog import DatasetCard, card
+from penultimate.data.readers.entries import ENTRIES
+from penultimate.errors import RequestError, shortened
+from penultimate.files import LONGEST_FILE_NAME
 from penultimate.measures.catalogue import requested
 from penultimate.objectives.hyperparameters import REQUIRED, bind, of_function
+from penultimate.records.tuning import folder_name
 
 MOST_SEEDS, MOST_THREADS = 10_000, 1024
 LONGEST_NAME = 100
+TUNING = folder_name("")
+"""The beginning of the name of a tuning's study."""
+MOST_BYTES = LONGEST_FILE_NAME - len(TUNING)
+"""The largest number of bytes in a study's name, which is also the name of its folder."""
 WORDS = f"a word or two of at most {LONGEST_NAME} printable characters, without '|', ',' and '='"
 """The rule for the names of arms, of given networks and of a user's own data sets."""
 
@@ -56,6 +63,23 @@ def check_measure(owner: Any) -> None:
     named = [registry.parse(text).name for text in texts]
     no_repeats("measure", named)
     object.__setattr__(owner, "measure", texts)
+
+
+def check_study_name(name: str) -> None:
+    """Raise RequestError for a name that a study cannot have, because its folder has the same."""
+    own = name.removeprefix(TUNING)
+    is_long = len(own) > LONGEST_NAME or len(own.encode(errors="replace")) > MOST_BYTES
+    if is_long or not name.replace("-", "_").isidentifier():
+        raise RequestError(
+            f"a study's name consists of at most {LONGEST_NAME} letters ({MOST_BYTES} bytes), digits,"
+            f" '_' and '-', and is not '{shortened(repr(name)[1:-1], LONGEST_NAME)}'"
+        )
+
+
+def titles_of(name: str, own: Container[str]) -> tuple[str, str]:
+    """Return how readers find a data set called: by its title, and over a column. `own` are those on disk."""
+    title = ENTRIES[name].card.title if name in ENTRIES else name if name in own else card(name).title
+    return title, name.replace("_", " ")
 
 
 def check_arm(arm: str) -> None:

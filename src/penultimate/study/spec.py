@@ -13,14 +13,12 @@ from penultimate.checks import is_number, is_whole
 from penultimate.data.catalog import DatasetCard, card, shifted
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.data.readers.entries import ENTRIES
-from penultimate.errors import RequestError, shortened, unknown
-from penultimate.files import LONGEST_FILE_NAME
+from penultimate.errors import RequestError, expect_apart, shortened, unknown
 from penultimate.measures.catalogue import Requested, requested, splits_of_source
 from penultimate.measures.declaration import Shifted
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import read_source
 from penultimate.objectives.presets import resolve
-from penultimate.records.tuning import folder_name
 from penultimate.study.blocks import Given, Runs, Search
 from penultimate.study.fields import (
     LONGEST_NAME,
@@ -29,12 +27,14 @@ from penultimate.study.fields import (
     as_tuple,
     check_bool,
     check_measure,
+    check_study_name,
     expect_classes,
     expect_splits,
     is_correspondence,
     is_reading,
     is_words,
     no_repeats,
+    titles_of,
 )
 from penultimate.training.recipe import Recipe
 
@@ -43,10 +43,6 @@ if TYPE_CHECKING:
 
 MEASURE = ("accuracy", "class_separation", "linear", "knn")
 """Measurements of a network unless a study says otherwise."""
-TUNING = folder_name("")
-"""The beginning of the name of a tuning's study."""
-MOST_BYTES = LONGEST_FILE_NAME - len(TUNING)
-"""The largest number of bytes in a study's name, which is also the name of its folder."""
 SOURCE_SPLITS = ("train", "holdout", "test")
 """Splits that a data set needs if networks are trained on it; a data set on disk may lack the holdout."""
 CORRUPTED = tuple(f"{name}/{severity}" for name in BENCHMARK for severity in SEVERITIES)
@@ -107,13 +103,7 @@ class Study:
         if isinstance(self.tuned_by, str):
             object.__setattr__(self, "tuned_by", (self.tuned_by,) if self.tuned_by else ())
         for name in (self.name, *as_tuple(self, "tuned_by", str, "names of studies")):
-            own = name.removeprefix(TUNING)
-            is_long = len(own) > LONGEST_NAME or len(own.encode(errors="replace")) > MOST_BYTES
-            if is_long or not name.replace("-", "_").isidentifier():
-                raise RequestError(
-                    f"a study's name consists of at most {LONGEST_NAME} letters ({MOST_BYTES} bytes), digits,"
-                    f" '_' and '-', and is not '{shortened(repr(name)[1:-1], LONGEST_NAME)}'"
-                )
+            check_study_name(name)
         no_repeats("tuned_by", self.tuned_by)
         as_tuple(self, "targets", str, "names")
         as_tuple(self, "measure", str, "names")
@@ -141,6 +131,8 @@ class Study:
             expect_splits(self.card(self.source), splits, "be trained on")
         for target in self.targets:
             expect_splits(self.card(target), ("train", "test"), "be a target")
+        sets = dict.fromkeys((self.source, *self.targets, *self.shifts.values()))
+        expect_apart("data sets", sets, {name: titles_of(name, self.data) for name in sets})
         self._check_keys()
 
     def _check_data(self) -> None:
@@ -185,6 +177,7 @@ class Study:
     def _check_keys(self) -> None:
         recipes: dict[NetworkKey, Recipe] = {}
         draws: dict[NetworkKey, int | None] = {}
+        expect_apart("arms", (block.arm for block in self.runs))
         sources: dict[str, tuple[str, bool]] = {}
         for block in self.networks:
             if isinstance(block, Given):
@@ -199,7 +192,10 @@ class Study:
 
     def _check_given(self, block: Given, sources: dict[str, tuple[str, bool]]) -> None:
         """Raise RequestError if a given network has two sources or the name of an objective."""
-        taken = {*self.objectives, *self.slugs().values()}
+        slugs = self.slugs()
+        taken = {*self.objectives, *slugs.values()}
+        labels = {slug: [_label(text, slug)] for text, slug in slugs.items()}
+        expect_apart("networks", (*slugs.values(), *sources, *block.networks), labels)
         for name, text in block.networks.items():
             if name in taken:
                 raise RequestError(

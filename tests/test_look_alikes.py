@@ -1,0 +1,140 @@
+"""Names that readers or file systems take for each other: refused where they enter, and kept apart after."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penultimate import registry
+from penultimate.data.catalog import DatasetCard, card
+from penultimate.errors import RequestError, as_seen
+from penultimate.study import Given, Runs, Study
+from tests.data.published import put_image
+
+PRINTABLE = [
+    ("two words", "two  words"),
+    ("net", "net "),
+    ("net", " net"),
+    ("caf\u00e9", "cafe\u0301"),
+    ("\ufb01t", "fit"),
+    ("Net", "net"),
+    ("Stra\u00dfe", "STRASSE"),
+    ("ab", "a\u034fb"),
+    ("ab", "a\ufe0fb"),
+    ("ab", "a\u3164b"),
+]
+"""Names of arms, networks and data sets, as far as these may hold such signs."""
+UNPRINTABLE = [("ab", "a\u200bb"), ("ab", "\ufeffab"), ("a b", "a\tb"), ("a b", "a\u2028b")]
+JOINED = [("a", "b--c"), ("a--b", "c"), ("a-", "b"), ("a", "-b"), ("a_b", "c"), ("a", "b_c"), ("a b", "c")]
+
+
+def study(**changes: Any) -> Study:
+    usual: dict[str, Any] = {
+        "name": "mine",
+        "title": "",
+        "question": "",
+        "source": "glyphs_smoke",
+        "targets": ("digits_smoke",),
+        "networks": (Given({"net": "timm:resnet18"}),),
+        "measure": ("accuracy",),
+    }
+    return Study(**(usual | changes))
+
+
+def images(root: Path, *classes: str) -> Path:
+    for label, name in enumerate(classes):
+        for number in range(3):
+            put_image(root / name / f"{number}.png", label % 3, number)
+    return root
+
+
+# -- where names enter ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("one", "other"), [*PRINTABLE, *UNPRINTABLE, ("ab", "a\u202eb")])
+def test_what_readers_do_not_tell_apart_is_seen_as_one(one: str, other: str) -> None:
+    assert as_seen(one) == as_seen(other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("a b", "a_b"), ("a-b", "a_b"), ("a1", "al"), ("\u03b1", "a")])
+def test_what_looks_different_is_seen_as_two(one: str, other: str) -> None:
+    assert as_seen(one) != as_seen(other)
+
+
+@pytest.mark.parametrize(("one", "other"), PRINTABLE)
+def test_networks_and_arms_that_look_alike_are_refused(one: str, other: str) -> None:
+    told = f"{re.escape(ascii(one))} and {re.escape(ascii(other))} look alike"
+    given = [Given({name: "timm:resnet18"}) for name in (one, other)]
+    with pytest.raises(RequestError, match=f"the networks {told}"):
+        study(networks=(Given({one: "timm:resnet18", other: "timm:resnet18"}),))
+    with pytest.raises(RequestError, match=f"the networks {told}"):
+        study(networks=given)
+    with pytest.raises(RequestError, match=f"the arms {told}"):
+        study(networks=tuple(Runs(("softmax",), arm=arm) for arm in (one, other)))
+
+
+@pytest.mark.parametrize("name", ["Softmax", "softmax ", "label smoothing", "Label Smoothing"])
+def test_a_network_that_looks_like_an_objective_or_its_label_is_refused(name: str) -> None:
+    trained = Runs(("softmax", "label_smoothing"))
+    with pytest.raises(RequestError, match=f"and {name!r} look alike"):
+        study(networks=(Given({name: "timm:resnet18"}), trained))
+
+
+@pytest.mark.parametrize(("one", "other"), PRINTABLE)
+def test_data_sets_that_look_alike_are_refused(tmp_path: Path, one: str, other: str) -> None:
+    places = {
+        one: str(images(tmp_path / "a", "ant", "bee")),
+        other: str(images(tmp_path / "b", "ant", "bee")),
+    }
+    with pytest.raises(RequestError, match=r"the data sets '.*' and '.*' look alike; give one of them"):
+        study(targets=(one, other), data=places)
+    with pytest.raises(RequestError, match="look alike"):
+        study(source=one, targets=(other,), data=places)
+
+
+def test_data_sets_that_have_one_heading_are_refused(tmp_path: Path) -> None:
+    place = str(images(tmp_path, "ant", "bee"))
+    told = r"'two words' and 'two_words' look alike \('two_words' is shown as 'two words'\)"
+    with pytest.raises(RequestError, match=told):
+        study(targets=("two words", "two_words"), data={"two words": place, "two_words": place})
+
+
+@pytest.mark.parametrize(
+    "name", ["Digits_smoke", "Digits (smoke)", "digits  (smoke)", "digits smoke", "DIGITS\u3164 smoke"]
+)
+def test_data_that_look_like_a_data_set_beside_them_are_refused(tmp_path: Path, name: str) -> None:
+    place = {name: str(images(tmp_path, "ant", "bee"))}
+    with pytest.raises(RequestError, match=r"the data sets 'digits_smoke' and '.*' look alike"):
+        study(targets=("digits_smoke", name), data=place)
+    assert study(targets=(name,), data=place).targets == (name,)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("\ufb01t", r"Python reads the name '\\ufb01t' of a loss as 'fit': write it so"),
+        ("nai\u0308ve", r"Python reads the name 'nai\\u0308ve' of a loss as 'na\\xefve': write it so"),
+        ("Sigmoid_cross_entropy", "names 'sigmoid_cross_entropy' and 'Sigmoid_cross_entropy' look alike"),
+        ("sigmoid_cross_entrop\u034fy", r"and 'sigmoid_cross_entrop\\u034fy' look alike"),
+    ],
+)
+def test_a_plugin_that_python_or_a_reader_takes_for_another_is_refused(name: str, told: str) -> None:
+    with pytest.raises(RequestError, match=told):
+        registry.register.loss(name=name)(lambda logits, targets: logits)
+    assert name not in registry.names("loss")
+
+
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_no_two_built_in_names_look_alike(kind: str) -> None:
+    names = registry.names(kind)
+    assert len({as_seen(name) for name in names}) == len(names)
+
+
+def test_splits_that_look_alike_are_refused() -> None:
+    with pytest.raises(RequestError, match="the splits of data set 'digits' 'test' and 'Test' look alike"):
+        dataclasses.replace(card("digits"), sizes={"train": 4, "test": 4, "Test": 4})
+    assert isinstance(dataclasses.replace(card("digits"), sizes={"a/1": 4, "a/2": 4}), DatasetCard)
