@@ -7,13 +7,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from penultimate import registry
 from penultimate.data.catalog import DatasetCard, card
+from penultimate.data.readers.opening import open_dataset
 from penultimate.errors import RequestError, as_seen
 from penultimate.study import Given, Runs, Study
-from tests.data.published import put_image
+from tests.data.published import put, put_image
 
 PRINTABLE = [
     ("two words", "two  words"),
@@ -138,3 +140,26 @@ def test_splits_that_look_alike_are_refused() -> None:
     with pytest.raises(RequestError, match="the splits of data set 'digits' 'test' and 'Test' look alike"):
         dataclasses.replace(card("digits"), sizes={"train": 4, "test": 4, "Test": 4})
     assert isinstance(dataclasses.replace(card("digits"), sizes={"a/1": 4, "a/2": 4}), DatasetCard)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("Ant", "ant"), ("a  b", "a b"), ("ab", "a\u200bb"), ("\u00b2", "2")]
+)
+def test_classes_that_look_alike_are_named(tmp_path: Path, one: str, other: str) -> None:
+    told = "of names that look alike, and each taken for a class: "
+    for place in (images(tmp_path / "folders", one, other), tmp_path / "folders" / "t.csv"):
+        if place.suffix:
+            rows = [f"{name}/{number}.png,{name}" for name in (one, other) for number in range(3)]
+            put(place, "\n".join(["path,label", *rows]))
+        opened = open_dataset(str(place))
+        assert {*opened.splits["train"].class_names} == {one, other}
+        (note,) = (note for note in opened.notes if note.startswith(told))
+        assert {*note.removeprefix(told).split(", ")} == {ascii(one), ascii(other)}
+
+
+def test_a_class_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    pixels = np.zeros((4, 8, 8, 3), np.uint8)
+    names = {"class_names": ["crane", "ox", "crane"]}
+    np.savez(tmp_path / "x.npz", images=pixels, labels=["crane", "ox", "crane", "ox"], **names)
+    with pytest.raises(RequestError, match="names the class 'crane' twice; name each once"):
+        open_dataset(str(tmp_path / "x.npz"))

@@ -217,6 +217,9 @@ def _among(where: object, values: Set[str], names: Sequence[str], text: bool) ->
     Where not every value is one, but every value is the other, it is that.
     """
     by_name = {name: label for label, name in enumerate(names)}
+    if len(by_name) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RequestError(f"'{where}' names the class {twice!r} twice; name each once")
     by_place = {str(label): label for label in range(len(names))}
     meant, other = (by_name, by_place) if text else (by_place, by_name)
     if not meant.keys() >= values:
