@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -11,9 +14,16 @@ import numpy as np
 import pytest
 
 from penultimate import registry
-from penultimate.data.catalog import DatasetCard, card
+from penultimate.data.catalog import CARDS, DatasetCard, card
+from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.opening import open_dataset
 from penultimate.errors import RequestError, as_seen
+from penultimate.records.table import Table
+from penultimate.report.base import Built, Cell, Column, ExhibitTable, StudyResults, TableRow
+from penultimate.report.page.page import _side_files
+from penultimate.report.sets import name_on
+from penultimate.report.tables import to_csv
+from penultimate.report.text import as_name
 from penultimate.study import Given, Runs, Study
 from tests.data.published import put, put_image
 
@@ -163,3 +173,46 @@ def test_a_class_that_is_named_twice_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", images=pixels, labels=["crane", "ox", "crane", "ox"], **names)
     with pytest.raises(RequestError, match="names the class 'crane' twice; name each once"):
         open_dataset(str(tmp_path / "x.npz"))
+
+
+# -- files and columns ---------------------------------------------------------------------------------------
+
+
+def test_names_of_files_are_those_of_one_text_or_pair_alone() -> None:
+    texts = [name for pair in (*PRINTABLE, *UNPRINTABLE, *JOINED) for name in pair]
+    texts += ["", "..", "a/b", "x" * 90, "x" * 90 + "y", "_Digits---8a5edab28263", "a---b", "A", "con"]
+    several = [*((text,) for text in {*texts}), *itertools.product({*texts}, repeat=2)]
+    names = [as_name(*parts) for parts in several]
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,90}", name) for name in names)
+    assert len({name.lower() for name in names}) == len(several)
+
+
+def test_panels_of_targets_are_called_like_no_others() -> None:
+    own = ["mean", "scale", "ours", "published", "published-pets", "layers-1", "between-1", "Digits", "a-b"]
+    targets = [*own, *CARDS, *ENTRIES]
+    names = [name_on("figureD1", target) for target in targets]
+    assert len({name.lower() for name in names}) == len(targets)
+    assert not {name.removeprefix("figureD1") for name in names} & {f"-{name}" for name in own}
+    assert name_on("figureD1", "pets") == "figureD1-pets"
+
+
+def test_columns_of_one_name_are_told_apart() -> None:
+    keys = ("a_percent", "a_percent", "A_percent", "a_percent_se", "source", "Network", "a\u202e_percent")
+    row = TableRow("net", tuple(Cell("1", 1.0, error=0.5) for _ in keys))
+    table = ExhibitTable("t", "", "Network", tuple(Column(key, key) for key in keys), (row,))
+    header = next(csv.reader(io.StringIO(to_csv(table))))
+    assert header[:2] == ["Network", "a_percent"]
+    assert len({as_seen(name) for name in header}) == len(header) == 2 + 2 * len(keys)
+    (read,) = csv.DictReader(io.StringIO(to_csv(table)))
+    assert len(read) == len(header)
+
+
+@pytest.mark.parametrize("name", ["figure2", "Figure2"])
+def test_a_page_with_two_tables_of_one_name_is_refused(name: str) -> None:
+    def built(called: str, number: float) -> Built:
+        row = TableRow("net", (Cell(f"{number}", number),))
+        return Built("mine", "", "", (ExhibitTable(called, "", "Network", (Column("a", "A"),), (row,)),))
+
+    exhibits = [built("figure2", 1.0), built(name, 2.0)]
+    with pytest.raises(RequestError, match=f"two tables or panels of the page are called '{name}.csv'"):
+        _side_files(StudyResults({}, Table(())), exhibits, {})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from penultimate.data.catalog import card
-from penultimate.report.text import plain
+from penultimate.data.catalog import CARDS, card
+from penultimate.data.readers.entries import ENTRIES
+from penultimate.report.text import as_name, plain
 
 
 def is_embedded(source: str) -> bool:
@@ -23,3 +24,14 @@ def short_title(name: str) -> str:
     'Newfaces'
     """
     return plain(name.replace("_", " ")).capitalize()
+
+
+def name_on(figure: str, target: str) -> str:
+    """Return the name of a panel that shows a figure on a target.
+
+    A data set of a user's own may be called like another panel: "mean", "scale", "published-pets".
+
+    >>> name_on("figureD2", "digits"), name_on("figureD2", "mean"), name_on("figureD2", "My pets")
+    ('figureD2-digits', 'figureD2--mean', 'figureD2--My_pets---e21fef100836')
+    """
+    return f"{figure}-{target}" if target in CARDS or target in ENTRIES else f"{figure}--{as_name(target)}"

@@ -8,6 +8,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 
+from penultimate.errors import as_seen
 from penultimate.report.base import Built, Cell, Curve, ExhibitTable, Point, Raster
 from penultimate.report.drawing.rasters import cell_name
 from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
@@ -77,7 +78,7 @@ def to_csv(table: ExhibitTable) -> str:
     for i, column in enumerate(table.columns):
         header.append(column.key)
         header.extend([f"{column.key}_se"] * errors[i] + [f"{column.key}_n"] * counts[i])
-    writer.writerow([*(_harmless(name) for name in header), "source"])
+    writer.writerow(_apart([*(_harmless(name) for name in header), "source"]))
     for row in table.rows:
         line = [_harmless(row.label)]
         for i, cell in enumerate(row.cells):
@@ -86,6 +87,27 @@ def to_csv(table: ExhibitTable) -> str:
             line.extend(["" if cell.count is None else str(cell.count)] * counts[i])
         writer.writerow([*line, table.source])
     return buffer.getvalue()
+
+
+def _apart(names: list[str]) -> list[str]:
+    """Return the names of columns, with a number behind any that a column before it has.
+
+    Readers of tables find columns by name, and many do not tell capitals apart.
+
+    >>> _apart(["Network", "a_percent", "a_percent", "A_percent_2", "source"])
+    ['Network', 'a_percent', 'a_percent_3', 'A_percent_2', 'source']
+    """
+    taken = {as_seen(name) for name in names}
+    known = set[str]()
+    apart = []
+    for name in names:
+        count = itertools.count(2)
+        told = name
+        while as_seen(told) in known or (told != name and as_seen(told) in taken):
+            told = f"{name}_{next(count)}"
+        known.add(as_seen(told))
+        apart.append(told)
+    return apart
 
 
 def _harmless(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from penultimate.errors import legible
@@ -30,14 +31,20 @@ def shortened(text: str, longest: int) -> str:
     return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
-def as_name(text: str) -> str:
-    """Return a text as part of a file name and an id; replaced characters are made up for by a digest.
+def as_name(*parts: str) -> str:
+    """Return texts as one name of a file and an id; other texts have another name, on any file system.
 
-    >>> as_name("digits_smoke"), as_name("../digits")
-    ('digits_smoke', '_digits-c9e8680d')
+    Short texts of small letters, digits and "_" are kept, with "--" between them; a digest makes up for what
+    is replaced, and for capitals.
+
+    >>> as_name("digits_smoke"), as_name("a", "b_c"), as_name("../Digits")
+    ('digits_smoke', 'a--b_c', '_Digits---a4d4c6d7753a')
     """
-    safe = re.sub(r"[^A-Za-z0-9_-]+", "_", text)[:60]
-    return text if safe == text else f"{safe}-{digest_bytes(text.encode(errors='replace'))[:8]}"
+    joined = "--".join(parts)
+    if len(joined) <= 80 and all(re.fullmatch(r"[a-z0-9_]+", part) for part in parts):
+        return joined
+    digest = digest_bytes(json.dumps(parts).encode())[:12]
+    return f"{re.sub(r'[^A-Za-z0-9_]+', '_', joined)[:60]}---{digest}"
 
 
 def percent(fraction: float, digits: int = 1) -> str:

@@ -62,7 +62,7 @@ def _gallery(target: str, network: StudyObjective, arrays: Mapping[str, Any]) ->
             )
         )
     return Gallery(
-        as_name(f"confusions_{target}_{network.slug}"),
+        as_name("confusions", target, network.slug),
         card(target).title,
         network.label,
         network.slug,
@@ -82,13 +82,13 @@ def _classes(target: str, made: list[tuple[StudyObjective, Mapping[str, Any]]]) 
         ):
             rates.setdefault(name, {})[network.spec] = errors, size
     worst = sorted(rates, key=lambda name: -max(errors / size for errors, size in rates[name].values()))
-    columns = tuple(Column(as_name(network.slug), network.label, "Wrong, %", "%") for network, _ in made)
+    columns = tuple(Column(network.slug, network.label, "Wrong, %", "%") for network, _ in made)
     rows = tuple(
         TableRow(_name(name), tuple(_rate(rates[name].get(network.spec)) for network, _ in made))
         for name in worst[:10]
     )
     title = f"{card(target).title}: the classes that are got wrong most"
-    return ExhibitTable(as_name(f"confusions_{target}"), title, "Class", columns, rows)
+    return ExhibitTable(as_name("confusions", target), title, "Class", columns, rows)
 
 
 def _rate(counts: tuple[int, int] | None) -> Cell:

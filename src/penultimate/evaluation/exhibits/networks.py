@@ -110,7 +110,7 @@ def _layer_panels(measurements: Measurements, networks: Iterable[StudyObjective]
         rows, columns = (tuple(map(str, range(1, count + 1))) for count in (len(matrix), len(matrix[0])))
         panels.append(
             Panel(
-                as_name(f"likeness_{one}_{other}"),
+                as_name("likeness", one, other),
                 f"{labels[one]} (rows) and {labels[other]}",
                 "",
                 "",
@@ -154,7 +154,7 @@ def _foretold(measurements: Measurements) -> Piece:
                 for quantity in shown
             ),
         )
-        name = as_name(f"foretold_{task.name}")
+        name = as_name("foretold", task.name)
         tables.append(ExhibitTable(name, task.title, "Network", columns, tuple(rows)))
     return Piece(tuple(tables))
 

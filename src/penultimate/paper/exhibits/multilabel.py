@@ -104,7 +104,7 @@ def _thresholds(measurements: Measurements) -> tuple[str, ...]:
 
 
 def _column(quantity: Quantity, label: str, runs: ByRun) -> RunColumn:
-    return run_column(replace(quantity, label=plain(label), key=f"{as_name(label)}_auc_percent"), runs)
+    return run_column(replace(quantity, label=plain(label), key=f"{label}_auc_percent"), runs)
 
 
 def _intervals(
@@ -120,7 +120,7 @@ def _intervals(
         if any(low for low, _ in ends.values()):
             cells = tuple(_interval(low, high) for low, high in ends.values())
             rows.append(TableRow(objective.label, cells, objective.slug))
-    heads = tuple(Column(f"{as_name(label)}_interval", plain(label), unit="%") for label in values["auc"])
+    heads = tuple(Column(f"{label}_interval", plain(label), unit="%") for label in values["auc"])
     title = f"{where}: 95 % interval of the AUC of one network (DeLong), its ends averaged over runs"
     return ExhibitTable(name, title, "Objective", heads, tuple(rows))
 

@@ -11,12 +11,12 @@ from penultimate.paper.printed import PAPER_TARGETS, mean_of_printed, printed_tr
 from penultimate.report.base import Figure, Missing, Panel, Point, Source
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.quantity import Quantity, percent
+from penultimate.report.sets import name_on
 from penultimate.report.shapes import findings
 from penultimate.report.shapes.another import InAnother, in_another
 from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel, first_runs, run_points
 from penultimate.report.shapes.table import Printed, PrintedTable, TableOfRuns
 from penultimate.report.spec import Bespoke, Exhibit, Piece
-from penultimate.report.text import as_name
 
 SMALL = (210.0, 176.0)
 MEAN_NOTE = "‡ Not printed: the mean of the eight printed values. The paper's bold is not recorded."
@@ -177,7 +177,7 @@ def _by_task(measurements: Measurements) -> Piece:
         for target in measurements.targets
     }
     drawn = tuple(
-        _small_panel(f"figureD1-{as_name(target)}", card(target).title, marks)
+        _small_panel(name_on("figureD1", target), card(target).title, marks)
         for target, marks in points.items()
         if marks
     )

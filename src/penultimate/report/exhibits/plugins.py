@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 
 from penultimate.data.catalog import card
 from penultimate.report.base import ExhibitTable, Missing
@@ -62,7 +61,7 @@ def _scores(measurements: Measurements, text: str) -> ExhibitTable | None:
     targets = columns_of_targets(on_target, per_target)
     columns = [*(run_column(quantity, measurements.values(quantity)) for quantity in accuracies), *targets]
     title = f"Classifiers on frozen features, {text}, %"
-    return _table(measurements, f"plugins_probe_{text}", title, columns, targets)
+    return _table(measurements, ("plugins_probe", text), title, columns, targets)
 
 
 def _score(text: str, target: str) -> str:
@@ -90,15 +89,19 @@ def _numbers(measurements: Measurements, text: str) -> ExhibitTable | None:
         key = "_".join(filter(None, (on, condition, split, part or "value")))
         quantity = Quantity(metric, label=label, key=key, digits=_decimals(largest[metric]), with_error=True)
         columns.append(run_column(quantity, runs))
-    return _table(measurements, f"plugins_metric_{text}", text, columns, columns)
+    return _table(measurements, ("plugins_metric", text), text, columns, columns)
 
 
 def _table(
-    measurements: Measurements, name: str, title: str, columns: list[RunColumn], needs: list[RunColumn]
+    measurements: Measurements,
+    called: tuple[str, str],
+    title: str,
+    columns: list[RunColumn],
+    needs: list[RunColumn],
 ) -> ExhibitTable | None:
     """Return the table under a name that suits a file; its title names the arm unless it is the main one."""
     arm = measurements.arm
-    name = as_name(re.sub(r"\W", "_", f"{name}_{arm}" if arm else name))
+    name = as_name(*called, *([arm] if arm else []))
     return run_table(measurements, name, f"{title}, {arm}" if arm else title, columns, needs)
 
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from penultimate.errors import RequestError, legible
 from penultimate.files import atomic_write, given_path, make_folder
-from penultimate.report.base import Built, ExhibitTable, Figure, StudyResults
+from penultimate.report.base import Built, ExhibitTable, Figure, Panel, StudyResults
 from penultimate.report.drawing.figures import Drawing, draw_panel, mark_icon, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
 from penultimate.report.measurements import Measurements, admit
@@ -89,7 +89,11 @@ def render_report(results: StudyResults, stem: str = "report") -> dict[str, byte
     drawn = [point.objective for figure in figures for panel in figure.panels for point in panel.points]
     of_study = [objective.slug for objective in of_all_arms(measurements)]
     known = marks([*of_study, *page.explained, *filter(None, drawn)])
-    drawings = {panel.name: draw_panel(panel, known) for figure in figures for panel in figure.panels}
+    panels: dict[str, Panel] = {}
+    for panel in (panel for figure in figures for panel in figure.panels):
+        if panels.setdefault(panel.name, panel) != panel:
+            raise _called_twice(panel.name)
+    drawings = {name: draw_panel(panel, known) for name, panel in panels.items()}
     files = _side_files(results, exhibits, drawings)
     html = _page(results, page, Drawn(measurements, made, figures, drawings), known, f"{stem}_files", files)
     return {"": html.encode(), **files}
@@ -99,21 +103,36 @@ def _side_files(
     results: StudyResults, exhibits: list[Built], drawings: Mapping[str, Drawing]
 ) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
+    taken: dict[str, bytes] = {}
+
+    def add(name: str, content: str) -> None:
+        files[name] = content.encode(errors="replace")
+        if (
+            taken.setdefault(name.lower(), files[name]) != files[name]
+        ):  # also where capitals count for nothing
+            raise _called_twice(name)
+
     for exhibit in exhibits:
         legends = (*exhibit.notes, *re.split(r"(?<=\.) ", exhibit.caption))
         for table in exhibit.tables:
-            files[f"{table.name}.csv"] = to_csv(table).encode()
+            add(f"{table.name}.csv", to_csv(table))
             far = f" [{exhibit.unfinished}]" if exhibit.unfinished else ""
             caption = exhibit.titled(f"{table.title}{far}")
-            files[f"{table.name}.tex"] = to_latex(table, caption, legends).encode()
+            add(f"{table.name}.tex", to_latex(table, caption, legends))
         for figure in exhibit.figures:
             for panel in figure.panels:
                 drawing = drawings[panel.name].styled(panel.name, page=False)
-                files[f"{panel.name}.svg"] = f'<?xml version="1.0" encoding="utf-8"?>\n{drawing}\n'.encode()
+                add(f"{panel.name}.svg", f'<?xml version="1.0" encoding="utf-8"?>\n{drawing}\n')
         if exhibit.figures:
-            files[f"{exhibit.name}_points.csv"] = points_csv(exhibit).encode()
-    files["results.csv"] = results.table.to_csv().encode(errors="replace")
+            add(f"{exhibit.name}_points.csv", points_csv(exhibit))
+    add("results.csv", results.table.to_csv())
     return files
+
+
+def _called_twice(name: str) -> RequestError:
+    return RequestError(
+        f"two tables or panels of the page are called '{name}', and files have these names: give one another"
+    )
 
 
 def _page(

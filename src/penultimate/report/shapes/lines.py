@@ -10,9 +10,10 @@ from penultimate.data.catalog import card
 from penultimate.report.base import Curve, Figure, Missing, Panel, Point
 from penultimate.report.measurements import Measurements, Seed, run_name
 from penultimate.report.quantity import Quantity
+from penultimate.report.sets import name_on
 from penultimate.report.shapes.numbers import error_of, summarise
 from penultimate.report.spec import Piece
-from penultimate.report.text import as_name, counted, fixed
+from penultimate.report.text import counted, fixed
 
 RunOf: TypeAlias = tuple[str, Seed]
 """A run's objective (its canonical spec) and seed."""
@@ -150,7 +151,7 @@ class LinesByTarget:
         of_each = [
             replace(
                 self.mean,
-                name=f"{self.name}-{as_name(target)}",
+                name=name_on(self.name, target),
                 title=card(target).title,
                 y=replace(self.mean.y, target=target),
             )

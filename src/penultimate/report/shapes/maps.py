@@ -21,13 +21,14 @@ from penultimate.report.drawing.rasters import raster_size, short
 from penultimate.report.measurements import Measurements, run_name
 from penultimate.report.networks import StudyObjective
 from penultimate.report.quantity import Quantity
+from penultimate.report.sets import name_on
 from penultimate.report.shapes.another import without_another
 from penultimate.report.shapes.depth import PENULTIMATE, numbered
 from penultimate.report.shapes.findings import direction
 from penultimate.report.shapes.numbers import average
 from penultimate.report.shapes.pairs import NEEDS_TWO, SEEDS_APART, pair_cell, square_table
 from penultimate.report.spec import OURS, Piece
-from penultimate.report.text import as_name, counted, fixed, listed, plain
+from penultimate.report.text import counted, fixed, listed, plain
 
 Block: TypeAlias = list[list[float]]
 """The layers of one network (rows) against those of another (columns)."""
@@ -199,7 +200,7 @@ class MapsOverTransfer:
         title = f"{base.label}: before and after fine-tuning"
         panels = [_scale(self.name)]
         panels += [
-            _layer_panel(f"{self.name}-{as_name(target)}", card(target).title, block)
+            _layer_panel(name_on(self.name, target), card(target).title, block)
             for target, block in blocks.items()
         ]
         columns = tuple(Column(f"cka_{layer}", layer, "CKA of a layer with itself") for layer in layers)
