@@ -19,6 +19,7 @@ from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.opening import open_dataset
 from penultimate.errors import RequestError, as_seen
 from penultimate.records.table import Table
+from penultimate.records.tracing import explain
 from penultimate.report.base import Built, Cell, Column, ExhibitTable, StudyResults, TableRow
 from penultimate.report.page.page import _side_files
 from penultimate.report.sets import name_on
@@ -26,6 +27,7 @@ from penultimate.report.tables import to_csv
 from penultimate.report.text import as_name
 from penultimate.study import Given, Runs, Study
 from tests.data.published import put, put_image
+from tests.records.stores import SOFTMAX, described, finished, prepared
 
 PRINTABLE = [
     ("two words", "two  words"),
@@ -216,3 +218,43 @@ def test_a_page_with_two_tables_of_one_name_is_refused(name: str) -> None:
     exhibits = [built("figure2", 1.0), built(name, 2.0)]
     with pytest.raises(RequestError, match=f"two tables or panels of the page are called '{name}.csv'"):
         _side_files(StudyResults({}, Table(())), exhibits, {})
+
+
+# -- where names are asked for and shown ---------------------------------------------------------------------
+
+
+def entry(spec: str, label: str = "", slug: str = "") -> dict[str, str]:
+    return {"slug": slug or spec, "label": label or spec, "spec": spec}
+
+
+def value(tmp_path: Path, objectives: list[dict[str, str]], asked: str) -> str:
+    """Return the value that `penultimate why` tells of what is asked for: 0.5, 0.625, ... in their order."""
+    store = prepared(tmp_path)
+    steps = []
+    for number, each in enumerate(objectives):
+        columns = {**SOFTMAX, "objective": each["spec"], "source": "glyphs", "target": "glyphs"}
+        rows = [{"metric": "top1", "split": "test", "value": 0.5 + number / 8}]
+        steps.append(finished(store, f"accuracy.{number}.0", columns, rows))
+    networks = [{"objectives": [each["spec"] for each in objectives], "backbones": ["net"], "arm": ""}]
+    folder = described(store, "mine", steps, objectives=objectives, networks=networks)
+    said = explain(folder, registry.entry("exhibit", "table1").resolve(), asked)
+    return re.findall(r"top1 +test +([0-9.]+)", said)[0]
+
+
+@pytest.mark.parametrize("names", [("softmax", "softmax "), ("net", "Net", "net "), ("a b", "a  b", "a_b")])
+def test_why_finds_a_name_as_it_is_written_first(tmp_path: Path, names: tuple[str, ...]) -> None:
+    for number, name in enumerate(names):
+        for order in (names, names[::-1]):
+            found = value(tmp_path / f"{number}{order[0]}", [entry(each) for each in order], name)
+            assert found == f"{0.5 + order.index(name) / 8:g}"
+
+
+def test_why_takes_a_spec_before_a_label_and_asks_where_a_label_is_of_two(tmp_path: Path) -> None:
+    objectives = [
+        entry("softmax", label="sigmoid"),
+        entry("sigmoid", label="Twice"),
+        entry("ours", label="Twice"),
+    ]
+    assert value(tmp_path / "a", objectives, "sigmoid") == "0.625"
+    with pytest.raises(RequestError, match="several objectives called 'Twice': is it 'sigmoid' or 'ours'"):
+        value(tmp_path / "b", objectives, "Twice")

@@ -156,10 +156,13 @@ def _objective(folder: StudyFolder | KeptFolder, objective: str) -> tuple[str, s
     and its short name.
     """
     listed = folder.description["objectives"]
-    meanings = {entry[name]: str(entry["spec"]) for name in ("label", "slug", "spec") for entry in listed}
-    with contextlib.suppress(RequestError):  # what is no spec is a name, or the beginning of one
-        canonical = resolve(objective).canonical
-        objective = canonical if canonical in meanings else objective
+    meanings = [
+        (str(entry[name]), str(entry["spec"])) for name in ("label", "slug", "spec") for entry in listed
+    ]
+    if objective not in (text for text, _ in meanings):
+        with contextlib.suppress(RequestError):  # what is no spec is a name, or the beginning of one
+            canonical = resolve(objective).canonical
+            objective = next((text for text, _ in meanings if text == canonical), objective)
     spec = _meant(folder, "objective", objective, meanings)
     return spec, next(str(entry["slug"]) for entry in listed if entry["spec"] == spec)
 
@@ -167,26 +170,33 @@ def _objective(folder: StudyFolder | KeptFolder, objective: str) -> tuple[str, s
 def _place(folder: StudyFolder | KeptFolder, target: str) -> str:
     source, targets = folder.description["source"], folder.description["targets"]
     places = [source, *targets, *shifted(source).values()]
-    meanings = {card(place).title: place for place in places} | {place: place for place in places}
+    meanings = [(card(place).title, place) for place in places] + [(place, place) for place in places]
     return _meant(folder, "data set", target, meanings)
 
 
-def _meant(folder: StudyFolder | KeptFolder, what: str, name: str, meanings: Mapping[str, str]) -> str:
-    """Return what a name means: one of them, or the beginning of what is one thing alone."""
-    if name in meanings:
-        return meanings[name]
+def _meant(
+    folder: StudyFolder | KeptFolder, what: str, name: str, meanings: Sequence[tuple[str, str]]
+) -> str:
+    """Return what a name means: one of them, or the beginning of what is one thing alone.
+
+    `meanings` pairs what may be said with what it means; the latter is also said of itself.
+    """
+    known = list(dict.fromkeys(meaning for _, meaning in meanings))
+    if name in known:
+        return name
     short = _plain(name)
-    begun = {text: meaning for text, meaning in meanings.items() if short and _plain(text).startswith(short)}
-    whole = {meaning for text, meaning in begun.items() if _plain(text) == short}
-    meant = whole or set(begun.values())
+    begun = [(text, meaning) for text, meaning in meanings if short and _plain(text).startswith(short)]
+    exact = {meaning for text, meaning in meanings if text == name}
+    whole = {meaning for text, meaning in begun if _plain(text) == short}
+    meant = exact or whole or {meaning for _, meaning in begun}
     if len(meant) == 1:
         return meant.pop()
-    known = list(dict.fromkeys(meanings.values()))
     if meant:
         fitting = " or ".join(f"'{each}'" for each in known if each in meant)
         raise RequestError(f"study '{folder.name}' has several {what}s called '{name}': is it {fitting}?")
+    texts = dict.fromkeys(text for text, _ in meanings)
     raise RequestError(
-        f"study '{folder.name}' has no {what} '{name}'.{nearest(name, meanings)} It has: {', '.join(known)}."
+        f"study '{folder.name}' has no {what} '{name}'.{nearest(name, texts)} It has: {', '.join(known)}."
     )
 
 
