@@ -21,6 +21,7 @@ from penultimate.errors import RequestError, as_seen
 from penultimate.records.table import Table
 from penultimate.records.tracing import explain
 from penultimate.report.base import Built, Cell, Column, ExhibitTable, StudyResults, TableRow
+from penultimate.report.networks import StudyNetworks
 from penultimate.report.page.page import _side_files
 from penultimate.report.sets import name_on
 from penultimate.report.tables import to_csv
@@ -258,3 +259,17 @@ def test_why_takes_a_spec_before_a_label_and_asks_where_a_label_is_of_two(tmp_pa
     assert value(tmp_path / "a", objectives, "sigmoid") == "0.625"
     with pytest.raises(RequestError, match="several objectives called 'Twice': is it 'sigmoid' or 'ours'"):
         value(tmp_path / "b", objectives, "Twice")
+
+
+@pytest.mark.parametrize(("one", "other"), [*PRINTABLE, *UNPRINTABLE])
+def test_labels_that_look_alike_have_the_same_numbers_in_all_arms(one: str, other: str) -> None:
+    arms = {"": [one, other], "second": [other], "third": [other, one]}
+    networks = StudyNetworks(
+        {
+            "objectives": [entry(one), entry(other)],
+            "networks": [{"objectives": specs, "arm": arm} for arm, specs in arms.items()],
+        }
+    )
+    labels = {arm: {each.spec: each.label for each in networks.objectives(arm, ())} for arm in arms}
+    assert labels[""][one].endswith(" [1 of 2]")
+    assert all(labels[arm][spec] == labels[""][spec] for arm, specs in arms.items() for spec in specs)

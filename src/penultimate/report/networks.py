@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import shlex
-import unicodedata
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from penultimate import registry
-from penultimate.errors import RequestError
+from penultimate.errors import RequestError, as_seen
 from penultimate.measures.catalogue import Requested, requested
 from penultimate.report.text import plain
 
@@ -108,11 +107,12 @@ class StudyNetworks:
             for entry in self.description.get("objectives", ())
             for spec, slug, label in [(str(entry["spec"]), str(entry["slug"]), entry["label"])]
         }
+        listed |= {spec: StudyObjective(spec, plain(spec), spec) for spec in measured if spec not in listed}
         of_arm = self.specs(arm) | {*measured}
-        specs = [spec for spec in listed if spec in of_arm]
-        specs += [spec for spec in measured if spec not in listed]
-        return _with_distinct_labels(
-            [listed.get(spec, StudyObjective(spec, plain(spec), spec)) for spec in specs]
+        numbers = _numbers_of_alike(listed.values())
+        return tuple(
+            dataclasses.replace(objective, label=objective.label + numbers[objective.spec])
+            for objective in _detailed([each for spec, each in listed.items() if spec in of_arm])
         )
 
     @property
@@ -158,34 +158,33 @@ def name_in(text: str) -> str:
     return text.partition("(")[0]
 
 
-def _with_distinct_labels(objectives: list[StudyObjective]) -> tuple[StudyObjective, ...]:
-    """Return the objectives with labels that readers can tell apart.
-
-    Objectives that share a label get their hyperparameters behind it. Names that still look the same, such as
-    those of networks that differ in blanks or in the form of an accented letter, are numbered.
-    """
-    alike = Counter(_as_seen(objective.label) for objective in objectives)
-    detailed = [
+def _detailed(objectives: Iterable[StudyObjective]) -> list[StudyObjective]:
+    """Return objectives of which those that share a label have their hyperparameters behind it."""
+    listed = list(objectives)
+    alike = Counter(as_seen(objective.label) for objective in listed)
+    return [
         dataclasses.replace(objective, label=f"{objective.label} ({arguments})")
-        if alike[_as_seen(objective.label)] > 1 and (arguments := _arguments(objective.spec))
+        if alike[as_seen(objective.label)] > 1 and (arguments := _arguments(objective.spec))
         else objective
-        for objective in objectives
+        for objective in listed
     ]
-    alike = Counter(_as_seen(objective.label) for objective in detailed)
+
+
+def _numbers_of_alike(objectives: Iterable[StudyObjective]) -> dict[str, str]:
+    """Return numbers to stand behind those labels of a study that readers could not tell apart otherwise.
+
+    Such are names of networks that differ in blanks or in the form of an accented letter. An objective has
+    the same number in all arms.
+    """
+    detailed = _detailed(objectives)
+    alike = Counter(as_seen(objective.label) for objective in detailed)
     so_far: Counter[str] = Counter()
-    numbered = []
+    numbers = {}
     for objective in detailed:
-        seen = _as_seen(objective.label)
+        seen = as_seen(objective.label)
         so_far[seen] += 1
-        count = f" [{so_far[seen]} of {alike[seen]}]" if alike[seen] > 1 else ""
-        numbered.append(dataclasses.replace(objective, label=objective.label + count))
-    return tuple(numbered)
-
-
-def _as_seen(label: str) -> str:
-    """Return a label as it looks: without outer blanks, invisible characters and variants of letters."""
-    shown = unicodedata.normalize("NFKC", label)
-    return " ".join("".join(each for each in shown if unicodedata.category(each) != "Cf").split())
+        numbers[objective.spec] = f" [{so_far[seen]} of {alike[seen]}]" if alike[seen] > 1 else ""
+    return numbers
 
 
 def _arguments(spec: str) -> str:
