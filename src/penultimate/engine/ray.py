@@ -204,18 +204,23 @@ def _joined(address: str, threads: int) -> Iterator[Any]:
 
     Ray tries for minutes and may end the process, so a separate process tries first.
     """
+    if _authentication.cache_info().currsize and _authentication():
+        raise RequestError(
+            f"the Ray cluster at '{address}' cannot be joined by this process: it has run a Ray of its own,"
+            " whose secret it keeps; join the cluster from a new process"
+        )
     _probe(address)
     own = {name: value for name, value in os.environ.items() if name.startswith("PENULTIMATE_")}
     stop = signal.getsignal(signal.SIGTERM)
     with with_variables({"RAY_DEDUP_LOGS_SKIP_REGEX": "."}):
         ray = _imported()
     try:
-        ray.init(
+        _begin(
+            ray,
+            f"the Ray cluster at '{address}' cannot be joined",
+            "Is it still running, and is RAY_AUTH_TOKEN its own? A process keeps the first that it reads",
             address=address,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
             runtime_env={"env_vars": {**DEVICES, **variables(threads), **own, SAFE: "1"}},
-            job_config=_job(ray),
         )
         _heed(stop)
         yield ray
@@ -238,7 +243,7 @@ def _local_address() -> str:
 
 def _probe(address: str) -> None:
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not (port.isascii() and port.isdecimal()):
         raise RequestError(f"a Ray cluster is named --on ray:HOST:PORT or --on ray:auto, not ray:{address}")
     code = "import ray, sys; ray.init(address=sys.argv[1], log_to_driver=False, logging_level=50)"
     try:
@@ -253,7 +258,7 @@ def _probe(address: str) -> None:
         )
     except subprocess.TimeoutExpired:
         why = f"what listens there did not within {ANSWER_WITHIN} seconds"
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, ValueError) as error:  # a host of other letters may be none
         why = getattr(error, "strerror", None) or str(error)
     else:
         if tried.returncode == 0:
@@ -273,11 +278,19 @@ def _imported() -> Any:
     return ray
 
 
-def _job(ray: Any) -> Any:
-    """Return a job whose tasks do not import modules from this process's current folder."""
+def _begin(ray: Any, what: str, mend: str, **settings: Any) -> None:
+    """Start or join a Ray whose tasks do not import modules from this process's current folder.
+
+    Raises RequestError for any error, of which Ray raises many kinds.
+    """
     job = ray.job_config.JobConfig()
     job._runtime_env_has_working_dir = lambda: True  # else Ray puts that folder first on their path
-    return job
+    try:
+        ray.init(log_to_driver=False, logging_level=logging.ERROR, job_config=job, **settings)
+    except Exception as error:
+        cause = error.__cause__ or error
+        why = first_line(cause).rstrip(".") or type(cause).__name__
+        raise RequestError(f"{what}: {why}. {mend}") from None
 
 
 def _heed(stop: Any) -> None:
@@ -304,16 +317,16 @@ def _started(places: int, threads: int) -> Iterator[Any]:
             ray = _imported()
             stop = signal.getsignal(signal.SIGTERM)
             try:
-                ray.init(
+                _begin(
+                    ray,
+                    "Ray cannot be started on this machine",
+                    "Worker processes, without --on, need no Ray",
                     address="local",
                     num_cpus=places * threads,
                     include_dashboard=False,
                     object_store_memory=OBJECT_STORE,
-                    log_to_driver=False,
-                    logging_level=logging.ERROR,
                     _node_ip_address=LOOPBACK,
                     _temp_dir=str(inner),
-                    job_config=_job(ray),
                 )
                 _heed(stop)
                 yield ray
