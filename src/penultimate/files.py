@@ -9,12 +9,13 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
-from penultimate.errors import DamagedFileError, RequestError
+from penultimate.errors import DamagedFileError, RequestError, shortened
 from penultimate.locks import is_at
 
 if TYPE_CHECKING:
@@ -43,10 +44,28 @@ def digest_bytes(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def open_file(path: Path | str) -> BinaryIO:
+    """Open a file for reading; raises OSError for a pipe or a device, which might never come to an end."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return open(handle, "rb", buffering=0)
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    raise OSError(errno.EINVAL, "it is no file", str(path))
+
+
+def read_file(path: Path | str) -> bytes:
+    """Return the content of a file; raises OSError for a pipe or a device."""
+    with open_file(path) as file:
+        return file.read()
+
+
 def digest_file(path: Path | str) -> str:
     """Return the sha256 of a file's content, in hexadecimal."""
     state = hashlib.sha256()
-    with open(path, "rb", buffering=0) as file:
+    with open_file(path) as file:
         while block := file.read(BLOCK):
             state.update(block)
     return state.hexdigest()
@@ -100,19 +119,38 @@ def file_name(name: str) -> str:
     return safe
 
 
-def given_path(path: Path | str, option: str) -> Path:
-    """Return a path that a user gave with an option; raises RequestError if no file can have this name."""
+def given_path(path: Path | str, option: str, home: bool = False) -> Path:
+    """Return a path that a user gave with an option; raises RequestError if no file can have this name.
+
+    With `home`, "~" at its beginning stands for the home folder.
+    """
     if not str(path):
         raise RequestError(f"{option} is empty; give a path ('.' is the current folder)")
     try:
-        if b"\0" not in os.fsencode(path):
-            return Path(path)
-    except (TypeError, UnicodeEncodeError):
-        pass
-    raise RequestError(f"{option} is a path, and {path!r} cannot be one")
+        found = Path(path).expanduser() if home else Path(path)
+        os.stat(found)
+    except (TypeError, ValueError, RuntimeError, OSError) as error:  # RuntimeError: nobody has such a home
+        if isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.ELOOP, errno.EILSEQ):
+            return found
+        why = getattr(error, "strerror", None) or str(error)
+        told = shortened(repr(path), 300)
+        raise RequestError(f"{option} is a path, and {told} cannot be one ({why})") from None
+    return found
 
 
-def make_folder(path: Path) -> None:
+def write_given(path: Path | str, content: bytes, what: str) -> None:
+    """Write a file at a path that a user gave; raises RequestError if it cannot lie there."""
+    path = given_path(path, what)
+    try:
+        atomic_write(path, content)
+    except (OSError, ValueError) as error:
+        if isinstance(error, RequestError) or (isinstance(error, OSError) and error.errno in FULL):
+            raise
+        why = getattr(error, "strerror", None) or str(error)
+        raise RequestError(f"{what} cannot be written to '{path}' ({why})") from None
+
+
+def make_folder(path: Path, option: str = "--to") -> None:
     """Make a folder that a user named, and its parents; raises RequestError if that is impossible."""
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -121,7 +159,7 @@ def make_folder(path: Path) -> None:
             raise
         said = getattr(error, "strerror", None) or error
         raise RequestError(
-            f"'{path}' cannot be made a folder ({said}); give another place with --to"
+            f"'{path}' cannot be made a folder ({said}); give another place with {option}"
         ) from None
 
 
@@ -130,7 +168,7 @@ def atomic_write(path: Path, content: bytes | Iterable[bytes], *, durable: bool 
 
     The content may come in pieces. A file that is easily rebuilt need not be `durable`: it may be lost if the
     power fails. The file's mode is rw-rw-rw- minus the umask. A temporary file that a killed process left for
-    the same file is removed.
+    the same file is removed. Raises RequestError if a folder has the file's name.
     """
     handle, temporary = _temporary(path)
     try:
@@ -142,8 +180,10 @@ def atomic_write(path: Path, content: bytes | Iterable[bytes], *, durable: bool 
             temporary.replace(path)
         if durable:
             sync(path.parent)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, IsADirectoryError):
+            raise RequestError(f"'{path}' is a folder, where a file is to be written; move it away") from None
         raise
 
 
@@ -224,8 +264,7 @@ def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -
     """
     what = what or f"'{path}'"
     try:
-        with open(path, "rb", buffering=0) as file:
-            whole = file.read()
+        whole = read_file(path)
         content: dict[str, Any] = json.loads(whole.decode())
         digest = content.pop("sha256", None)
         fits = digest in _digests(whole, content)
@@ -236,7 +275,7 @@ def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -
         raise DamagedFileError(f"{what} cannot be read ({error.strerror})") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DamagedFileError(f"{what} is not what was written") from None
-    if found != schema and (fits or digest is None):
+    if found != schema and (fits or (digest is None and type(found) is int)):
         raise OtherVersionError(
             f"{what} was written by another version of penultimate (schema {found}; this one reads {schema});"
             f" {mend or 'give --out another folder'}"
@@ -253,7 +292,7 @@ def with_digest(content: bytes) -> bytes:
 
 def without_digest(path: Path) -> bytes:
     """Return the bytes that were passed to `with_digest`; raises DamagedFileError if they have changed."""
-    content = path.read_bytes()
+    content = read_file(path)
     if digest_bytes(content[DIGITS:]).encode() != content[:DIGITS]:
         raise DamagedFileError(f"{path.name} is not what was written (its sha256 differs)")
     return content[DIGITS:]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import random
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -13,7 +15,7 @@ import pytest
 from tests.data.published import jpeg, tar
 
 from penultimate.data.readers.unpacking import unpack
-from penultimate.errors import DamagedFileError
+from penultimate.errors import DamagedFileError, RequestError
 
 
 def files(root: Path) -> list[str]:
@@ -73,6 +75,13 @@ def _zip_link(path: Path) -> None:
         archive.writestr(entry, "/etc/passwd")
 
 
+def _zip_without_name(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        entry = zipfile.ZipInfo("x")
+        entry.filename = ""
+        archive.writestr(entry, b"x")
+
+
 def _bomb(path: Path) -> None:
     with gzip.open(path, "wb", compresslevel=1) as file:
         member = tarfile.TarInfo("set/zeros.jpg")
@@ -104,6 +113,11 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "twice": (_member("set/./a.jpg"), "twice"),
     "zip, above": (lambda path: zip_of(path, "../out.jpg"), "would lie outside"),
     "zip, absolute": (lambda path: zip_of(path, "/out.jpg"), "would lie outside"),
+    "zip, no name": (_zip_without_name, "'' in it is no name"),
+    "zip, long": (lambda path: zip_of(path, "set/" + "x" * 256), "x' in it is a name that this disk cannot"),
+    "long": (_member("set/" + "𝔸" * 64), "𝔸' in it is a name that this disk cannot hold"),
+    "very long": (_member("set/" + "d/" * 3000 + "x"), "d/x' in it is a name that this disk cannot hold"),
+    "below a file": (_member("set/a.jpg/x"), "'set/a.jpg/x' in it stands there twice"),
     "zip, link": (_zip_link, "is a link or a device"),
     "bomb": (_bomb, "'zeros.jpg' in it makes it grow beyond all reason"),
     "header bomb": (_header_bomb, "it has a header of 1,099,511,627,776 bytes"),
@@ -138,3 +152,48 @@ def test_an_archive_cut_short_leaves_nothing(mode: str, tmp_path: Path) -> None:
         with pytest.raises(DamagedFileError, match="is not a whole archive"):
             unpack(tmp_path / "archive", tmp_path / "root", "set")
         assert list((tmp_path / "root").iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["w:gz", "w:bz2", "w:xz", "zip", "zip, bz2", "zip, xz"])
+def test_a_damaged_byte_of_a_compressed_archive_is_noticed(tmp_path: Path, kind: str) -> None:
+    """Noise can hardly be compressed, so that a flipped bit of it is one of the archive."""
+    path, methods = tmp_path / "archive", {"zip": 8, "zip, bz2": 12, "zip, xz": 14}
+    noise = random.Random(0).randbytes(2000)
+    if kind in methods:
+        with zipfile.ZipFile(path, "w", methods[kind]) as archive:
+            archive.writestr("set/a.jpg", noise)
+    else:
+        tar(path, {"set/a.jpg": noise}, kind)
+    whole = path.read_bytes()
+    for place in range(len(whole) // 4, 3 * len(whole) // 4, 53):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
+        with pytest.raises(DamagedFileError):
+            unpack(path, tmp_path / "root", "set")
+        assert list((tmp_path / "root").iterdir()) == []
+
+
+@pytest.mark.parametrize("what", ["link", "dangling", "file", "pipe"])
+def test_what_stands_in_the_place_of_the_folder_is_named_and_kept(tmp_path: Path, what: str) -> None:
+    zip_of(tmp_path / "archive", "a.jpg")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "root").mkdir()
+    place = tmp_path / "root/set"
+    if what in ("link", "dangling"):
+        place.symlink_to(tmp_path / ("mine" if what == "link" else "nothing"))
+    else:
+        place.touch() if what == "file" else os.mkfifo(place)
+    with pytest.raises(RequestError, match="root/set' is a link or a file, and no folder; move it away"):
+        unpack(tmp_path / "archive", tmp_path / "root", "set")
+    assert [path.name for path in (tmp_path / "root").iterdir()] == ["set"]
+    assert list((tmp_path / "mine").iterdir()) == []
+    with pytest.raises(RequestError, match=r"cannot be made a folder .* another place with --root"):
+        unpack(tmp_path / "archive", tmp_path / "archive", "set")
+
+
+def test_a_link_in_the_folder_is_not_replaced(tmp_path: Path) -> None:
+    zip_of(tmp_path / "archive", "a.jpg")
+    (tmp_path / "root/set").mkdir(parents=True)
+    (tmp_path / "root/set/a.jpg").symlink_to(tmp_path / "nothing")
+    with pytest.raises(DamagedFileError, match="is there already"):
+        unpack(tmp_path / "archive", tmp_path / "root", "set")
+    assert (tmp_path / "root/set/a.jpg").is_symlink()

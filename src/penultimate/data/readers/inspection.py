@@ -19,10 +19,12 @@ from penultimate.data.readers.copies import exact_copies
 from penultimate.data.readers.entries import PublishedSet, entry
 from penultimate.data.readers.near_copies import near_copies
 from penultimate.data.readers.opening import OpenedDataset, open_dataset
+from penultimate.data.readers.places import read_place
 from penultimate.data.readers.prepared import read_copy
 from penultimate.data.readers.reading import what_goes_where
 from penultimate.data.readers.unpacking import unpack
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+from penultimate.files import given_path, make_folder
 from penultimate.processes import safely
 
 SCORES = {
@@ -131,7 +133,7 @@ def check(
     unreadable: dict[str, str] = {}
     sound = True
     listings: dict[str, Listing] = {}
-    copy = read_copy(Path(name if root is None else root).expanduser())
+    copy = read_copy(read_place(name if root is None else root).path)
     for split in opened.splits:
         try:
             if copy is not None:
@@ -231,7 +233,7 @@ def get(name: str, root: Path | str, say: Say) -> None:
 
     Raises RequestError, saying what to do by hand, where neither can be; DamagedFileError for a bad archive.
     """
-    known, folder = entry(name), Path(root).expanduser()
+    known, folder = entry(name), given_path(root, "--root", home=True)
     found = [path for path in (folder / archive for archive in known.archives) if path.is_file()]
     for path in found:
         for new in unpack(path, folder, known.folder):
@@ -257,7 +259,7 @@ def _download(known: PublishedSet, folder: Path) -> None:
         raise RequestError(
             f"torchvision downloads {known.card.title}: pip install 'penultimate[models]'; or {by_hand}"
         ) from None
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder, "--root")
     try:
         getattr(torchvision.datasets, known.torchvision)(folder, download=True)
     except (OSError, RuntimeError) as error:

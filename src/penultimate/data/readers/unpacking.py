@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import lzma
+import os
 import shutil
 import stat
+import struct
 import tarfile
 import tempfile
 import zipfile
@@ -12,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
-from penultimate.errors import DamagedFileError
-from penultimate.files import BLOCK
+from penultimate.errors import DamagedFileError, RequestError, shortened
+from penultimate.files import BLOCK, make_folder
 
 GROWTH = 20
 """Images hardly shrink when they are packed: an archive that grows more than that many times is a bomb."""
@@ -24,7 +28,12 @@ MOST_HEADER = 1 << 20
 COMPRESSED = {b"\x1f\x8b": "r:gz", b"BZh": "r:bz2", b"\xfd7zXZ": "r:xz"}
 HARMLESS = 1 << 28
 """Bytes to which any archive may grow."""
-BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
+BROKEN = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+    *(EOFError, OSError, RuntimeError, ValueError, LookupError, MemoryError),
+)
+NO_NAME = (errno.ENAMETOOLONG, errno.EILSEQ)
+"""The error numbers for names that a disk cannot hold."""
 
 
 def unpack(archive: Path, root: Path, folder: str) -> list[Path]:
@@ -32,27 +41,36 @@ def unpack(archive: Path, root: Path, folder: str) -> list[Path]:
 
     What it holds appears when all of it is written. Returns the folders and files that are new. Raises
     DamagedFileError for a broken archive, one that holds a link, a device, a name outside of its folder or a
-    name twice, or that grows beyond all reason; and for one whose content is there already.
+    name twice, or that grows beyond all reason; and for one whose content is there already. Raises
+    RequestError where the folder is a link or a file.
     """
-    root.mkdir(parents=True, exist_ok=True)
+    make_folder(root, "--root")
+    if (root / folder).is_symlink() or ((root / folder).exists() and not (root / folder).is_dir()):
+        raise RequestError(f"'{root / folder}' is a link or a file, and no folder; move it away")
     partial = Path(tempfile.mkdtemp(dir=root, prefix=".unpacking-"))
     try:
         left = max(HARMLESS, GROWTH * archive.stat().st_size)
         try:
             for name, file in _files(archive):
-                left -= _write(partial / _safe(archive, name), file, archive, left)
+                try:
+                    left -= _write(partial / _safe(archive, name), file, archive, left)
+                except (FileExistsError, NotADirectoryError):
+                    raise _refused(archive, name, "stands there twice") from None
+                except OSError as error:
+                    if error.errno in NO_NAME:
+                        raise _refused(archive, name, "is a name that this disk cannot hold") from None
+                    raise
         except DamagedFileError:
             raise
-        except (FileExistsError, NotADirectoryError) as error:
-            raise DamagedFileError(f"'{archive}' holds '{error.filename}' twice") from None
         except BROKEN as error:
-            if isinstance(error, OSError) and error.errno is not None:
+            # EINVAL: the archive names a place before its own start.
+            if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
                 raise  # of the disk, not of the archive
             raise DamagedFileError(f"'{archive}' is not a whole archive: {error}; get it again") from None
         tops = sorted(partial.iterdir())
         target = root if [top.name for top in tops] == [folder] else root / folder
         target.mkdir(exist_ok=True)
-        there = next((top.name for top in tops if (target / top.name).exists()), None)
+        there = next((top.name for top in tops if os.path.lexists(target / top.name)), None)
         if there is not None:
             raise DamagedFileError(
                 f"'{target / there}' is there already; remove it to unpack '{archive}' again"
@@ -66,6 +84,8 @@ def _files(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as packed:
             for entry in packed.infolist():
+                if not entry.filename:
+                    raise _refused(archive, "", "is no name")
                 kind = stat.S_IFMT(entry.external_attr >> 16)
                 if kind not in (0, stat.S_IFREG, stat.S_IFDIR):
                     raise _refused(archive, entry.filename, "is a link or a device")
@@ -106,6 +126,8 @@ def tar_members(file: IO[bytes]) -> Iterator[tuple[tarfile.TarFile, tarfile.TarI
     with tarfile.open(fileobj=file, mode=mode, tarinfo=Noticing) as tar:  # type: ignore[call-overload]
         for member in tar:
             yield tar, member
+        while tar.fileobj is not None and tar.fileobj.read(BLOCK):  # the checksum of gzip comes last
+            pass
     if len(last) != tarfile.BLOCKSIZE or any(last):
         raise tarfile.ReadError("it is cut short or damaged")
 
@@ -130,4 +152,4 @@ def _write(path: Path, file: IO[bytes], archive: Path, most: int) -> int:
 
 
 def _refused(archive: Path, name: str, why: str) -> DamagedFileError:
-    return DamagedFileError(f"'{archive}' is not unpacked: '{name}' in it {why}")
+    return DamagedFileError(f"'{archive}' is not unpacked: '{shortened(name, 200)}' in it {why}")
