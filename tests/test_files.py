@@ -12,8 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from penultimate.errors import RequestError
-from penultimate.files import LONGEST_FILE_NAME, atomic_write, file_name, given_path
+from penultimate.errors import DamagedFileError, RequestError
+from penultimate.files import (
+    LONGEST_FILE_NAME,
+    atomic_write,
+    digest_file,
+    file_name,
+    given_path,
+    read_file,
+    read_sealed,
+    without_digest,
+    write_sealed,
+)
 
 HOSTILE = (
     *(
@@ -155,3 +165,35 @@ def test_a_file_system_without_locks_is_written_to_all_the_same(
     monkeypatch.setattr(fcntl, "flock", refused)
     atomic_write(tmp_path / "file", b"x")
     assert (tmp_path / "file").read_bytes() == b"x"
+
+
+# -- what stands in the place of a file ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["pipe", "endless"])
+def test_a_pipe_or_a_device_is_not_waited_for(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / kind
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+    for read in (digest_file, read_file, without_digest):
+        with pytest.raises(OSError, match="it is no file"):
+            read(path)
+    with pytest.raises(DamagedFileError, match=rf"'{path}' cannot be read \(it is no file\)"):
+        read_sealed(path, 1)
+
+
+def test_a_folder_in_the_place_of_a_file_is_named_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "study.json"
+    path.mkdir()
+    (path / "mine").touch()
+    for write in (lambda: atomic_write(path, b"x"), lambda: write_sealed(path, {}, 1)):
+        with pytest.raises(RequestError, match=rf"'{path}' is a folder, .*move it away"):
+            write()
+    assert [each.name for each in tmp_path.iterdir()] == ["study.json"]
+    assert [each.name for each in path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize("schema", [b"[1]", b"null", b'"2"', b"{}", b"NaN", b"true"])
+def test_a_schema_that_is_no_number_is_damage_and_no_other_version(tmp_path: Path, schema: bytes) -> None:
+    (tmp_path / "x").write_bytes(b'{"schema": ' + schema + b"}")
+    with pytest.raises(DamagedFileError, match="is not what was written"):
+        read_sealed(tmp_path / "x", 2)

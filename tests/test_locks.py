@@ -406,14 +406,18 @@ def test_seconds_that_no_lease_has_are_refused(
     assert not [*tmp_path.iterdir()]
 
 
+HUGE = b'{"host": "a", "pid": ' + b"9" * 4000 + b"}"
+
+
 def test_the_lock_of_a_holder_of_whom_nothing_can_be_read_is_held(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with flocked(path):
-        for said in (*DAMAGED.values(), b"\xff\xfe", b'{"pid": true, "host": null}'):
+        for said in (*DAMAGED.values(), b"\xff\xfe", b'{"pid": true, "host": null}', HUGE):
             path.write_bytes(said[12:])
             holder = locks.flock_holder(path)
             assert holder is not None
             assert type(holder.get("pid", 1)) is int
+            assert len(locks.said_of(holder)) < 100
             with pytest.raises(BusyError, match="it is held by"), flocked(path):
                 pass
     path.write_bytes(bytes(range(256)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
@@ -174,6 +175,23 @@ def called_once(plugin: Plugin, root: Path) -> str:
     with called(origins(), [], seen):
         assert plugin.entries[0].resolve()(None) == 1.0
     return start
+
+
+def test_what_stands_in_the_place_of_a_list_of_files_is_named_and_not_written_to(tmp_path: Path) -> None:
+    mine, seen = tmp_path / "mine", Seen(tmp_path)
+    mine.write_text("mine")
+    (tmp_path / "opened").mkdir()
+    (tmp_path / "opened/link.jsonl").symlink_to(mine)
+    (tmp_path / "opened/dangling.jsonl").symlink_to(tmp_path / "nothing")
+    os.mkfifo(tmp_path / "opened/pipe.jsonl")
+    for text in ("link", "dangling", "pipe"):
+        for use in (lambda text: seen.known(text), lambda text: seen.note(text, "x", "0")):
+            with pytest.raises(RequestError, match=rf"{text}.jsonl' is no ordinary file; move it away"):
+                use(text)
+    assert mine.read_text() == "mine"
+    assert not (tmp_path / "nothing").exists()
+    (tmp_path / "opened/nested.jsonl").write_text("[" * 100_000)
+    assert seen.known("nested") == {}
 
 
 def test_a_file_that_is_read_when_called_tells_plug_ins_apart_once_it_changes(

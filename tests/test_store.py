@@ -363,6 +363,29 @@ def test_partial_folders_that_are_links_are_not_taken_over(tmp_path: Path) -> No
     assert (mine / "x").read_text() == "mine"
 
 
+@pytest.mark.parametrize("leads", ["elsewhere", "nowhere"])
+@pytest.mark.parametrize(
+    "name", ["steps", "partial", "locks", "studies", "opened", "damaged", "locks/.shared"]
+)
+def test_a_folder_of_a_store_is_no_link(tmp_path: Path, name: str, leads: str) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "runs" / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "runs" / name).symlink_to(tmp_path / leads)
+    with pytest.raises(RequestError, match=rf"runs/{name}' is a link, .*move it away"):
+        Store(tmp_path / "runs").prepare(shared=True)
+    assert not [*(tmp_path / "elsewhere").iterdir()]
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_step_whose_file_leads_in_a_circle_is_not_there(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    folder = finished(store)
+    (folder / "meta.json").unlink()
+    (folder / "meta.json").symlink_to("meta.json")
+    assert not store.holds("train.a.0")
+    assert not store.is_whole("train.a.0")
+
+
 @pytest.mark.parametrize("name", ["link", "dangling", "file"])
 def test_the_folder_of_a_study_is_no_link_and_no_file(tmp_path: Path, name: str) -> None:
     store, mine = Store(tmp_path / "runs"), tmp_path / "mine"

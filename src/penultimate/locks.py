@@ -189,7 +189,7 @@ def _holder(content: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):  # it is damaged or about to be written
         return {}
     pid, host = (said.get("pid"), said.get("host")) if isinstance(said, dict) else (None, None)
-    if type(pid) is not int or pid < 1 or type(host) is not str:
+    if type(pid) is not int or not 0 < pid < 2**31 or type(host) is not str:
         return {}
     return {**said, "host": shortened(legible(host), 253)}
 

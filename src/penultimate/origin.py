@@ -33,7 +33,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
 
-from penultimate.files import canonical_json, digest_bytes, digest_file
+from penultimate.errors import RequestError
+from penultimate.files import canonical_json, digest_bytes, digest_file, read_file
 from penultimate.opened import EITHER, WRITTEN, Stack, is_of_user, noticed, plugged
 
 MISSING = ""
@@ -110,14 +111,17 @@ class Seen:
         path = self.folder / f"{text}.jsonl"
         size, found = self._known.get(text, (0, {}))
         try:
-            if path.stat().st_size == size:
+            state = path.lstat()
+            if not stat.S_ISREG(state.st_mode):  # a link, through which nothing is to be written, or a pipe
+                raise RequestError(f"'{path}' is no ordinary file; move it away")
+            if state.st_size == size:
                 return found
-            content = path.read_bytes()
+            content = read_file(path)
         except OSError:
             return {}
         found = {}
         for line in content.splitlines():
-            with contextlib.suppress(ValueError):  # a process that was killed may leave part of a line
+            with contextlib.suppress(ValueError, RecursionError):  # a killed process may leave part of a line
                 match json.loads(line):
                     case [str(name), None]:
                         found[name] = None

@@ -13,6 +13,7 @@ ROOT/damaged/       files that no longer matched their digests, kept for inspect
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import os
 import secrets
@@ -24,16 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.files import (
-    FULL,
-    atomic_write,
-    digest_bytes,
-    digest_file,
-    given_path,
-    read_sealed,
-    sealed,
-    sync,
-)
+from penultimate.files import FULL, atomic_write, digest_file, given_path, read_sealed, sealed, sync
 from penultimate.locks import Lease, LostLeaseError, flock_holder, flocked, is_shared, lease_holder, leased
 
 SCHEMA = 2
@@ -85,16 +77,20 @@ class Store:
 
         In a store that is `shared`, every lock is a lease from now on, for all processes on all machines.
         """
+        folders = [self.root / name for name in ("steps", "partial", "locks", "studies")]
+        for path in (*folders, self.root / "opened", self.root / "damaged", self.mark):
+            if path.is_symlink():
+                raise RequestError(f"'{path}' is a link, which nothing is written through; move it away")
         try:
-            for name in ("steps", "partial", "locks", "studies"):
-                (self.root / name).mkdir(parents=True, exist_ok=True)
+            for folder in folders:
+                folder.mkdir(parents=True, exist_ok=True)
             atomic_write(self.root / "partial" / ".writable", b"")
             if shared or is_shared(self.root):
                 with contextlib.suppress(FileExistsError), self.mark.open("x", encoding="utf-8") as file:
                     file.write(secrets.token_hex(16))
-        except (FileExistsError, NotADirectoryError):
+        except (FileExistsError, NotADirectoryError) as error:
             raise RequestError(
-                f"the output folder '{self.root}' is, or lies below, a file; give --out a folder"
+                f"'{error.filename}' is, or lies below, a file; move it away, or give --out another folder"
             ) from None
         except PermissionError:
             raise RequestError(
@@ -238,8 +234,10 @@ class Store:
         """
         try:
             os.stat(self._file(step_id, META))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                return False
+            raise
         return True
 
     def written(self, step_id: str) -> float:
@@ -249,7 +247,7 @@ class Store:
     def digest(self, step_id: str) -> str | None:
         """Return the sha256 of a finished step's meta.json, which holds those of its other files, or None."""
         try:
-            return digest_bytes(Path(self._file(step_id, META)).read_bytes())
+            return digest_file(self._file(step_id, META))
         except OSError:
             return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import os
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -139,6 +140,24 @@ def test_a_changed_or_missing_page_is_refused(finished_smoke: Path, tmp_path: Pa
     (tmp_path / file).unlink()
     with pytest.raises(RequestError, match=f"{file} is missing"):
         read_kept(tmp_path)
+
+
+@pytest.mark.parametrize("file", [KEPT, ROWS_FILE, ARRAYS_FILE])
+def test_a_pipe_or_a_circle_in_the_place_of_a_file_is_named(
+    finished_smoke: Path, tmp_path: Path, file: str
+) -> None:
+    folder = study_folder(finished_smoke / "runs")
+    keep(folder, tmp_path)
+    for put in (os.mkfifo, lambda path: path.symlink_to(path.name)):
+        (tmp_path / file).unlink()
+        put(tmp_path / file)
+        with pytest.raises(DamagedFileError, match="cannot be read"):
+            read_kept(tmp_path)
+        keep(folder, tmp_path)
+        read_kept(tmp_path)
+    (tmp_path / KEPT).write_bytes(b"[" * 100_000)
+    keep(folder, tmp_path)
+    read_kept(tmp_path)
 
 
 def test_an_unfinished_study_is_not_kept(smoke: Path, tmp_path: Path) -> None:

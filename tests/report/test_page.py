@@ -339,7 +339,13 @@ def test_a_report_cannot_be_a_folder_nor_its_folder_a_file(tmp_path: Path) -> No
     (tmp_path / "report_files").write_text("in the way")
     with pytest.raises(RequestError, match="a file has that name"):
         write_report(results, tmp_path / "report.html")
+    (tmp_path / "report_files").unlink()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "report_files").symlink_to(tmp_path / "mine")
+    with pytest.raises(RequestError, match="report_files' is a link, which nothing is written through"):
+        write_report(results, tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
+    assert not [*(tmp_path / "mine").iterdir()]
 
 
 def test_the_caption_of_the_curves_names_only_what_is_drawn(

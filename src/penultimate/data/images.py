@@ -24,7 +24,16 @@ from jaxtyping import UInt8
 from torch import Tensor
 
 from penultimate.errors import DamagedFileError, RequestError, unknown
-from penultimate.files import FULL, atomic_write, canonical_json, digest_arrays, digest_bytes, digest_file
+from penultimate.files import (
+    FULL,
+    atomic_write,
+    canonical_json,
+    digest_arrays,
+    digest_bytes,
+    digest_file,
+    given_path,
+    read_file,
+)
 
 MANIFEST = "manifest.json"
 SCHEMA = 1
@@ -242,6 +251,7 @@ def _refusing_folder(folder: Path) -> Iterator[None]:
 
 def prepare_folder(folder: Path) -> None:
     """Make the folder; raises RequestError if a file is in the way or nothing can be written."""
+    given_path(folder, "a folder of images")
     with _refusing_folder(folder):
         folder.mkdir(parents=True, exist_ok=True)
         atomic_write(folder / ".writable", b"")
@@ -290,7 +300,7 @@ def read_manifest(folder: Path | str) -> Manifest:
     """Return the manifest of a data folder; raises if it is missing or damaged."""
     path = Path(folder) / MANIFEST
     try:
-        manifest: Manifest = json.loads(path.read_text("utf-8"))
+        manifest: Manifest = json.loads(read_file(path).decode())
         intact = manifest["schema"] == SCHEMA and manifest["digest"] == manifest_digest(manifest)
     except FileNotFoundError:
         raise RequestError(
@@ -301,7 +311,7 @@ def read_manifest(folder: Path | str) -> Manifest:
         raise RequestError(f"'{folder}' is a file; a data folder is expected") from None
     except OSError as error:
         raise RequestError(f"'{path}' cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         intact = False
     if not intact:
         raise DamagedFileError(f"'{path}' is damaged: its content does not agree with its own digest")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from penultimate.errors import shortened
+from penultimate.errors import RequestError, shortened
 from penultimate.files import atomic_write
 from penultimate.graph import Step
 from penultimate.networks.key import NetworkKey
@@ -148,7 +148,7 @@ class Display:
             try:
                 atomic_write(path, log.encode(errors="backslashreplace"), durable=False)
                 where = f" (log: {path})"
-            except OSError:
+            except (OSError, RequestError):
                 where = " (no room for its log)"
         backbone = step.columns.get("backbone") if "backbone" in self.distinctive else None
         name = escape(f"{step.id} ({backbone})" if backbone else step.id)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.files import atomic_write, digest_arrays, digest_file, read_sealed
+from penultimate.files import digest_arrays, digest_file, given_path, read_sealed, write_given
 from penultimate.memory import expect_room
 from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
 from penultimate.metrics.labels import as_numbers
@@ -109,7 +109,7 @@ class FeatureBank:
         facts = json.dumps({"digest": self.digest(), "provenance": self.provenance}, sort_keys=True)
         buffer = io.BytesIO()
         np.savez(buffer, facts=np.frombuffer(facts.encode(), np.uint8), **arrays)
-        atomic_write(Path(path), buffer.getvalue())
+        write_given(path, buffer.getvalue(), "a feature bank")
 
     @classmethod
     def load(cls, path: Path | str) -> FeatureBank:
@@ -118,8 +118,11 @@ class FeatureBank:
         A bank that is a folder (from `extract_files`) stays on disk and is memory-mapped. Its features and
         logits keep the precision in which they were stored: float32 or float16.
         """
-        if Path(path).is_dir():
-            return cls._mapped(Path(path))
+        path = given_path(path, "a feature bank")
+        if path.is_dir():
+            return cls._mapped(path)
+        if not path.is_file():
+            raise RequestError(f"no feature bank at '{path}'")
         try:
             with zipfile.ZipFile(path) as packed, np.load(path, allow_pickle=False) as archive:
                 expect_room(sum(member.file_size for member in packed.infolist()), f"the bank '{path}'")
@@ -127,8 +130,6 @@ class FeatureBank:
                 digest, provenance = facts["digest"], dict(facts["provenance"])
                 held = [name for name in ARRAYS if name not in OPTIONAL or name in archive.files]
                 arrays = {name: archive[name] for name in held}
-        except FileNotFoundError:
-            raise RequestError(f"no feature bank at '{path}'") from None
         except RequestError:
             raise
         except Exception as error:  # a damaged archive can fail in any layer: zip, zlib, struct, json

@@ -24,12 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from penultimate import registry
 from penultimate.errors import DamagedFileError, RequestError, shortened, unknown
-from penultimate.files import (
-    OtherVersionError,
-    digest_bytes,
-    read_sealed,
-    size_text,
-)
+from penultimate.files import OtherVersionError, digest_bytes, read_file, read_sealed, size_text
 from penultimate.memory import memory
 from penultimate.networks.key import NetworkKey
 from penultimate.records.arrays import expect_arrays
@@ -156,8 +151,10 @@ def read_kept(folder: Path | str) -> KeptStudy:
         raise RequestError(f"no kept study in '{folder}': {Path(error.filename).name} is missing") from None
     except IsADirectoryError:
         raise DamagedFileError(f"'{part}' is a folder, not a file of a kept study") from None
-    except (OtherVersionError, OSError):
+    except OtherVersionError:
         raise
+    except OSError as error:
+        raise DamagedFileError(f"'{part}' cannot be read ({error.strerror})") from None
     except UNREADABLE as error:
         raise DamagedFileError(f"'{part}' is no file of a kept study: {error or repr(error)}") from None
     provenance = {**card["provenance"], "diverged_networks": _of_arms(card["provenance"])}
@@ -189,7 +186,7 @@ def reference(study: str = "") -> KeptStudy:
 
 
 def _verified(file: Path, digest: str) -> bytes:
-    content = file.read_bytes()
+    content = read_file(file)
     if digest_bytes(content) != digest:
         raise DamagedFileError(f"'{file}' is not what was written (its sha256 differs)")
     return content

@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penultimate.errors import RequestError
-from penultimate.files import atomic_write, digest_bytes, given_path, make_folder, write_sealed
+from penultimate.files import (
+    atomic_write,
+    digest_bytes,
+    given_path,
+    make_folder,
+    open_file,
+    read_file,
+    write_sealed,
+)
 from penultimate.networks.key import NetworkKey
 from penultimate.records.archive import (
     ARRAYS_FILE,
@@ -86,13 +94,14 @@ def write_kept(
 def _expect_place(to: Path, study: str) -> None:
     """Raise RequestError for a folder that holds another study, or rows or arrays that are no study's."""
     there, beginning, present = "", b"", list[Path]()
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # what is damaged is kept again
-        there = json.loads((to / KEPT).read_bytes())["description"]["name"]
+    damage = (OSError, ValueError, KeyError, TypeError, RecursionError)
+    with contextlib.suppress(*damage):  # what is damaged is kept again
+        there = json.loads(read_file(to / KEPT))["description"]["name"]
     if there not in ("", study):
         raise RequestError(f"'{to}' holds the kept study '{there}'; give --to another folder")
     with contextlib.suppress(OSError, ValueError):  # a place that can be no folder is named where it is made
         present = [path for path in (to / ROWS_FILE, to / ARRAYS_FILE) if path.exists()]
-        with (to / ROWS_FILE).open("rb") as file:
+        with open_file(to / ROWS_FILE) as file:
             beginning = file.read(200).replace(b'"', b"")
     if present and not there and not beginning.startswith(",".join(KEYS).encode()):
         raise RequestError(f"'{present[0]}' is no kept study's; give --to another folder")

@@ -25,7 +25,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
-from penultimate.files import atomic_write
+from penultimate.files import write_given
 
 if TYPE_CHECKING:
     import numpy as np
@@ -266,7 +266,7 @@ class Table:
 
 def write_rows(path: Path | str, rows: Iterable[Row]) -> None:
     """Write rows as `encode_rows` has them, whole or not at all."""
-    atomic_write(Path(path), encode_rows(rows))
+    write_given(path, encode_rows(rows), "a table of rows")
 
 
 def encode_rows(rows: Iterable[Row]) -> bytes:

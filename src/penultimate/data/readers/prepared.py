@@ -188,7 +188,7 @@ class Copy:
             if (state := states[name]) is not None and max(state[1:]) < began * 1e9
         }
         if settled and not thorough:
-            with suppress(OSError):  # a copy that may not be written to is compared by every process
+            with suppress(OSError, RequestError):  # every process compares a copy that it may not change
                 write_sealed(self.folder / CHECKED, {"files": {**_checked(self.folder), **settled}}, SCHEMA)
 
 

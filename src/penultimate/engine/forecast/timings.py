@@ -78,7 +78,7 @@ def _kept() -> dict[str, dict[str, Any]]:
 
 def _keep(times: dict[str, dict[str, Any]]) -> None:
     latest = sorted(times, key=lambda name: times[name]["at"])[-MOST:]
-    with suppress(OSError, RuntimeError):  # without a home folder or on a full disk, it is measured again
+    with suppress(OSError, RuntimeError, RequestError):  # no home folder, or a full disk: measured again
         place = _place()
         place.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(place, sealed({"times": {name: times[name] for name in latest}}, SCHEMA), durable=False)

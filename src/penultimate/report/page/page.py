@@ -65,13 +65,20 @@ def _expect_place(path: Path, folder: Path) -> None:
     try:
         if path.is_dir():
             raise RequestError(
-                f"the report's path '{path}' is a folder; give a file such as '{path / 'report.html'}'"
+                f"the report's path '{path}' is a folder; move it away, or give a file such as"
+                f" '{path / 'report.html'}'"
             )
         if path.exists() and not path.is_file():
-            raise RequestError(f"the report's path '{path}' is no ordinary file; give another with --to")
+            raise RequestError(
+                f"the report's path '{path}' is no ordinary file; move it away, or give another with --to"
+            )
+        if folder.is_symlink():
+            raise RequestError(f"'{folder}' is a link, which nothing is written through; move it away")
         for parent in (path.parent, folder):
             if parent.exists() and not parent.is_dir():
-                raise RequestError(f"the report needs the folder '{parent}', but a file has that name")
+                raise RequestError(
+                    f"the report needs the folder '{parent}', but a file has that name; move it away"
+                )
     except OSError as error:
         raise RequestError(
             f"the report cannot be written to '{path}' ({error.strerror or error}); give another file by --to"
