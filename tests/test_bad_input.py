@@ -10,24 +10,36 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penultimate import registry, userfile
+from penultimate import read_bank, registry, userfile
 from penultimate.cli import main
 from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.catalog import card
-from penultimate.errors import RequestError
+from penultimate.data.readers.class_order import read_class_order
+from penultimate.data.readers.opening import open_dataset
+from penultimate.data.world.generation import generate
+from penultimate.errors import PenultimateError, RequestError
+from penultimate.features.bank import FeatureBank
+from penultimate.features.files import extract_files
 from penultimate.graph import Step
+from penultimate.networks.sources import fingerprint
 from penultimate.plugins import load_plugin, one_line
+from penultimate.records.keeping import write_kept
+from penultimate.records.table import write_rows
 from penultimate.study import Given, Runs, Search, Study, load_study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
+from tests.data.photographs import folder_of
 from tests.engine.processes import wait_for
+from tests.features.test_files import small
 
 # -- files that a user has written ---------------------------------------------------------------------------
 
@@ -310,7 +322,13 @@ NOWHERE = (
     "-x",
     "new\nline",
     "",
+    "~nobody-of-this-name",
+    "𝔸" * 300,
+    "\ud800",
+    "a.csv(label='x')",
 )
+PLANNED = ["evaluate", "--plan", "--no-timing"]
+NETWORK = ["--model", "timm:test_vit(pretrained=False)"]
 
 
 @pytest.mark.parametrize("name", NOWHERE)
@@ -331,6 +349,19 @@ NOWHERE = (
         ["plan", "NAME"],
         ["plan", "smoke", "--only=NAME"],
         ["doctor", "--out=NAME"],
+        ["data", "check", "--", "NAME"],
+        ["data", "check", "pets", "--root=NAME"],
+        ["data", "get", "birdsnap", "--root=NAME"],
+        ["bank", "--", "NAME"],
+        [*PLANNED, "--data", "digits", "--model", "NAME"],
+        [*PLANNED, *NETWORK, "--data", "digits", "--data", "NAME"],
+        [*PLANNED, *NETWORK, "--data", "digits", "--source", "NAME"],
+        [*PLANNED, *NETWORK, "--data", "pets", "--root=NAME"],
+        [*PLANNED, *NETWORK, "--data", "digits", "--class-order=NAME"],
+        [*PLANNED, *NETWORK, "--weights", "NAME", "--data", "digits"],
+        [*PLANNED, *NETWORK, "--data", "digits", "--name=NAME"],
+        ["plan", "imagenet", "--no-timing", "--root=NAME"],
+        ["plan", "imagenet", "--no-timing", "--data=imagenet=NAME"],
     ],
     ids=" ".join,
 )
@@ -341,6 +372,8 @@ def test_a_command_with_a_name_that_is_no_path_ends_in_a_sentence(
     command: list[str],
     name: str,
 ) -> None:
+    if name == "/" and command[0] == "data":
+        pytest.skip("all files of this machine are many")
     inner = tmp_path / "above/inner"
     inner.mkdir(parents=True)
     monkeypatch.chdir(inner)
@@ -350,9 +383,48 @@ def test_a_command_with_a_name_that_is_no_path_ends_in_a_sentence(
     except SystemExit as error:  # from the parser
         code = int(error.code or 0)
     assert code in (0, 1, 2)
-    assert "Traceback" not in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "Traceback" not in said
+    assert "nothing done is lost" not in said  # as the command says of an error of the system
     if ".." not in name or "--to=NAME" not in command:  # else that is where it is to be written
         assert [path.name for path in tmp_path.iterdir()] == ["above"]
+        assert [path.name for path in (tmp_path / "above").iterdir()] == ["inner"]
+
+
+WRITTEN: dict[str, Callable[[str], object]] = {
+    "a bank": lambda name: FeatureBank(np.zeros((2, 3), np.float32), np.array([0, 1])).save(name),
+    "rows": lambda name: write_rows(name, []),
+    "images": lambda name: generate("digits_smoke", 0, name),
+    "features": lambda name: extract_files({"net": small()}, folder_of(Path("images"), 3), name, workers=0),
+    "a kept study": lambda name: write_kept(name, [], {"name": "any"}, {}),
+}
+READ: dict[str, Callable[[str], object]] = {
+    "a bank": FeatureBank.load,
+    "features": read_bank,
+    "a folder": lambda name: fingerprint(f"folder:{name}"),
+    "a file": lambda name: fingerprint(f"{name or 'x'}.py:build"),
+    "a graph": lambda name: fingerprint(f"onnx:{name or 'x'}.onnx"),
+    "weights": lambda name: fingerprint(f"timm:test_vit(weights={name!r})"),
+    "data": open_dataset,
+    "an order of classes": read_class_order,
+}
+
+
+@pytest.mark.parametrize("name", [*NOWHERE, "/dev/null/x", "pipe", "circle", "folder", "missing/x"])
+@pytest.mark.parametrize("what", [*(f"write {name}" for name in WRITTEN), *(f"read {name}" for name in READ)])
+def test_a_path_that_cannot_be_is_an_error_for_people_in_python_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, name: str
+) -> None:
+    inner = tmp_path / "above/inner"
+    (inner / "folder").mkdir(parents=True)
+    os.mkfifo(inner / "pipe")
+    (inner / "circle").symlink_to("circle")
+    monkeypatch.chdir(inner)
+    how, _, which = what.partition(" ")
+    with contextlib.suppress(PenultimateError):
+        ({"write": WRITTEN, "read": READ}[how][which])(name)
+    assert not [*tmp_path.rglob("*.tmp")]
+    if ".." not in name:
         assert [path.name for path in (tmp_path / "above").iterdir()] == ["inner"]
 
 

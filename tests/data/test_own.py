@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -636,3 +637,21 @@ def test_an_animated_or_deep_image_is_listed_like_any(tmp_path: Path) -> None:
     make(tmp_path, {"ant": 2, "bee": 2})
     Image.new("I;16", (8, 8)).save(tmp_path / "ant/deep.png")
     assert sum(len(listing) for listing in open_dataset(str(tmp_path)).splits.values()) == 5
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOENT, errno.EIO])
+def test_a_folder_within_that_cannot_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    for name in ("a", "b"):
+        put_image(tmp_path / name / "0.png", 0)
+    usual = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if Path(path).name == "b":
+            raise OSError(number, os.strerror(number), str(path))
+        return usual(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(RequestError, match=rf"b' cannot be read \({os.strerror(number)}\)"):
+        open_dataset(str(tmp_path))

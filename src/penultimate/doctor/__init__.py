@@ -12,6 +12,7 @@ from penultimate.doctor.findings import Finding
 from penultimate.doctor.results import look_at_data, look_at_store
 from penultimate.doctor.surroundings import look_at_machine, look_at_versions
 from penultimate.errors import RequestError
+from penultimate.files import given_path
 
 
 def examine(out: Path | str = "runs") -> int:
@@ -19,7 +20,7 @@ def examine(out: Path | str = "runs") -> int:
 
     Nothing is changed. Raises RequestError if `out` is a file.
     """
-    root = Path(out)
+    root = given_path(out, "--out")
     if root.exists() and not root.is_dir():
         raise RequestError(f"the output folder '{root}' is a file; give --out a folder")
     console = Console(highlight=False)

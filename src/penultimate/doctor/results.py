@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from penultimate import registry
+from penultimate.data.readers.places import read_place
 from penultimate.data.readers.prepared import read_copy
 from penultimate.doctor.findings import Finding
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, counted
@@ -167,9 +168,10 @@ def _steps(
 
 def _copies(root: Path, steps: Iterable[str], studies: Iterable[StudyFolder]) -> list[Finding]:
     """Compare every file of every prepared copy that these studies read with its digest."""
-    places = {
-        Path(where).expanduser() for study in studies for where in study.description.get("data", {}).values()
-    }
+    places = set()
+    for where in (where for study in studies for where in study.description.get("data", {}).values()):
+        with contextlib.suppress(PenultimateError):  # on another machine it may have been a path
+            places.add(read_place(where).path)
     for step_id in (each for each in steps if each.startswith("data.")):
         with contextlib.suppress(PenultimateError, OSError):
             meta = Store(root).meta(step_id)

@@ -11,6 +11,7 @@ from penultimate import registry
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.places import read_place
 from penultimate.errors import RequestError, unknown
+from penultimate.files import given_path
 from penultimate.networks.sources import KINDS, LIVE, read_source
 
 OF_TRAINING = "network.json"
@@ -50,7 +51,7 @@ def _sources(text: str, weights: str) -> dict[str, str]:
         name = read_source(source).name
         name = Path(name.partition(".py:")[0]).name if ".py:" in name else name
         return {f"{name} {Path(weights).stem}" if weights else name: source}
-    path = Path(text.removeprefix("folder:")).expanduser()
+    path = given_path(text.removeprefix("folder:"), "--model", home=True)
     if weights:
         raise RequestError(
             f"--weights goes with a network of timm, torchvision or a Python file, not '{text}'"

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.errors import DamagedFileError, RequestError, unknown
-from penultimate.files import digest_file, read_sealed
+from penultimate.files import digest_file, given_path, read_sealed
 from penultimate.registry import parse
 from penultimate.store import META, SCHEMA
 
@@ -143,7 +143,7 @@ def fingerprint(text: str) -> dict[str, str]:
     """
     source = read_source(text)
     if source.kind == "folder":
-        folder = Path(source.name)
+        folder = given_path(source.name, f"what '{text}' names")
         files = sorted(path for path in folder.glob("network.*") if path.is_file())
         if not files:
             raise RequestError(
@@ -161,7 +161,7 @@ def fingerprint(text: str) -> dict[str, str]:
     if source.kind == "onnx":
         files.append(Path(source.name))
     for path in files:
-        if not path.is_file():
+        if not given_path(path, f"what '{text}' names").is_file():
             what = "weights" if path == source.weights else "a network"
             raise RequestError(f"there is no file of {what} at '{path}'")
     digests = {path.name: digest_file(path) for path in files}

@@ -14,7 +14,7 @@ from types import ModuleType
 from penultimate import plugins, registry, userfile
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError, nearest
-from penultimate.files import digest_bytes
+from penultimate.files import digest_bytes, given_path
 from penultimate.objectives.presets import resolve
 from penultimate.registry import Entry
 from penultimate.study.blocks import Given, Runs
@@ -257,7 +257,7 @@ def located_in(study: Study, texts: Iterable[str], root: str = "") -> Study:
             needed = ", ".join(study.nowhere) or "no data on disk"
             raise RequestError(f"study '{study.name}' does not need --data {name}: it takes {needed}")
         data[name] = where
-    base = Path(root).expanduser()
+    base = given_path(root, "--root", home=True) if root else Path()
     for name in study.nowhere if root else ():
         if name not in data and (base / ENTRIES[name].folder).is_dir():
             data[name] = root

@@ -111,7 +111,7 @@ def prepare(
     """
     if side < 1:
         raise RequestError(f"--size is the shorter side in pixels, 1 or more, not {side}")
-    folder = given_path(to, "--to").expanduser()
+    folder = given_path(to, "--to", home=True)
     make_folder(folder)
     if workers is None:
         workers = usable_cores()

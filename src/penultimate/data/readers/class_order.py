@@ -16,6 +16,7 @@ from penultimate.data.listing import Listing
 from penultimate.data.readers.reading import text_of
 from penultimate.data.readers.walking import some
 from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
+from penultimate.files import given_path
 
 WITHIN: tuple[str, ...] = (
     "class_to_idx",
@@ -81,7 +82,7 @@ def read_class_order(said: str | Path | Sequence[str] | Mapping[Any, Any]) -> Cl
         return str(said)
     if not isinstance(said, (str, Path)):
         return _listed("class_order", said)
-    path = Path(said).expanduser()
+    path = given_path(said, "class_order", home=True)
     if not path.is_file():
         raise RequestError(
             f"the order of classes is {', '.join(KEYS)} or a JSON file of names; there is no file '{said}'"

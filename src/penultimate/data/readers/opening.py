@@ -87,7 +87,8 @@ def open_dataset(
     Raises RequestError for what is not there or is not laid out as expected, DamagedFileError.
     """
     entry = ENTRIES.get(name)
-    copy = read_copy(Path(name if root is None else root).expanduser())
+    place = read_place(name if root is None else root)
+    copy = read_copy(place.path)
     if copy is not None:
         return _open_copy(copy, name, root, entry)
     if entry is not None:
@@ -95,7 +96,7 @@ def open_dataset(
             raise RequestError(
                 f"where {entry.card.title} lies is not said: give a folder to '{name}', or --root"
             )
-        folder, card = Path(root).expanduser(), entry.card
+        folder, card = place.path, entry.card
 
         def read(split: str) -> Listing:
             module, _, function = entry.reader.partition(":")
@@ -105,14 +106,17 @@ def open_dataset(
             return replace(listing, cache=cache)
 
         return OpenedDataset(name, card.title, card.accuracy, _Lazily(card.splits, read), (), entry)
-    place = read_place(name if root is None else root)
     path = place.path
     if root is None and not path.exists():
         raise RequestError(
             f"'{name}' is neither a published data set (penultimate list datasets) nor a file or folder."
             f"{nearest(name, ENTRIES)}"
         )
-    splits, notes = read_own(place, seed, test_share)
+    try:
+        splits, notes = read_own(place, seed, test_share)
+    except OSError as error:  # a folder in it belongs to another user, say
+        where, why = error.filename or path, error.strerror or error
+        raise RequestError(f"'{where}' cannot be read ({why}); mend who may read it") from None
     kept = {split: replace(listing, cache=cache) for split, listing in splits.items()}
     title = path.resolve().name if root is None else name
     return OpenedDataset(title, title, "top1", kept, tuple(notes))

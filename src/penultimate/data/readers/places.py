@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.errors import RequestError, unknown
+from penultimate.files import given_path
 from penultimate.registry import parse
 
 _SAID = re.compile(r"(?P<path>.+?)\s*(?P<listed>\(\s*\w+\s*=.*\))", re.DOTALL)
@@ -57,10 +58,9 @@ def read_place(text: str | Path) -> Place:
     >>> read_place("birds.csv(label='species')").label
     ('species',)
     """
-    path = Path(text).expanduser()
-    said = _SAID.fullmatch(str(path))
-    if path.exists() or said is None:
-        return Place(path)
+    said = _SAID.fullmatch(str(text))
+    if said is None or _is_there(text):
+        return Place(given_path(text, "the place of data", home=True))
     settings: dict[str, Any] = parse(f"place{said['listed']}").arguments
     for name, value in settings.items():
         if name not in SETTINGS:
@@ -74,4 +74,12 @@ def read_place(text: str | Path) -> Place:
         if name in settings:
             value = settings[name]
             settings[name] = tuple(map(str, value)) if isinstance(value, (tuple, list)) else (str(value),)
-    return Place(Path(said["path"]), **settings)
+    return Place(given_path(said["path"], "the place of data", home=True), **settings)
+
+
+def _is_there(text: str | Path) -> bool:
+    """Return whether a text, with its parentheses, is a path at which something lies."""
+    try:
+        return Path(text).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):  # it can be no path
+        return False
