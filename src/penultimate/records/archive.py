@@ -154,7 +154,7 @@ def read_kept(folder: Path | str) -> KeptStudy:
     except OtherVersionError:
         raise
     except OSError as error:
-        raise DamagedFileError(f"'{part}' cannot be read ({error.strerror})") from None
+        raise DamagedFileError(f"'{part}' cannot be read ({error.strerror or error})") from None
     except UNREADABLE as error:
         raise DamagedFileError(f"'{part}' is no file of a kept study: {error or repr(error)}") from None
     provenance = {**card["provenance"], "diverged_networks": _of_arms(card["provenance"])}
