@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from penultimate import files
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import (
     LONGEST_FILE_NAME,
@@ -197,3 +198,25 @@ def test_a_schema_that_is_no_number_is_damage_and_no_other_version(tmp_path: Pat
     (tmp_path / "x").write_bytes(b'{"schema": ' + schema + b"}")
     with pytest.raises(DamagedFileError, match="is not what was written"):
         read_sealed(tmp_path / "x", 2)
+
+
+def test_no_file_takes_the_place_of_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As root, a file that is renamed to /dev/null would be in its place for everybody."""
+    monkeypatch.setattr(files, "DEVICES", (str(tmp_path),))
+    for name in ("null", "stdout"):
+        with pytest.raises(RequestError, match=f"'.*{name}' is a device, where a file is to be written"):
+            atomic_write(tmp_path / name, b"page")
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    device = tmp_path / "device"
+    try:
+        os.mknod(device, 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("only root makes a device")
+    for path in (device, tmp_path / "link"):
+        if path != device:
+            path.symlink_to(device)
+        with pytest.raises(RequestError, match="is a device"):
+            atomic_write(path, b"page")
+    assert stat.S_ISCHR(device.stat().st_mode)
+    assert (tmp_path / "link").is_symlink()

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+DEVICES = ("/dev", "/dev/fd")
+"""Folders of devices, and of links to a process's own streams, in which no file is written."""
 LONGEST_FILE_NAME = 200
 """The largest length in bytes of a file name that comes from outside, so that endings fit into 255 bytes."""
 PLAIN = " ()=,:+@"
@@ -168,8 +170,9 @@ def atomic_write(path: Path, content: bytes | Iterable[bytes], *, durable: bool 
 
     The content may come in pieces. A file that is easily rebuilt need not be `durable`: it may be lost if the
     power fails. The file's mode is rw-rw-rw- minus the umask. A temporary file that a killed process left for
-    the same file is removed. Raises RequestError if a folder has the file's name.
+    the same file is removed. Raises RequestError if a folder or a device has the file's name.
     """
+    _expect_no_device(path)
     handle, temporary = _temporary(path)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -185,6 +188,16 @@ def atomic_write(path: Path, content: bytes | Iterable[bytes], *, durable: bool 
         if isinstance(error, IsADirectoryError):
             raise RequestError(f"'{path}' is a folder, where a file is to be written; move it away") from None
         raise
+
+
+def _expect_no_device(path: Path) -> None:
+    """Raise RequestError for a device: a file in its place would take it from the whole machine."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # most files are new
+        mode = 0
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or str(path.absolute().parent) in DEVICES:
+        raise RequestError(f"'{path}' is a device, where a file is to be written; name a file")
 
 
 def _temporary(path: Path) -> tuple[int, Path]:
