@@ -92,6 +92,7 @@ def test_an_exception_without_words_is_told_by_its_name() -> None:
     assert one_line(WordlessError()) == "WordlessError"
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # it may end in a callback
 @pytest.mark.parametrize("what", LOOPS)
 @pytest.mark.parametrize("load", [load_study, load_plugin])
 def test_a_file_that_does_not_come_to_an_end_is_stopped_where_it_stands(

@@ -57,11 +57,11 @@ def test_where_no_cluster_was_started_that_is_said(tmp_path: Path, monkeypatch: 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(ray, "CURRENT", str(tmp_path / "none"))
     with pytest.raises(RequestError, match="no Ray cluster is known on this machine"):
-        ray._known()
+        ray._local_address()
     (tmp_path / "none").write_text("10.0.0.7:6379")
-    assert ray._known() == "10.0.0.7:6379"
+    assert ray._local_address() == "10.0.0.7:6379"
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
-    assert ray._known() == "head:6379"
+    assert ray._local_address() == "head:6379"
 
 
 def test_steps_share_the_cores_and_gpus_of_a_node() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import subprocess
 import sys
@@ -61,6 +62,8 @@ def test_a_ray_that_does_not_start_is_a_sentence_with_the_cause(
     exec(FAILING, vars(ray))
     ray.__spec__ = ModuleSpec("ray", None)
     monkeypatch.setattr(engine, "_probe", lambda address: None)
+    # Another test of this process may have run a Ray of its own.
+    monkeypatch.setattr(engine, "_authentication", functools.cache(dict))
     store = Store(tmp_path)
     what = {"ray": "started on this machine", "ray:127.0.0.1:6379": "6379' cannot be joined"}
     store.prepare()

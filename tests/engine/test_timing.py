@@ -100,7 +100,7 @@ def test_only_what_a_training_depends_on_makes_its_cost_unknown() -> None:
 def test_what_is_unknown_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with plugged("instruments"):
         assert main(["plan", "smoke", "--out", str(tmp_path), "--set", "measure=feature_scale"]) == 0
-    assert capsys.readouterr().out.splitlines()[-1].endswith(" processes, and 3 steps of unknown cost")
+    assert capsys.readouterr().out.splitlines()[-1].endswith(" processes, and 5 steps of unknown cost")
 
 
 @pytest.fixture

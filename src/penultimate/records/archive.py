@@ -102,8 +102,7 @@ class KeptStudy:
         entry = self._archive.getinfo(f"{name}.npy")
         if entry.file_size > LARGE and entry.file_size > memory().free:
             raise ValueError(f"'{name}' unpacks to {size_text(entry.file_size)}, more than memory has free")
-        with self._archive.open(entry) as file:
-            return np.lib.format.read_array(file, allow_pickle=False)
+        return np.lib.format.read_array(io.BytesIO(self._archive.read(entry)), allow_pickle=False)
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
