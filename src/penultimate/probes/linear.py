@@ -86,6 +86,9 @@ class LinearProbe(Probe):
     the descent takes about 40 k p numbers. A pass costs 4 n p k flop, and each lambda takes 2 to 10 passes.
     CUDA tensors stay on their device.
 
+    The penalty is not relative to the features: where n |x|^2 is below a 1e-16th of the smallest lambda, only
+    the intercept is left, as in scikit-learn. Scale such features up.
+
     A long fit reports its progress on a terminal, or to `penultimate.progress.listening`.
 
     >>> import numpy as np
@@ -135,12 +138,7 @@ class LinearProbe(Probe):
         accuracies = []
         advance = Advance("linear probe", "fits", len(lambdas) + 1)
         solver = Solver(train.features, train.codes, len(train.classes), self.tolerance, advance.again)
-        least = LEAST_PENALTY * solver.problem.unit**2
-        if lambdas[0] < least:
-            raise RequestError(
-                f"lambda = {lambdas[0]:g} is too small for X, which varies by {solver.problem.unit:g}: from"
-                f" {least:.1g} up float64 can tell the optimum; scale X down, or leave it out"
-            )
+        _expect_told_apart(float(lambdas[0]), solver.problem)
         gain = _gain(solver.problem, train.codes)
         for penalty in lambdas[::-1]:
             solver.tolerance = self.tolerance * min(1.0, gain / float(penalty))
@@ -245,6 +243,7 @@ class LinearProbe(Probe):
         intercept = np.full(len(whole.classes), optimum.intercept.min())
         weight[places], intercept[places] = optimum.weight, optimum.intercept
         solver = Solver(whole.features, whole.codes, len(whole.classes), self.tolerance, advance.again)
+        _expect_told_apart(optimum.penalty, solver.problem)  # a validation example may lie far away
         solver.tolerance *= min(1.0, _gain(solver.problem, whole.codes) / optimum.penalty)
         solver.start_at(weight, intercept, optimum.penalty)
         return solver.solve(optimum.penalty)
@@ -259,6 +258,16 @@ class LinearProbe(Probe):
                 UncertifiedWarning,
                 stacklevel=3,
             )
+
+
+def _expect_told_apart(penalty: float, problem: LogisticProblem) -> None:
+    """Raise RequestError for a lambda whose optimum float64 cannot tell from others on these features."""
+    least = LEAST_PENALTY * problem.unit**2
+    if penalty < least:
+        raise RequestError(
+            f"lambda = {penalty:g} is too small for X, which varies by {problem.unit:g}: from"
+            f" {least:.1g} up float64 can tell the optimum; scale X down, or leave it out"
+        )
 
 
 def _gain(problem: LogisticProblem, codes: NumpyInts) -> float:

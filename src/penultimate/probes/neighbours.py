@@ -49,6 +49,8 @@ SAMPLED = 6
 CENTRED = 1001
 """The most examples whose median is taken as the centre; a few distant points do not move a median."""
 EPS = 2.0**-52
+WITH_ROOM = 1000
+"""The binary exponent of numbers whose differences and lengths do not overflow."""
 LEAST = 1e-300
 """Halved squares below this may have lost digits at the lower end of the range of float64."""
 
@@ -209,9 +211,9 @@ class Neighbours:
         indices = np.sort(indices)
         given = to_numpy(cast(self.features[beside(indices, self.features)], "float64"))
         u = to_numpy(cast(query, "float64"))
-        distances, rounding = (_chords if self.metric == "cosine" else _halves_of_squares)(u, given)
+        distances, rounding = (_chords if self.metric == "cosine" else _distances)(u, given)
         order = np.argsort(distances, kind="stable")
-        allowed = (TIE * distances + rounding)[order][1:]
+        allowed = (TIE / 2 * distances + rounding)[order][1:]  # half as much as the squares may differ
         groups = np.concatenate([[0], np.cumsum(np.diff(distances[order]) > allowed)])
         return indices[order[np.lexsort((order, groups))]]
 
@@ -245,25 +247,18 @@ def _below(distances: Float[Array, "q n"], threshold: Float[Array, " q"], wanted
     return Candidates(padded.reshape(-1, width), padded_indices.reshape(-1, width), counts)
 
 
-def _halves_of_squares(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloats, NumpyFloats]:
-    """Return |u - v|^2 / 2 for every v, up to a common factor, and its absolute rounding error (zero here).
-
-    The relative rounding error is not included.
-    """
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        apart = others - u
-        size = float(abs(apart).max())
-        if size and not 1e-100 < size < 1e100:
-            apart = np.ldexp(apart, -math.frexp(size)[1])
-        return (apart * apart).sum(1) / 2, np.zeros(len(others))
+def _distances(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloats, NumpyFloats]:
+    """|u - v| for every v, up to a common factor, and its rounding beside a share of itself."""
+    largest = max(float(abs(u).max()), float(abs(others).max()))
+    shift = WITH_ROOM - math.frexp(largest)[1]
+    return _lengths(np.ldexp(others, shift) - np.ldexp(u, shift)), np.zeros(len(others))
 
 
 def _chords(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloats, NumpyFloats]:
-    """Return |x/|x| - y/|y||^2 / 2 for every y (1 for a zero vector), and its absolute rounding error.
+    """|x/|x| - y/|y|| for every y, and its rounding beside a share of itself; sqrt(2) for a zero vector.
 
-    The relative rounding error is not included. With a = |x|, b = |y| and e = x - y the distance is
-    |e - y (a - b)/b|^2 / (2 a^2), a - b = e.(x + y) / (a + b): for vectors that share a long component, e is
-    exact, while x/a - y/b would have lost its digits.
+    With a = |x|, b = |y| and e = x - y it is |e - y (a - b)/b| / a, a - b = e.(x + y) / (a + b): for vectors
+    that share a long component, e is exact where x/a - y/b would have lost its digits.
     """
     (x,), _ = _scaled(u[None])
     y, sizes = _scaled(others)
@@ -272,9 +267,15 @@ def _chords(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloa
     y, b = y * factor[:, None], b * factor
     e = x - y
     shift = (e * (x + y)).sum(1) / ((a + b) * b)
-    distances = ((e - y * shift[:, None]) ** 2).sum(1) / (2 * a * a)
-    slip = 16 * EPS * (e * e).sum(1) ** 0.5 / a
-    return np.where(sizes == 0, 1.0, distances), slip * np.sqrt(2 * distances) + slip**2
+    chords = _lengths(e - y * shift[:, None]) / a
+    return np.where(sizes == 0, math.sqrt(2), chords), 16 * EPS * _lengths(e) / a
+
+
+def _lengths(vectors: Float[np.ndarray, "m p"]) -> NumpyFloats:
+    """|v| of every row v, whose squares may lie beyond float64's range."""
+    exponents = np.frexp(abs(vectors).max(1))[1]
+    scaled = np.ldexp(vectors, -exponents[:, None])
+    return np.ldexp((scaled * scaled).sum(1) ** 0.5, exponents)
 
 
 def _scaled(points: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
