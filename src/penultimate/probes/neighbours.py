@@ -248,17 +248,21 @@ def _below(distances: Float[Array, "q n"], threshold: Float[Array, " q"], wanted
 
 
 def _distances(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloats, NumpyFloats]:
-    """|u - v| for every v, up to a common factor, and its rounding beside a share of itself."""
+    """Return |u - v| for every v, up to a common factor, and its absolute rounding error (zero here).
+
+    The relative rounding error is not included.
+    """
     largest = max(float(abs(u).max()), float(abs(others).max()))
     shift = WITH_ROOM - math.frexp(largest)[1]
     return _lengths(np.ldexp(others, shift) - np.ldexp(u, shift)), np.zeros(len(others))
 
 
 def _chords(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloats, NumpyFloats]:
-    """|x/|x| - y/|y|| for every y, and its rounding beside a share of itself; sqrt(2) for a zero vector.
+    """Return |x/|x| - y/|y|| for every y (sqrt(2) for a zero vector), and its absolute rounding error.
 
-    With a = |x|, b = |y| and e = x - y it is |e - y (a - b)/b| / a, a - b = e.(x + y) / (a + b): for vectors
-    that share a long component, e is exact where x/a - y/b would have lost its digits.
+    The relative rounding error is not included. With a = |x|, b = |y| and e = x - y the distance is
+    |e - y (a - b)/b| / a, a - b = e.(x + y) / (a + b): for vectors that share a long component, e is exact,
+    while x/a - y/b would have lost its digits.
     """
     (x,), _ = _scaled(u[None])
     y, sizes = _scaled(others)
@@ -272,10 +276,11 @@ def _chords(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloa
 
 
 def _lengths(vectors: Float[np.ndarray, "m p"]) -> NumpyFloats:
-    """|v| of every row v, whose squares may lie beyond float64's range."""
+    """Return |v| for every row v, even if its squares lie beyond the range of float64."""
     exponents = np.frexp(abs(vectors).max(1))[1]
     scaled = np.ldexp(vectors, -exponents[:, None])
-    return np.ldexp((scaled * scaled).sum(1) ** 0.5, exponents)
+    lengths: NumpyFloats = np.ldexp((scaled * scaled).sum(1) ** 0.5, exponents)
+    return lengths
 
 
 def _scaled(points: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
