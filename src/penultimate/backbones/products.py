@@ -102,8 +102,8 @@ class Call:
 class Product(NamedTuple):
     """A linear layer that is a function: of what, and its weight, if that is not `packed`.
 
-    `given` returns its input as features, of which there are `width` for each example. Of what is a layer in
-    no way in which it may be the last, `outputs` is 0.
+    `given` returns its input as features, `width` numbers for each example. If the function cannot be the
+    network's last layer, `outputs` is 0.
     """
 
     operand: TracedTensor

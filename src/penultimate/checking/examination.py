@@ -1,4 +1,4 @@
-"""Examination of a plug-in: one check after another, each of which ends in a sentence, whatever is raised."""
+"""Examination of a plug-in, check by check. Every check ends in a sentence, even if the plug-in raises."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ WIDTH = 100
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """One check of one plug-in: what was examined, whether it is correct, and otherwise what to do."""
+    """The outcome of one check of a plug-in: whether it passed, and a sentence on what to do if not."""
 
     name: str
     kind: str

@@ -281,7 +281,7 @@ def _imported() -> Any:
 def _begin(ray: Any, what: str, mend: str, **settings: Any) -> None:
     """Start or join a Ray whose tasks do not import modules from this process's current folder.
 
-    Raises RequestError for any error, of which Ray raises many kinds.
+    Ray raises many kinds of error; this raises RequestError for all of them.
     """
     job = ray.job_config.JobConfig()
     job._runtime_env_has_working_dir = lambda: True  # else Ray puts that folder first on their path

@@ -113,7 +113,9 @@ class FeatureBank:
 
     @classmethod
     def load(cls, path: Path | str) -> FeatureBank:
-        """Read a bank; raise RequestError if there is none, and DamagedFileError if it was changed.
+        """Return the bank that was saved at a path.
+
+        Raises RequestError if there is none, and DamagedFileError if its files have changed since.
 
         A bank that is a folder (from `extract_files`) stays on disk and is memory-mapped. Its features and
         logits keep the precision in which they were stored: float32 or float16.

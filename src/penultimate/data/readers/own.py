@@ -70,7 +70,7 @@ def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tup
 
 
 def _split_tables(place: Place) -> dict[Path, str]:
-    """Return the tables that say which images are of which split, unless folders of classes do."""
+    """Return the tables that assign images to splits; none if the splits are class folders."""
     root = root_of(place.path)
     if place.split is None or place.test or splits_have_classes(root):
         return {}
