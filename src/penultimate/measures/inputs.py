@@ -259,8 +259,13 @@ class Inputs:
 
     def load_from(self, supply: Supply) -> FileNetwork:
         """Return the network that a parent has left, set to resize images as the step's protocol requires."""
+        from penultimate.networks.trained import TrainedNetwork
+
         network = load_network_of(self.folders[supply.parent], self.device)
-        return network.resized_to_crop() if self.step.config.get("resize") == TO_CROP else network
+        if self.step.config.get("resize") != TO_CROP:
+            return network
+        assert isinstance(network, TrainedNetwork)  # no study asks it of another
+        return network.resized_to_crop()
 
     @property
     def network_folder(self) -> Path:

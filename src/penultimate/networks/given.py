@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -102,10 +102,6 @@ class GivenNetwork:
             return None
         weight = self.final.weight
         return weight.detach() if isinstance(weight, Tensor) else None
-
-    def resized_to_crop(self) -> GivenNetwork:
-        """Return the network for images whose shorter side is resized to the crop, to lose less."""
-        return replace(self, preparation=replace(self.preparation, resize=self.preparation.crop))
 
     def prepared(
         self, images: UInt8[Tensor, "n h w c"] | Float[Tensor, "n channels side side"]

@@ -194,7 +194,7 @@ class Measurements:
 
     def is_own(self, row: Row) -> bool:
         """Return whether a row holds a number of one network, and not a plug-in's under a built-in name."""
-        of_plugin = _measured_by(row) in self._plugin_steps
+        of_plugin = measured_by(row) in self._plugin_steps
         return _is_number(row) and not (of_plugin and row.metric in built_in_yields())
 
     def _in_order(self, runs: ByRun) -> ByRun:
@@ -274,7 +274,7 @@ class Measurements:
         values: dict[tuple[str, str, str, str], ByRun] = {}
         for place, rows in self._rows.items():
             for row in rows:
-                if _measured_by(row) == name_in(text) and row.epoch is None and _is_number(row):
+                if measured_by(row) == name_in(text) and row.epoch is None and _is_number(row):
                     of_row = values.setdefault((*place, row.layer or row.setting or ""), {})
                     of_row.setdefault(str(row.objective), {})[row.seed] = row.value
         return {place: self._in_order(runs) for place, runs in values.items()}
@@ -354,7 +354,7 @@ def _is_number(row: Row) -> bool:
     return row.objective is not None and row.objective_b is None and abs(row.value) <= LARGEST
 
 
-def _measured_by(row: Row) -> str:
+def measured_by(row: Row) -> str:
     """Return the name of the measurement whose step left a row."""
     return str(row.step).partition(".")[0]
 

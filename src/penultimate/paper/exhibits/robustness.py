@@ -15,7 +15,7 @@ from penultimate.metrics import UndefinedError
 from penultimate.metrics.robustness import mean_corruption_error
 from penultimate.objectives.presets import resolve
 from penultimate.report.base import Cell, ExhibitTable, Missing
-from penultimate.report.measurements import ByRun, Measurements, Seed
+from penultimate.report.measurements import ByRun, Measurements, Seed, measured_by
 from penultimate.report.quantity import Quantity, percent
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.cells import bold_notes
@@ -71,7 +71,7 @@ def _errors(measurements: Measurements) -> Errors:
 def _is_published(measurements: Measurements) -> bool:
     """Return whether the errors were measured on the published sets, and not on those made here."""
     rows = measurements.rows(ERROR.metric)
-    return len(rows) > 0 and {str(row.step).partition(".")[0] for row in rows} == {PUBLISHED}
+    return len(rows) > 0 and set(map(measured_by, rows)) == {PUBLISHED}
 
 
 def _relative(measurements: Measurements, errors: Errors) -> tuple[ByRun, str]:
