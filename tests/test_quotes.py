@@ -10,6 +10,7 @@ from statistics import fmean
 import pytest
 
 from penultimate import registry
+from penultimate.paper.claims.doses import DOSE_CLAIMS, DOSE_RULES, FAMILIES
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.further import EVERY_CLAIM
 from penultimate.paper.claims.rules import AMENDED, RULES_OF
@@ -19,7 +20,9 @@ from penultimate.report import exhibit, read_reference
 from penultimate.report.base import Cell, StudyResults
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.quantity import percent
+from penultimate.report.text import in_words
 from penultimate.statistics import leave_two_out, spearman
+from penultimate.study import load_study
 from tests.report.reading import glyphs, only
 
 ROOT = Path(__file__).parents[1]
@@ -248,6 +251,15 @@ def test_what_the_readme_says_of_shared_classes() -> None:
     (ours,) = [cell.text for row in rows if row.label == says for cell in row.cells if " of ρ (" in cell.text]
     said = ours.partition(",")[0].replace(" of ρ", "")
     assert f"rho changes by {said.removesuffix(')')}" in text("README.md")
+
+
+def test_what_the_readme_says_of_the_third_set_of_rules() -> None:
+    page = text("README.md")
+    assert f"{in_words(len(FAMILIES) + 1)} families of objectives, each at several strengths" in page
+    assert f"Its {in_words(len(DOSE_CLAIMS))} claims are judged by a [third set of rules]" in page
+    assert f"dated {DOSE_RULES.partition(',')[0]} and filed before any of its networks" in page
+    networks = {(key.objective, key.seed) for key in load_study("sweep_smallest").keys()}
+    assert f"its smallest part, {len(networks)} networks" in page
 
 
 def test_what_the_readme_says_of_full() -> None:

@@ -232,7 +232,10 @@ GRID = Runs(("softmax",), SHORT, backbones=(TINY,))
         ({"name": "../x"}, "a study's name consists of at most 100 letters (195 bytes), digits, '_' and '-'"),
         ({"networks": ()}, "networks is empty; at least one Runs(...) or Given(...) is needed"),
         ({"networks": GRID}, "networks must be a tuple"),
-        ({"networks": ("softmax",)}, "networks holds Runs(...) and Given(...), not 'softmax'"),
+        (
+            {"networks": ("softmax",)},
+            "networks holds Runs(...), Given(...) and *Sweep(...).runs, not 'softmax'",
+        ),
         ({"tuned_by": 5}, "tuned_by must be a tuple, not 5"),
         ({"tuned_by": ("first", 5)}, "tuned_by holds names of studies, not 5"),
         ({"tuned_by": ("first", "../x")}, "digits, '_' and '-', and is not '../x'"),

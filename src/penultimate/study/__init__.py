@@ -4,5 +4,10 @@ from penultimate.lazy import attributes
 
 __getattr__, __dir__ = attributes(
     __name__,
-    {"blocks": "Given Runs Search runs_by_recipe", "spec": "Study", "selection": "load_study"},
+    {
+        "blocks": "Given Runs Search runs_by_recipe",
+        "spec": "Study",
+        "selection": "load_study",
+        "sweeps": "Sweep",
+    },
 )

@@ -34,6 +34,8 @@ class Runs:
     arm       the name of the grid's condition, if a study has several (another recipe, a sweep); exhibits
               show the main arm, whose name is empty, unless they say otherwise
     measure   the measurements of these networks; None stands for those of the study
+    swept     the hyperparameter that the objectives vary, "label_smoothing.alpha", if they are a sweep
+              (`study.sweeps.Sweep`)
     """
 
     objectives: tuple[str, ...]
@@ -43,6 +45,7 @@ class Runs:
     draws: int | str = "seed"
     arm: str = ""
     measure: tuple[str, ...] | None = None
+    swept: str = ""
 
     def __post_init__(self) -> None:
         for what, form in (("objectives", str), ("backbones", str), ("seeds", int)):
@@ -75,6 +78,8 @@ class Runs:
     def described(self) -> dict[str, Any]:
         """Return the grid as JSON."""
         kept = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        if not self.swept:
+            del kept["swept"]
         return {**_as_lists(kept), "recipe": dataclasses.asdict(self.recipe)}
 
 

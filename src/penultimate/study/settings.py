@@ -20,7 +20,9 @@ OF_STUDY = tuple(
     for item in dataclasses.fields(Study)
     if item.name not in ("networks", "search", "changed_from", "data")
 )
-OF_RUNS = tuple(item.name for item in dataclasses.fields(Runs) if item.name not in ("arm", "measure"))
+OF_RUNS = tuple(
+    item.name for item in dataclasses.fields(Runs) if item.name not in ("arm", "measure", "swept")
+)
 
 
 def override(study: Study, assignments: Sequence[str]) -> Study:

@@ -107,7 +107,7 @@ class Study:
         no_repeats("tuned_by", self.tuned_by)
         as_tuple(self, "targets", str, "names")
         as_tuple(self, "measure", str, "names")
-        if not as_tuple(self, "networks", (Runs, Given), "Runs(...) and Given(...)"):
+        if not as_tuple(self, "networks", (Runs, Given), "Runs(...), Given(...) and *Sweep(...).runs"):
             raise RequestError("networks is empty; at least one Runs(...) or Given(...) is needed")
         no_repeats("targets", self.targets)
         check_measure(self)

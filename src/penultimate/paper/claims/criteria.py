@@ -137,6 +137,46 @@ class FurtherCriteria:
 FURTHER = FurtherCriteria()
 
 
+@dataclass(frozen=True)
+class DoseCriteria:
+    """The further numbers on which a verdict of the third set of rules depends."""
+
+    least_price: Criterion = Criterion(
+        0.5,
+        "A price counts from half a point for each .1 of R²: the least difference in linear transfer that"
+        " counts, .19 points, over .04 of R², a typical step from one strength to the next.",
+    )
+    equal: Criterion = Criterion(
+        0.75,
+        "Two strengths are equally accurate if their test accuracies are shown to differ by less than .75"
+        " points (two one-sided tests at the level .05 each, as is usual): less than a quarter of the 3.3"
+        " points that squared error loses to softmax in the reference run.",
+    )
+    one_place: Criterion = Criterion(
+        0.4,
+        "Families are compared where R² is .40, which the pilot expects within the range of all but squared"
+        " error's. A family's line is read there only if its strengths lie on both sides of it.",
+    )
+    least_range: Criterion = Criterion(
+        0.5,
+        "Families differ in a way that counts from half a point between the highest and the lowest, at one"
+        " R² or in the price, as a price counts from half a point.",
+    )
+    span: Criterion = Criterion(
+        0.07,
+        "A family says something at equal accuracy if its strengths in the window span .07 of R²: over less,"
+        " half a point for each .1 comes to less than .35 points, and networks vary by .45 within a seed.",
+    )
+    least_families: Criterion = Criterion(
+        4,
+        "Four families with that span are needed, more than half of the seven: from fewer a price for"
+        " objectives at large is not confirmed.",
+    )
+
+
+DOSES = DoseCriteria()
+
+
 def judged_shots(shots: Iterable[int], images_per_class: float) -> int | None:
     """Return the number of images per class at which relearning is judged, or None if there is none.
 

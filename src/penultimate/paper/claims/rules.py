@@ -131,6 +131,20 @@ class NoSum:
     """Rule: combined objectives are no better than the better of their parts, in the mean of combinations."""
 
 
+@dataclass(frozen=True)
+class Dose:
+    """Rule on families of objectives whose strength is varied (`claims.doses`).
+
+    test    "reading": what the paper's reading implies, all together; "pairs": strengths of equal accuracy;
+            "slopes": of each family; "window": the same within a window of accuracy; "overall": the mean
+            slope; "one line": whether the families share a line; "strengths": the rank correlation at the
+            strengths that the paper prints
+    """
+
+    test: Literal["reading", "pairs", "slopes", "window", "overall", "one line", "strengths"]
+    aspect: Literal["linear", "knn"] = "linear"
+
+
 Rule: TypeAlias = (
     Better
     | BestOfAll
@@ -147,6 +161,7 @@ Rule: TypeAlias = (
     | LastLayers
     | OnlyAccuracy
     | NoSum
+    | Dose
 )
 
 

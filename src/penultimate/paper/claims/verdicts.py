@@ -19,6 +19,7 @@ from penultimate.paper.claims.evidence import Assessment, Evidence, paper
 from penultimate.paper.claims.further import EVERY_CLAIM
 from penultimate.paper.claims.likeness import last_layers
 from penultimate.paper.claims.patterns import none_positive, positive, shared_in_paper
+from penultimate.paper.claims.prices import judge_dose
 from penultimate.paper.claims.rankings import levels, levels_text, ranked, ranked_in_paper, trend
 from penultimate.paper.claims.rules import (
     FIRST_RULES,
@@ -27,6 +28,7 @@ from penultimate.paper.claims.rules import (
     BestOfAll,
     Better,
     Claim,
+    Dose,
     LastLayers,
     Levels,
     Narrower,
@@ -139,6 +141,8 @@ def _judge(
             return only_accuracy(evidence, claim.rule, criteria, further)
         case NoSum():
             return no_sum(evidence, criteria)
+        case Dose():
+            return judge_dose(evidence, claim.rule, criteria)
 
 
 def _in_paper(claim: Claim, criteria: Criteria, further: FurtherCriteria) -> str:
@@ -163,5 +167,5 @@ def _in_paper(claim: Claim, criteria: Criteria, further: FurtherCriteria) -> str
             return only_accuracy_in_paper(claim.rule)
         case NoSum():
             return no_sum_in_paper()
-        case Positive() | NonePositive() | LastLayers():
+        case Positive() | NonePositive() | LastLayers() | Dose():
             return shared_in_paper()

@@ -15,6 +15,8 @@ for _name, _summary in (
         "shared_classes",
         "networks of glyphs_first on five tasks that share none to all classes with pretraining",
     ),
+    ("sweep", "eight families of objectives, each at several strengths, five seeds: hours on a laptop"),
+    ("sweep_smallest", "a part of sweep: 19 networks a seed, three seeds; an hour and a half on a laptop"),
     (
         "matched_search",
         "where the hyperparameters of seven objectives are chosen (penultimate tune): three seeds",

@@ -1,0 +1,119 @@
+"""One objective at several strengths: an arm of a study, whose networks are trained like any others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penultimate.errors import RequestError, nearest
+from penultimate.objectives.presets import resolve
+from penultimate.registry import Spec, parse_sum
+from penultimate.study.blocks import Runs, runs_by_recipe
+from penultimate.study.fields import as_tuple, no_repeats
+from penultimate.training.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """An objective whose strength is varied; `runs` are the grids of its networks, as an arm of their own.
+
+    family          the name of the arm, by which exhibits and rules find the networks
+    objective       the spec of the objective without the varied hyperparameter: "sigmoid + logit_penalty"
+    hyperparameter  the name of what is varied; where several terms have one of that name,
+                    "cosine_softmax.temperature" says of which
+    values          two strengths or more, in the order in which a curve joins them
+    seeds           the seeds of every strength
+    zero            the objective at strength zero, where the curve begins: "softmax"; "" if there is none
+    changes         {objective: {setting of the recipe: value}}, as for `runs_by_recipe`
+
+    A step of a sweep is that of the same network in any other study. Raise RequestError for a hyperparameter
+    that the objective lacks, for fewer than two values, and for a value that is out of range or repeated.
+
+    >>> sweep = Sweep("label smoothing", "label_smoothing", "alpha", (0.1, 0.4), zero="softmax")
+    >>> sweep.specs
+    ('softmax', 'label_smoothing(alpha=0.1)', 'label_smoothing(alpha=0.4)')
+    >>> [(runs.arm, runs.objectives[1], runs.seeds) for runs in sweep.runs]
+    [('label smoothing', 'label_smoothing(alpha=0.1)', (0,))]
+    """
+
+    family: str
+    objective: str
+    hyperparameter: str
+    values: tuple[float, ...]
+    seeds: tuple[int, ...] = (0,)
+    zero: str = ""
+    recipe: Recipe = field(default_factory=Recipe)
+    changes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    draws: int | str = "seed"
+    measure: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            self._check()
+        except RequestError as error:
+            raise RequestError(f"the sweep of '{self.family}': {error}") from None
+
+    def _check(self) -> None:
+        if not isinstance(self.family, str) or not self.family.strip():
+            raise RequestError("family is the name of an arm, such as 'label smoothing'")
+        values = as_tuple(self, "values", (int, float), "numbers")
+        if len(values) < 2:
+            raise RequestError(
+                f"{len(values)} of the two values that a curve needs at least; give another value of"
+                f" {self.hyperparameter}, or train one network with Runs(('{self.objective}',), ...)"
+            )
+        no_repeats("values", values)
+        no_repeats("the sweep", self.specs)
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """The objectives as canonical specs: that at strength zero, if any, then one for each value."""
+        zero = (resolve(self.zero).canonical,) if self.zero else ()
+        return (*zero, *map(self.at, self.values))
+
+    def at(self, value: float) -> str:
+        """Return the canonical spec of the objective at one strength."""
+        owner, name = self._place()
+        terms = [
+            Spec(term.name, {**term.arguments, **({name: value} if term.name == owner else {})})
+            for term in parse_sum(self.objective)
+        ]
+        return resolve(" + ".join(map(str, terms))).canonical
+
+    def _place(self) -> tuple[str, str]:
+        """Return the term that has the hyperparameter, and the hyperparameter's name within it."""
+        owner, _, name = str(self.hyperparameter).rpartition(".")
+        bound = {term.name: term.arguments for term in resolve(self.objective).terms}
+        owners = [term for term in bound if name in bound[term] and owner in ("", term)]
+        if not owners:
+            known = [f"{term}.{each}" for term in bound for each in bound[term]]
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            names = known if owner else [each.partition(".")[2] for each in known]
+            raise RequestError(
+                f"'{self.objective}' has no hyperparameter '{self.hyperparameter}': {has}."
+                f"{nearest(str(self.hyperparameter), names)}"
+            )
+        if len(owners) > 1:
+            either = " or ".join(f"'{term}.{name}'" for term in owners)
+            raise RequestError(f"several terms of '{self.objective}' have '{name}'; say {either}")
+        for term in parse_sum(self.objective):
+            if term.name == owners[0] and name in term.arguments:
+                raise RequestError(
+                    f"'{self.objective}' gives {name} a value already, and the sweep varies it; leave it out"
+                )
+        return owners[0], name
+
+    @property
+    def runs(self) -> tuple[Runs, ...]:
+        """The grids of the sweep, all of one arm: one for each recipe that `changes` makes."""
+        return runs_by_recipe(
+            self.specs,
+            self.recipe,
+            self.changes,
+            seeds=self.seeds,
+            draws=self.draws,
+            arm=self.family,
+            measure=self.measure,
+            swept=".".join(self._place()),
+        )

@@ -1,0 +1,140 @@
+"""The dose-response study: its grid, its smallest part, and that part shrunk and run to its end."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from pathlib import Path
+
+from tests.inprocess import InProcess
+
+from penultimate import run
+from penultimate.objectives.presets import resolve
+from penultimate.paper.arms import PAPERS_STRENGTHS
+from penultimate.paper.claims.doses import FAMILIES, PAIRS, WINDOW
+from penultimate.paper.studies import smoke
+from penultimate.paper.studies.quickstart import CHANGES, NINE
+from penultimate.paper.studies.sweep import PAPERS, RECIPE, SMALLEST
+from penultimate.records.reading import reference_tuning, study_folder
+from penultimate.study import Study, load_study
+from penultimate.study.selection import restrict
+from penultimate.study.shrinking import shrink
+from penultimate.study.unfold import unfold
+
+WHOLE, PART = load_study("sweep"), load_study("sweep_smallest")
+
+
+def steps_of(study: Study) -> Counter[str]:
+    return Counter(step.name for step in unfold(study).steps.values())
+
+
+def specs_of(study: Study, arm: str) -> tuple[str, ...]:
+    return tuple(spec for grid in study.runs if grid.arm == arm for spec in grid.objectives)
+
+
+def test_it_trains_34_networks_a_seed_and_its_smallest_part_19() -> None:
+    whole, part = steps_of(WHOLE), steps_of(PART)
+    assert (whole["train"], part["train"]) == (34 * 5, 19 * 3)
+    assert whole["linear"] == whole["knn"] == 34 * 5 * 8
+    assert part["linear"] == part["knn"] == 19 * 3 * 8
+    assert part["transfer_dynamics"] == 3 * 8
+    assert part["dynamics"] == 3
+    seeds = {key.seed for key in PART.keys()}
+    assert seeds == {key.draw for key in PART.keys()} == {200, 201, 202}
+
+
+def test_the_smallest_part_has_no_step_that_the_whole_lacks() -> None:
+    assert unfold(PART).steps.keys() < unfold(WHOLE).steps.keys()
+
+
+def test_every_network_has_the_searchs_recipe_but_for_cosine_softmax_and_snapshots() -> None:
+    for grid in WHOLE.runs:
+        for spec in grid.objectives:
+            recipe = RECIPE
+            if spec == "softmax":
+                recipe = dataclasses.replace(recipe, evaluate_every=4, snapshot_every=4)
+            if spec.startswith("cosine_softmax"):
+                recipe = dataclasses.replace(recipe, learning_rate=0.6)
+            assert grid.recipe == recipe, spec
+    assert [change["learning_rate"] for change in CHANGES.values()] == [0.6]
+
+
+def test_its_main_arm_is_the_holdouts_nine_and_another_the_papers_strengths() -> None:
+    assert tuple(dict.fromkeys(specs_of(WHOLE, ""))) == NINE
+    assert specs_of(WHOLE, PAPERS_STRENGTHS) == PAPERS
+    in_families = {spec for family in (*FAMILIES, "dropout") for spec in specs_of(WHOLE, family)}
+    assert {*NINE, *PAPERS} < in_families
+    assert len(in_families) == 34
+    assert PAPERS_STRENGTHS not in {grid.arm for grid in PART.runs}
+
+
+def test_the_rules_name_strengths_that_the_study_has_and_those_that_the_holdout_chose_so() -> None:
+    highest = {}
+    for name in ("matched_search", "matched_search_scaled"):
+        tuning = reference_tuning(name)
+        assert tuning is not None
+        for one in tuning.objectives:
+            for cell in one.cells:
+                spec = resolve(cell.objective).canonical
+                highest[spec] = max(highest.get(spec, 0.0), 100 * cell.mean)
+    for pair in PAIRS:
+        assert {pair.weak, pair.strong} <= {*specs_of(WHOLE, pair.family)}
+        for spec, told in zip((pair.weak, pair.strong), pair.holdout, strict=True):
+            assert abs(highest[spec] - told) < 0.051, spec
+    softmax = highest["softmax"]
+    for family in FAMILIES:
+        inside = [spec for spec in specs_of(WHOLE, family) if highest.get(spec, 0.0) >= softmax - 1]
+        searched = [spec for spec in WINDOW.get(family, ()) if spec in highest]
+        assert inside == searched, family
+        assert {*WINDOW.get(family, ())} <= {*specs_of(WHOLE, family)}
+
+
+def test_translated_strengths_follow_from_what_the_header_says() -> None:
+    logits = math.log(1000) / math.log(128)
+    assert round(0.04 * logits, 3) == 0.057
+    assert round(0.05 * logits, 3) == 0.071
+
+    def smoothing_gap(classes: int, alpha: float) -> float:
+        return math.log(1 + classes * (1 - alpha) / alpha) / math.log(classes)
+
+    assert math.isclose(smoothing_gap(1000, 0.1), smoothing_gap(128, 0.176), rel_tol=2e-3)
+
+    def penalty_gap(classes: int, beta: float) -> float:
+        return min(
+            (gap / 1000 for gap in range(1, 30_000)),
+            key=lambda gap: math.log1p((classes - 1) * math.exp(-gap)) + beta * gap * gap,
+        ) / math.log(classes)
+
+    assert math.isclose(penalty_gap(1000, 6e-4), penalty_gap(128, 3.0e-3), rel_tol=0.01)
+    keep = 1 / (1 + 0.3 / 0.7 / 2048 * 256)
+    assert round(keep, 3) == 0.949
+    assert round(8e-4 * (1000 / 2048) / (128 / 256), 6) == 0.000781
+
+
+def test_shrunk_the_smallest_part_runs_and_each_arm_has_its_networks(tmp_path: Path) -> None:
+    small = shrink(
+        dataclasses.replace(
+            restrict(PART, ("softmax", "logit_penalty(beta=0.0024)"), (200,)),
+            source=smoke.STUDY.source,
+            targets=("digits_smoke",),
+        ),
+        {},
+        epochs=1,
+        batch_size=64,
+    )
+    gentle = small.with_runs(
+        lambda grid: dataclasses.replace(grid, recipe=dataclasses.replace(grid.recipe, exposure=0.1))
+    )
+    assert run(gentle, tmp_path, engine=InProcess()).complete
+    table = study_folder(tmp_path, gentle.name).table()
+    found = {
+        (row.arm, row.objective)
+        for row in table.where(metric="linear_top1", target="digits_smoke", epoch=None)
+    }
+    assert found == {
+        (None, "softmax"),
+        *((family, "softmax") for family in SMALLEST if "softmax" in specs_of(PART, family)),
+        ("logit_penalty", "logit_penalty(beta=0.0024)"),
+    }
+    assert len(table.where(metric="linear_top1", epoch=1)) == 1
