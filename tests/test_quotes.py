@@ -19,7 +19,7 @@ from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
 from penultimate.report.base import Cell, StudyResults
 from penultimate.report.measurements import Measurements, admit
-from penultimate.report.quantity import percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.text import in_words
 from penultimate.statistics import leave_two_out, spearman
 from penultimate.study import load_study
@@ -47,8 +47,8 @@ def quantities(measured: Measurements) -> dict[str, list[float]]:
     runs = {
         "test": measured.runs("top1"),
         "separation": measured.runs("class_separation", split="train"),
-        "linear": measured.values(percent("linear_{accuracy}", target="targets")),
-        "knn": measured.values(percent("knn_{accuracy}", target="targets")),
+        "linear": measured.values(Quantity("linear_{accuracy}", target="targets")),
+        "knn": measured.values(Quantity("knn_{accuracy}", target="targets")),
     }
     return {name: means(measured, values) for name, values in runs.items()}
 

@@ -242,14 +242,17 @@ class _Declaring(_Decorator):
 class _Value:
     """Function such as `register.study(STUDY)`, which registers a value under its own name and returns it."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    def __init__(self, kind: str, *facts: str) -> None:
+        self.kind, self.facts = kind, facts
 
-    def __call__(self, value: Value, *, name: str = "") -> Value:
+    def __call__(self, value: Value, *, name: str = "", **facts: Any) -> Value:
+        for fact in facts:
+            if fact not in self.facts:
+                raise TypeError(f"register.{self.kind}() got an unexpected keyword argument '{fact}'")
         name, summary = name or getattr(value, "name", ""), getattr(value, "title", "")
         module = sys._getframe(1).f_globals.get("__name__", SESSION)
         _open_room(self.kind)
-        _add(Entry(name, self.kind, f"{module}:{name}", summary, target=value))
+        _add(Entry(name, self.kind, f"{module}:{name}", summary, target=value, facts=facts))
         return value
 
 
@@ -259,6 +262,8 @@ class Register:
     A file that adds another paper registers its studies, their exhibits and the page that draws them:
     `register.study(Study(...))`, `register.exhibit(Exhibit(...))`, `register.page(StudyPage(...))`, and the
     tables that it prints, `register.printed(rows, name="table1")`: a mapping {column: text} for each row.
+    With its page it may name the study to run `first`, the objective that is its `baseline`, and `further`
+    architectures besides its main one.
     """
 
     loss = _Decorator("loss")
@@ -271,7 +276,7 @@ class Register:
     measurement = _Declaring("measurement")
     study = _Value("study")
     exhibit = _Value("exhibit")
-    page = _Value("page")
+    page = _Value("page", "baseline", "first", "further")
     printed = _Value("printed")
 
 

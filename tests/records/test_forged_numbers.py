@@ -16,7 +16,7 @@ from penultimate.cli import main
 from penultimate.errors import DamagedFileError, PenultimateError
 from penultimate.measures.catalogue import built_in_yields
 from penultimate.records.archive import ROWS_FILE, KeptStudy, read_kept
-from penultimate.records.arrays import FORMS, NONE_POSSIBLE, expect_arrays
+from penultimate.records.arrays import KINDS, NONE_POSSIBLE, array_forms, expect_arrays
 from penultimate.records.keeping import keep
 from penultimate.records.reading import study_folder
 from penultimate.records.table import Row
@@ -33,10 +33,18 @@ def kept(finished_smoke: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
+FORMS = {
+    metric: {name: form.partition(" ")[::2] for name, form in forms.items()}
+    for metric, forms in array_forms().items()
+}
+
+
 def test_the_arrays_of_every_built_in_measurement_have_a_form() -> None:
     """What the exhibits of the package read; a plug-in's arrays are its own."""
-    declared = {metric: {*one.arrays} for metric, one in built_in_yields().items() if one.arrays}
-    assert {metric: {*form} for metric, form in FORMS.items()} == declared
+    declared = {metric: one.arrays for metric, one in built_in_yields().items() if one.arrays}
+    assert array_forms() == declared
+    assert {kind for forms in FORMS.values() for kind, _ in forms.values()} == {*KINDS} - {"any"}
+    assert all(dimensions for forms in FORMS.values() for _, dimensions in forms.values())
 
 
 def formed(metric: str) -> dict[str, npt.NDArray[np.generic]]:

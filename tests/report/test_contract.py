@@ -74,7 +74,7 @@ def exhibit_of(name: str) -> Exhibit:
 
 
 def study_of(name: str) -> Study:
-    found = registry.entry("study", exhibit_of(name).measured_by).resolve()
+    found = registry.entry("study", exhibit_of(name).study).resolve()
     assert isinstance(found, Study)
     return found
 
@@ -121,7 +121,7 @@ def test_an_exhibit_has_what_listing_and_page_need(name: str) -> None:
     assert not made.title.endswith(".")
     assert registry.entry("exhibit", name).summary == made.summary
     if name in OF_EVALUATIONS:
-        assert made.measured_by == "evaluate"
+        assert made.study == "evaluate"
         return
     sends_to = study_of(name)
     main = [block for block in sends_to.runs if not block.arm]
@@ -191,7 +191,7 @@ def test_the_reference_run_has_every_quantity_where_exhibits_look_for_it(referen
     Of what the studies measure whose rows it has, or as much of: not of what others do.
     """
     there = {(row.metric, row.split, row.arm or "", tuple(row.settings)) for row in reference.table}
-    kept = [name for name in EXHIBITS if exhibit_of(name).measured_by in ("quickstart", "glyphs")]
+    kept = [name for name in EXHIBITS if exhibit_of(name).study in ("quickstart", "glyphs")]
     for exhibit, quantity in ((name, one) for name in kept for one in exhibit_of(name).quantities):
         setting = tuple(part.partition("=")[0] for part in quantity.setting.split(", ") if part)
         if quantity.optional:
@@ -266,7 +266,7 @@ def test_the_study_of_them_all_makes_42_of_42() -> None:
     by_name = {name: makers(name) for name in IN_THE_PAPERS}
     assert {name for name, made_by in by_name.items() if "full" not in made_by} == set()
     for name, made_by in by_name.items():
-        assert exhibit_of(name).measured_by in made_by, name
+        assert exhibit_of(name).study in made_by, name
 
 
 def test_the_study_of_them_all_takes_three_hours_of_two_cores_from_nothing(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from penultimate.paper import published
 from penultimate.report import read_study, render_exhibit_text
 from penultimate.report.base import Built, StudyResults
 from penultimate.report.measurements import ByRun, Measurements, admit
-from penultimate.report.quantity import Quantity, percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.asked import Asked, already, at_epochs
 from penultimate.report.shapes.findings import (
     Change,
     Sentence,
     apart,
-    beside_softmax,
+    beside_baseline,
     changes,
     correlations,
     either,
@@ -31,7 +31,7 @@ from tests.report.planted import planted
 from tests.report.reading import glyphs
 from tests.report.test_contract import BEYOND, OF_EVALUATIONS
 
-SHOWN = percent("top1")
+SHOWN = Quantity("top1")
 FOUR = ("softmax", "sigmoid", "dropout", "squared_error")
 
 
@@ -66,20 +66,20 @@ SEVERAL = {
 
 def test_others_are_counted_above_and_below_softmax_with_those_beyond_chance() -> None:
     """Sigmoid is five points above in every seed, dropout five below; squared error differs by noise."""
-    sentence = said(beside_softmax(asked(SEVERAL)))
+    sentence = said(beside_baseline(asked(SEVERAL)))
     assert sentence == (
         "Ours: in accuracy two others are above Softmax's 71.0 ± 0.58 % (one beyond chance)"
         " and one below it (beyond chance)."
     )
     turned = {**SEVERAL, "sigmoid": (64.9, 66.1, 67.0)}
     assert "one other is above Softmax's 71.0 ± 0.58 % (none beyond chance) and two below it" in said(
-        beside_softmax(asked(turned))
+        beside_baseline(asked(turned))
     )
 
 
 def test_one_run_each_is_a_direction_and_nothing_is_beyond_chance() -> None:
     one = {name: values[:1] for name, values in SEVERAL.items()}
-    assert said(beside_softmax(asked(one))) == (
+    assert said(beside_baseline(asked(one))) == (
         "Ours: in accuracy two others are above Softmax's 70.0 % and one below it"
         " (one run each: a direction, no more)."
     )
@@ -89,7 +89,7 @@ def test_one_run_each_is_a_direction_and_nothing_is_beyond_chance() -> None:
 
 def test_equal_means_are_level_and_share_a_place() -> None:
     level = {"softmax": (70.0,) * 3, "sigmoid": (70.0,) * 3, "dropout": (60.0,) * 3}
-    assert said(beside_softmax(asked(level))) == (
+    assert said(beside_baseline(asked(level))) == (
         "Ours: in accuracy one other is below Softmax's 70.0 % and one level with it."
     )
     assert said(ends(asked(level))) == (
@@ -97,13 +97,13 @@ def test_equal_means_are_level_and_share_a_place() -> None:
     )
     same = dict.fromkeys(FOUR, (70.0,) * 3)
     assert (
-        said(beside_softmax(asked(same)))
+        said(beside_baseline(asked(same)))
         == "Ours: in accuracy all three others are level with Softmax's 70.0 %."
     )
     assert said(ends(asked(same))) == "Ours: accuracy is 70.0 % for all four objectives."
 
 
-@pytest.mark.parametrize("shape", [beside_softmax, ends, apart])
+@pytest.mark.parametrize("shape", [beside_baseline, ends, apart])
 def test_one_objective_alone_is_said_to_be_alone_and_none_says_nothing(
     shape: Callable[..., Sentence],
 ) -> None:
@@ -114,7 +114,7 @@ def test_one_objective_alone_is_said_to_be_alone_and_none_says_nothing(
 
 def test_without_softmax_the_lowest_and_the_highest_are_named() -> None:
     rest = {name: values for name, values in SEVERAL.items() if name != "softmax"}
-    assert said(beside_softmax(asked(rest))) == (
+    assert said(beside_baseline(asked(rest))) == (
         "Ours: accuracy runs from 66.0 ± 0.58 % (Dropout) to 76.0 ± 0.55 % (Sigmoid)."
     )
 
@@ -127,7 +127,7 @@ def test_the_paper_is_counted_by_its_printed_numbers() -> None:
     }
     above = sum(value > printed["softmax"] for value in printed.values())
     assert above == 8
-    assert " – in the paper all eight are above it." in said(beside_softmax(one))
+    assert " – in the paper all eight are above it." in said(beside_baseline(one))
     low, high = min(printed.values()), max(printed.values())
     assert f", in the paper from {low:.1f} % (Softmax) to {high:.1f} % (" in said(ends(one))
 

@@ -127,4 +127,4 @@ def test_every_line_names_exhibit_study_state_and_what_it_is(tmp_path: Path) -> 
     assert head.split("  ")[0] == "exhibit"
     for line, exhibit in zip(listed, all_exhibits(), strict=True):
         cells = [cell.strip() for cell in line.split("  ") if cell.strip()]
-        assert cells == [exhibit.name, exhibit.measured_by, states(tmp_path)[exhibit.name], exhibit.summary]
+        assert cells == [exhibit.name, exhibit.study, states(tmp_path)[exhibit.name], exhibit.summary]

@@ -11,13 +11,13 @@ from penultimate.paper.page.statements import headline
 from penultimate.report import StudyResults, exhibit
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.page.form import Tile
-from penultimate.report.quantity import percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.text import p_value
 from penultimate.statistics import bold
 from tests.report.planted import as_in_the_paper, planted
 from tests.report.reading import column_of, glyphs, table_of
 
-ACCURACY, LINEAR = percent("top1"), percent("linear_{accuracy}", target="targets")
+ACCURACY, LINEAR = Quantity("top1"), Quantity("linear_{accuracy}", target="targets")
 STUDIES = {
     "kept": glyphs,
     **{

@@ -11,7 +11,7 @@ from penultimate.paper.studies.smoke import STUDY as SMOKE
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
 from penultimate.report.page.form import Explained, Headline, Tile
 from penultimate.report.page.study import Section, StudyPage
-from penultimate.report.quantity import percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.scatter import Scatter, ScatterPanel
 from penultimate.report.shapes.table import PrintedTable, TableOfRuns, as_printed
 from penultimate.report.spec import Bespoke, Exhibit, Piece
@@ -19,8 +19,8 @@ from penultimate.study.blocks import Runs
 
 PAGE = "forgetting"
 OBJECTIVES = ("softmax", "dropout(keep=0.5)", "label_smoothing(alpha=0.3)")
-TRAIN = percent("top1", "Training images, %", "train_percent", split="train", best="high")
-TEST = percent("top1", "Test images, %", "test_percent", best="high")
+TRAIN = Quantity("top1", label="Training images, %", key="train_percent", split="train", bold=True)
+TEST = Quantity("top1", label="Test images, %", key="test_percent", bold=True)
 
 register.printed(
     (
@@ -87,7 +87,6 @@ register.exhibit(
         ),
         section="2",
         page=PAGE,
-        measured_by="forgetting",
     )
 )
 register.exhibit(
@@ -98,7 +97,6 @@ register.exhibit(
         parts=(Bespoke(judge, (TRAIN,)),),
         section="3",
         page=PAGE,
-        measured_by="forgetting",
     )
 )
 register.page(
@@ -112,5 +110,7 @@ register.page(
         {"softmax": Explained("The usual loss.")},
         (("Remembering", Explained("To be right on a training image.")),),
         Path(__file__).with_name("paper.html"),
-    )
+    ),
+    first="forgetting",
+    further=("glyphwide",),
 )

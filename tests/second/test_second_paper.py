@@ -10,9 +10,11 @@ import pytest
 
 from penultimate import registry
 from penultimate.engine.run import run
+from penultimate.errors import RequestError
 from penultimate.plugins import load_plugin
 from penultimate.report import exhibit, read_study, render_exhibit_text, render_report
 from penultimate.report.base import StudyResults
+from penultimate.report.networks import is_further
 from penultimate.study import load_study
 from tests.inprocess import InProcess
 from tests.report.html import Page
@@ -46,6 +48,9 @@ def test_its_exhibits_are_shown_from_its_rows(results: StudyResults) -> None:
     assert [row.objective for row in table.rows] == ["softmax", "dropout", "label_smoothing"]
     assert all(cell.value is not None for row in table.rows for cell in row.cells)
     assert built.missing == ()
+    assert registry.entry("exhibit", "memories").resolve().study == "forgetting"
+    with pytest.raises(RequestError, match="run a full study: penultimate run forgetting"):
+        exhibit("memories", results)
     assert "holds" in render_exhibit_text(exhibit("verdict", results, allow_limited=True))
 
 
@@ -56,6 +61,12 @@ def test_its_page_has_its_own_chapters_headline_and_words_alone(results: StudyRe
         assert said in text
     assert {"memories", "verdict"} <= ids_of(page)
     assert OF_THE_FIRST.findall(text) == []
+
+
+def test_its_further_architectures_are_its_own(results: StudyResults) -> None:
+    assert is_further("glyphwide(width=4)", "forgetting")
+    assert not is_further("glyphwide(width=4)", "usual")
+    assert not is_further("inception_v3", "forgetting")
 
 
 def test_the_first_papers_page_does_not_draw_its_exhibits(results: StudyResults) -> None:

@@ -51,6 +51,17 @@ def built_in_yields() -> Mapping[str, Yield]:
     return {item.metric: item for what in built_in for item in what.yields or ()}
 
 
+def declared_yield(metric: str) -> Yield:
+    """Return the declaration of a metric, a plug-in's too; one that nothing declares has no unit."""
+    if metric in built_in_yields():
+        return built_in_yields()[metric]
+    plugins = (
+        name for name in registry.names("measurement") if registry.entry("measurement", name).is_plugin
+    )
+    yields = (item for name in plugins for item in measurement(name).yields or ())
+    return next((item for item in yields if item.metric == metric), Yield(metric, ""))
+
+
 def measurement(name: str) -> Measurement:
     """Return a measurement by its name; raise RequestError, with the nearest name, for an unknown one."""
     kind = _kind_of(name)

@@ -18,17 +18,11 @@ if TYPE_CHECKING:
 
 SIDE = 72
 """The side of a picture in pixels."""
-ARRAYS = (
-    "truth",
-    "predicted",
-    "counts",
-    "of",
-    "pictured",
-    "thumbnails",
-    "classes",
-    "class_errors",
-    "class_sizes",
-)
+ARRAYS = {
+    **{"truth": "text pairs", "predicted": "text pairs", "counts": "count pairs", "of": "count pairs"},
+    **{"pictured": "whole pictures", "thumbnails": "byte pictures side side 3"},
+    **{"classes": "text classes", "class_errors": "whole classes", "class_sizes": "count classes"},
+}
 """The arrays: for each pair its two classes, its count, and the number of images of the true class; for each
 picture its pair and its pixels; for the classes with the highest error rates their names, errors and
 sizes."""

@@ -28,7 +28,7 @@ from penultimate.registry import register
         Yield(
             "cosine_distance_density",
             "points",
-            ("points", "within", "between"),
+            dict.fromkeys(("points", "within", "between"), "number points"),
             words="How often each cosine distance occurs between images of one class and of two.",
         ),
     ),

@@ -107,7 +107,10 @@ def fine_tune_choice(inputs: Inputs, *, head: tuple[str, ...] | str = HEADS) -> 
         Yield(
             "fine_tuned_layers",
             "points",
-            ("matrix", "standard_error", "layers", "sizes"),
+            {
+                **dict.fromkeys(("matrix", "standard_error"), "share layers layers"),
+                **{"layers": "text layers", "sizes": "count batches"},
+            },
             words="How alike every layer before and every layer after fine-tuning find images (CKA).",
         ),
     ),

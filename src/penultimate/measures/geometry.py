@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         Yield(
             "feature_spectrum",
             "points",
-            ("singular_values",),
+            {"singular_values": "number directions"},
             words="The singular values of the centred features, in falling order.",
         ),
     ),

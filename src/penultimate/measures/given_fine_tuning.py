@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 LEARNING_RATES, DECAYS = (0.001, 0.01), (0.0,)
 STEPS, BATCH_SIZE = 200, 32
-PREDICTIONS = ("ids", "labels", "tuned")
+PREDICTIONS = {"ids": "id images", "labels": "whole images", "tuned": "whole images"}
 """The arrays of the predictions: for each test image its id, its class, and the predicted class."""
 
 

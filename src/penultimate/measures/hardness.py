@@ -24,7 +24,7 @@ from penultimate.registry import register
         Yield(
             "hardness_density",
             "points",
-            ("points", "density"),
+            {"points": "number points", "density": "number points"},
             words="How often each angular visual hardness occurs.",
         ),
     ),

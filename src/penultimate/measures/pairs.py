@@ -77,7 +77,10 @@ def grams(inputs: Inputs, *, images: int = 1024) -> Iterator[Fact | Undefined]:
         Yield(
             "pair_layers",
             "points",
-            ("matrix", "standard_error", "layers", "layers_b", "networks"),
+            {
+                **dict.fromkeys(("matrix", "standard_error"), "share layers layers_b"),
+                **{"layers": "text layers", "layers_b": "text layers_b", "networks": "text 2"},
+            },
             words="How alike every layer of one network and every layer of another find the same"
             " images (CKA).",
         ),

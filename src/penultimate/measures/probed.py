@@ -15,7 +15,7 @@ from penultimate.measures.linear import LINEAR_YIELDS, linear_numbers
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
-PREDICTIONS = ("ids", "labels", "linear", "knn")
+PREDICTIONS = {"ids": "id images", **dict.fromkeys(("labels", "linear", "knn"), "whole images")}
 """The arrays of the predictions: for each test image its id, its class, and the prediction of each probe."""
 
 

@@ -46,7 +46,12 @@ CKA = (
         Yield(
             "layer_cka",
             "points",
-            ("matrix", "standard_error", "objectives", "seeds", "epochs", "layers", "sizes", "passes"),
+            {
+                **dict.fromkeys(("matrix", "standard_error"), "share layers layers"),
+                **dict.fromkeys(("objectives", "layers"), "text layers"),
+                **dict.fromkeys(("seeds", "epochs"), "whole layers"),
+                **{"sizes": "count batches", "passes": "whole batches"},
+            },
             words="How alike all layers of two networks of each objective find the same images (CKA).",
         ),
     ),

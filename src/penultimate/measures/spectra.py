@@ -18,7 +18,7 @@ from penultimate.registry import register
         Yield(
             "singular_values",
             "points",
-            ("activations", "weights", "centroids"),
+            {name: f"number {name}" for name in ("activations", "weights", "centroids")},
             words="The singular values of the activations, of the final weights and of the class centroids.",
         ),
     ),

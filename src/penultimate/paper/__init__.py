@@ -8,5 +8,22 @@ from penultimate.registry import declare
 REFERENCE = Path(str(resources.files(__name__))) / "reference"
 """The folder of the reference runs in the package; each run has a folder of its name there."""
 
-declare("page", "usual", "penultimate.paper.page:PAGE", "a study beside the paper")
-declare("reference", "kornblith2021", f"{__name__}:REFERENCE", "the runs that come with the package")
+FIRST_STUDY, BASELINE = "quickstart", "softmax"
+"""The study that a newcomer runs, and the objective that all others are compared with."""
+
+declare(
+    "page",
+    "usual",
+    "penultimate.paper.page:PAGE",
+    "a study beside the paper",
+    first=FIRST_STUDY,
+    baseline=BASELINE,
+    further=("inception_v3", "allcnnc", "wrn16_8"),
+)
+declare(
+    "reference",
+    "kornblith2021",
+    f"{__name__}:REFERENCE",
+    "the runs that come with the package",
+    main="evidence",
+)

@@ -8,9 +8,9 @@ from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.paper.arms import COMBINATIONS
 from penultimate.report.measurements import ByRun, Measurements
-from penultimate.report.quantity import percent
+from penultimate.report.quantity import Quantity
 
-HOLDOUT = percent("top1", split="holdout", over="epochs", arm=COMBINATIONS)
+HOLDOUT = Quantity("top1", split="holdout", over="epochs", arm=COMBINATIONS)
 SINGLE = HOLDOUT.of_arm("")
 
 

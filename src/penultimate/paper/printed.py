@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from penultimate.report.base import Cell
-from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.quantity import TARGETS, Quantity
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.cells import MEAN_PER_CLASS
 from penultimate.report.shapes.numbers import printed_rows
@@ -67,9 +67,9 @@ def _printed_mean(row: PrintedRow) -> Cell:
 
 
 LINEAR_TABLE = "neurips_table1_linear"
-TEST = Asked("test accuracy", percent("top1"), (LINEAR_TABLE, "imagenet_top1_percent"))
+TEST = Asked("test accuracy", Quantity("top1"), (LINEAR_TABLE, "imagenet_top1_percent"))
 LINEAR = Asked(
-    "mean linear transfer", percent("linear_{accuracy}", target=TARGETS), (LINEAR_TABLE, mean_of_printed)
+    "mean linear transfer", Quantity("linear_{accuracy}", target=TARGETS), (LINEAR_TABLE, mean_of_printed)
 )
 SEPARATION = Asked(
     "class separation R²",

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 KEPT, ROWS_FILE, ARRAYS_FILE, SCHEMA = "kept.json", "rows.csv", "arrays.npz", 3
-MAIN = "evidence"
-"""The reference run that is read where none is named."""
 OTHER = ("objective_b", "seed_b", "layer_b")
 KEYS = ("step", "metric", "target", "setting", "split", "layer", "epoch", *OTHER, "unit", "status")
 """The columns that, with the network, tell a row from all others; of its step only the kind is kept."""
@@ -174,11 +172,12 @@ def references() -> dict[str, Path]:
 
 
 def reference(study: str = "") -> KeptStudy:
-    """Return the reference run of a study; raises RequestError, with the nearest name,
-    where there is no such.
+    """Return the reference run of a study, by default the main one of the first paper that has any.
+
+    Raises RequestError, with the nearest name, if there is none.
     """
     known = references()
-    study = study or MAIN
+    study = study or str(registry.entry("reference", registry.names("reference")[0]).facts["main"])
     if study not in known:
         raise unknown("reference run", study, known)
     return read_kept(known[study])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from penultimate import registry
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-
-Form: TypeAlias = tuple[str, str]
-"""A key of `KINDS`, and the names of the dimensions: those of one name are of one size."""
 
 NONE_POSSIBLE = ("pairs", "pictures", "classes")
 """The dimensions that may be zero: a network may confuse nothing."""
@@ -36,43 +36,14 @@ KINDS: Mapping[str, tuple[str, Callable[[npt.NDArray[Any]], Any]]] = {
 }
 """What an array may hold: in words, and as a test of an array that has dimensions."""
 
-FORMS: Mapping[str, Mapping[str, Form]] = {
-    "hardness_density": dict.fromkeys(("points", "density"), ("number", "points")),
-    "cosine_distance_density": dict.fromkeys(("points", "within", "between"), ("number", "points")),
-    "singular_values": {name: ("number", name) for name in ("activations", "weights", "centroids")},
-    "feature_spectrum": {"singular_values": ("number", "directions")},
-    "layer_cka": {
-        **dict.fromkeys(("matrix", "standard_error"), ("share", "layers layers")),
-        **dict.fromkeys(("objectives", "layers"), ("text", "layers")),
-        **dict.fromkeys(("seeds", "epochs"), ("whole", "layers")),
-        **{"sizes": ("count", "batches"), "passes": ("whole", "batches")},
-    },
-    "fine_tuned_layers": {
-        **dict.fromkeys(("matrix", "standard_error"), ("share", "layers layers")),
-        **{"layers": ("text", "layers"), "sizes": ("count", "batches")},
-    },
-    "pair_layers": {
-        **dict.fromkeys(("matrix", "standard_error"), ("share", "layers layers_b")),
-        **{name: ("text", name) for name in ("layers", "layers_b")},
-        "networks": ("text", "2"),
-    },
-    "probe_predictions": {
-        "ids": ("id", "images"),
-        **dict.fromkeys(("labels", "linear", "knn"), ("whole", "images")),
-    },
-    "tuned_predictions": {
-        "ids": ("id", "images"),
-        **dict.fromkeys(("labels", "tuned"), ("whole", "images")),
-    },
-    "confusions": {
-        **dict.fromkeys(("truth", "predicted"), ("text", "pairs")),
-        **dict.fromkeys(("counts", "of"), ("count", "pairs")),
-        **{"pictured": ("whole", "pictures"), "thumbnails": ("byte", "pictures side side 3")},
-        **{"classes": ("text", "classes"), "class_errors": ("whole", "classes")},
-        "class_sizes": ("count", "classes"),
-    },
-}
-"""The arrays of each built-in metric that has any, by name."""
+
+@cache
+def array_forms() -> Mapping[str, Mapping[str, str]]:
+    """Return the form of each array that a built-in measurement declares, by metric and name."""
+    entries = [registry.entry("measurement", name) for name in registry.names("measurement")]
+    declared = [entry.resolve().declared for entry in entries if not entry.is_plugin]
+    yields = [item for one in declared for item in one.get("yields") or ()]
+    return {item.metric: item.arrays for item in yields if item.arrays}
 
 
 def expect_arrays(metric: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -81,9 +52,10 @@ def expect_arrays(metric: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     The arrays of a plug-in's metric need only have dimensions, and hold numbers or text.
     """
     sizes = {"2": 2, "3": 3}
-    for name, (kind, dimensions) in (FORMS.get(metric) or dict.fromkeys(arrays, ("any", "..."))).items():
+    for name, form in (array_forms().get(metric) or dict.fromkeys(arrays, "any ...")).items():
         if name not in arrays:
             raise ValueError(f"there is no array '{name}'")
+        kind, _, dimensions = form.partition(" ")
         values, (what, is_right) = arrays[name], KINDS[kind]
         is_shaped = values.ndim > 0 if kind == "any" else _fit(dimensions.split(), values.shape, sizes)
         if not (is_shaped and is_right(values)):

@@ -75,7 +75,7 @@ def refresh_page(out: Path | str, study: str, again: bool = False) -> Path:
 
 
 def read_reference(study: str = "") -> StudyResults:
-    """Return the reference run of a study (by default `evidence`) that comes with the package.
+    """Return the reference run of a study (by default, its paper's main one) that comes with the package.
 
     Raises RequestError if there is none.
     """

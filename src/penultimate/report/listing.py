@@ -95,7 +95,7 @@ def lines(root: Path | str) -> list[str]:
     known = states(root)
     table = [("exhibit", "measured by", f"in {root}", "")]
     for exhibit in all_exhibits():
-        table.append((exhibit.name, exhibit.measured_by, known[exhibit.name], exhibit.summary))
+        table.append((exhibit.name, exhibit.study, known[exhibit.name], exhibit.summary))
     widths = [max(len(row[column]) for row in table) for column in range(3)]
     return [
         "  ".join(

@@ -15,11 +15,10 @@ from penultimate.measures.catalogue import built_in_yields
 from penultimate.records.table import Row, Table
 from penultimate.report.base import StudyResults
 from penultimate.report.diverged import DivergedRun, diverged_runs
-from penultimate.report.networks import StudyNetworks, StudyObjective, is_further, name_in
+from penultimate.report.networks import StudyNetworks, StudyObjective, facts_of_page, is_further, name_in
 from penultimate.report.quantity import SOURCE, TARGETS, Quantity
 from penultimate.report.text import counted, plain
 
-FIRST_STUDY = "quickstart"
 """The built-in study to run first: it measures most of what the exhibits ask for."""
 LARGEST = 1e150
 """The largest number that exhibits show: its square and sums of it are finite."""
@@ -64,9 +63,9 @@ class Measurements:
         return self.networks.objectives(self.arm, measured)
 
     @property
-    def softmax(self) -> str:
-        """The spec of softmax, the baseline; empty if the study does not have it."""
-        return next((each.spec for each in self.objectives if each.slug == "softmax"), "")
+    def baseline(self) -> str:
+        """The spec of the paper's baseline in this arm; empty if the arm does not have it."""
+        return next((each.spec for each in self.objectives if each.slug == self.networks.baseline), "")
 
     def objective(self, spec: str) -> StudyObjective:
         """Return the objective of a spec."""
@@ -92,7 +91,9 @@ class Measurements:
     @property
     def further(self) -> tuple[str, ...]:
         """The architectures besides the main one, or the main one if it is alone and a further one."""
-        return self.backbones[1:] or tuple(filter(is_further, self.backbones))
+        return self.backbones[1:] or tuple(
+            name for name in self.backbones if is_further(name, self.networks.page)
+        )
 
     @property
     def of_others(self) -> tuple[Measurements, ...]:
@@ -336,10 +337,11 @@ def admit(results: StudyResults, allow_limited: bool = False) -> Measurements:
         remember(kept)
     limited = bool(description.get("limited")) or len(results.table.where(status="limited")) > 0
     if limited and not allow_limited:
+        first = facts_of_page(StudyNetworks(description).page).get("first")
         raise RequestError(
             f"study '{plain(description.get('name', ''))}' is a limited run, too small to be evidence."
-            f" Pass allow_limited=True (--allow-limited) to see it, marked as such, or run a full study:"
-            f" penultimate run {FIRST_STUDY}"
+            f" Pass allow_limited=True (--allow-limited) to see it, marked as such, or run a full study"
+            f"{f': penultimate run {first}' if first else ''}"
         )
     targets = [str(target) for target in description.get("targets", ())]
     several = [target for target in targets if card(target).has_several_labels]

@@ -17,17 +17,25 @@ from penultimate.report.text import plain
 
 USUAL_PAGE, OF_EVALUATIONS = "usual", "evaluation"
 """The default pages: of studies that train networks (the package's paper registers it), and of others."""
-FURTHER = ("inception_v3", "allcnnc", "wrn16_8")
-"""The papers' architectures besides ResNet-50. A study of one of them alone shows it as the papers do."""
 
 
-def is_further(backbone: str) -> bool:
-    """Return whether an architecture is one of the papers' further ones.
+def facts_of_page(page: str) -> Mapping[str, Any]:
+    """Return what is registered with a page of its paper; nothing if there is no such page.
 
-    >>> is_further("inception_v3"), is_further("resnet50")
+    `first` is the study that a newcomer runs, and `further` holds the architectures of the paper besides its
+    main one: a study of one of them alone shows it as the paper does. `baseline` is the objective that all
+    others are compared with.
+    """
+    return registry.entry("page", page).facts if page in registry.names("page") else {}
+
+
+def is_further(backbone: str, page: str) -> bool:
+    """Return whether an architecture is one of the further ones of the paper behind a page.
+
+    >>> is_further("inception_v3", "usual"), is_further("resnet50", "usual")
     (True, False)
     """
-    return name_in(backbone) in FURTHER
+    return name_in(backbone) in facts_of_page(page).get("further", ())
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,11 @@ class StudyNetworks:
     def page(self) -> str:
         """The name of the page that the study is drawn as."""
         return self.description.get("page") or (OF_EVALUATIONS if self.are_given else USUAL_PAGE)
+
+    @property
+    def baseline(self) -> str:
+        """The short name of the objective that its paper compares all others with; empty if there is none."""
+        return str(facts_of_page(self.page).get("baseline", ""))
 
     @property
     def are_given(self) -> bool:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penultimate.data.catalog import card, shifted
 from penultimate.errors import PenultimateError
 
 if TYPE_CHECKING:
-    from penultimate.measures.declaration import Yield
+    from penultimate.measures.declaration import Direction, Yield
     from penultimate.records.table import Row
 
-Best: TypeAlias = Literal["", "high", "low"]
 Along: TypeAlias = Literal["", "layers", "epochs"]
 
 SOURCE, TARGETS = "source", "targets"
@@ -32,11 +32,12 @@ class Quantity:
                 "corruption, severity" for every value of these
     over        "layers" or "epochs": the value in each of them; "" for the one of the finished network
     arrays      the names of the arrays that are read where its rows point to arrays
-    label       the heading of its column or axis, under the heading `group`; `unit` belongs to the number
+    label       the heading of its column or axis, under the heading `group`
     key         its column in a CSV file
-    scale       what a number is multiplied by before it is shown
-    digits      how many decimals are shown
-    best        which is better, "high" or "low", if the values that none in their column beats are bold
+    sign        the sign beside its numbers, if it is not the one that its measurement declares
+    factor      what a number is multiplied by before it is shown, if not by the declared scale
+    decimals    how many decimals are shown, if not the declared number
+    bold        whether the values that none in their column beats are bold
     with_error  whether the standard error stands beside the mean
     optional    whether an exhibit is complete without it, and leaves it out if nothing measured it
     or_arm      the arm whose networks are meant instead, if a study has it
@@ -52,10 +53,10 @@ class Quantity:
     label: str = ""
     group: str = ""
     key: str = ""
-    unit: str = ""
-    scale: float = 1
-    digits: int = 3
-    best: Best = ""
+    sign: str | None = None
+    factor: float | None = None
+    decimals: int | None = None
+    bold: bool = False
     with_error: bool = False
     optional: bool = False
     or_arm: str = ""
@@ -104,12 +105,32 @@ class Quantity:
             item.metric in metrics for item in what.yields or ()
         )
 
-    @property
+    @cached_property
     def declared(self) -> Yield:
         """The yield that its measurement declares; top-1 stands for any official accuracy."""
-        from penultimate.measures.catalogue import built_in_yields
+        from penultimate.measures.catalogue import declared_yield
 
-        return built_in_yields()[self.metric.replace("{accuracy}", "top1")]
+        return declared_yield(self.metric.replace("{accuracy}", "top1"))
+
+    @property
+    def unit(self) -> str:
+        """The sign that is shown beside its numbers."""
+        return self.declared.sign if self.sign is None else self.sign
+
+    @property
+    def scale(self) -> float:
+        """The factor by which a number is multiplied before it is shown."""
+        return self.declared.scale if self.factor is None else self.factor
+
+    @property
+    def digits(self) -> int:
+        """The number of decimals that are shown."""
+        return self.declared.digits if self.decimals is None else self.decimals
+
+    @property
+    def best(self) -> Direction:
+        """Whether high or low values are bold if none in their column beats them; empty if neither is."""
+        return self.declared.better if self.bold else ""
 
     def of_arm(self, arm: str) -> Quantity:
         """Return the same quantity of the networks of another arm."""
@@ -118,8 +139,3 @@ class Quantity:
     def of_arms(self, arms: Sequence[str]) -> tuple[Quantity, ...]:
         """Return the same quantity of each of these arms, or only itself if it already has an arm."""
         return (self,) if self.arm else tuple(self.of_arm(arm) for arm in arms)
-
-
-def percent(metric: str, label: str = "", key: str = "", **others: Any) -> Quantity:
-    """Return an accuracy or another fraction, by default shown in per cent with one decimal."""
-    return replace(Quantity(metric, label=label, key=key, unit="%", scale=100, digits=1), **others)

@@ -27,7 +27,7 @@ from penultimate.errors import RequestError
 from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missing, StudyResults, number_of
 from penultimate.report.later import additions_note, with_reason
 from penultimate.report.measurements import Measurements, admit
-from penultimate.report.networks import USUAL_PAGE, StudyNetworks, is_further
+from penultimate.report.networks import USUAL_PAGE, StudyNetworks, facts_of_page, is_further
 from penultimate.report.progress import undefined, unfinished, way_on
 from penultimate.report.quantity import Quantity
 from penultimate.report.remarks import of_diverged
@@ -114,7 +114,7 @@ class Exhibit:
     section      its section in the paper; "" if the paper does not have it
     page         the page that draws it
     place        its place among the exhibits of its section, if tables do not come before figures
-    measured_by  the study of this package that measures it, or EVALUATE
+    measured_by  the study of its paper that measures it, if not the first one, or EVALUATE
     of_another   whether it shows further architectures instead of the main one
     or_arm       the arm whose networks it shows instead of the main ones, if a study has it
     of_same_runs whether its columns are compared with each other, and so are means over the seeds for which
@@ -136,7 +136,7 @@ class Exhibit:
     section: str = ""
     page: str = USUAL_PAGE
     place: int = 0
-    measured_by: str = "quickstart"
+    measured_by: str = ""
     of_another: bool = False
     or_arm: str = ""
     of_same_runs: bool = False
@@ -155,6 +155,11 @@ class Exhibit:
         """Whether the exhibit shows studies that trained none of their networks."""
         is_of_paper = bool(self.section) and self.page == USUAL_PAGE
         return not is_of_paper if self.of_given is None else self.of_given
+
+    @property
+    def study(self) -> str:
+        """The study of its paper that measures it; EVALUATE, or empty if its paper names no study."""
+        return self.measured_by or str(facts_of_page(self.page).get("first", ""))
 
     def expect_shown(self, networks: StudyNetworks) -> None:
         """Raise RequestError for an exhibit of the paper if the study trained no network."""
@@ -192,7 +197,7 @@ class Exhibit:
     def is_of(self, row: Row, backbone: str) -> bool:
         """Return whether a row belongs to the architecture that the exhibit shows, or to none."""
         of_main = row.backbone in (None, backbone)
-        return of_main != self.of_another or (of_main and is_further(backbone))
+        return of_main != self.of_another or (of_main and is_further(backbone, self.page))
 
     @property
     def order(self) -> tuple[object, ...]:
@@ -272,7 +277,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     way = way_on(measurements, exhibit.quantities) if is_asked else ""
     missing = tuple(dataclasses.replace(gap, command=way) if way else gap for gap in missing)
     missing = tuple(
-        gap if gap.command else gap.run_by(exhibit.measured_by)
+        gap if gap.command else gap.run_by(exhibit.study or measurements.networks.study)
         for gap in missing
         if gap.command or not are_given  # no study of the package measures them
     )

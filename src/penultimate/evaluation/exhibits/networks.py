@@ -12,7 +12,7 @@ from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure,
 from penultimate.report.drawing.rasters import raster_size
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
-from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.quantity import TARGETS, Quantity
 from penultimate.report.remarks import not_validated
 from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.numbers import rank_correlation
@@ -21,15 +21,15 @@ from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
 from penultimate.report.text import as_name, fixed, in_words, plain
 
 FEATURES = (
-    Quantity("width", label="Features", key="width", digits=0),
+    Quantity("width", label="Features", key="width"),
     Quantity("class_separation", label="Class separation R²", key="class_separation"),
     Quantity(
         "class_separation_unbiased", label="without bias", key="class_separation_unbiased", optional=True
     ),
-    percent("nonzero_share", "Not zero, %", "nonzero_percent"),
-    Quantity("effective_rank", label="Effective rank", key="effective_rank", digits=1),
-    Quantity("parameters", label="Parameters, million", key="parameters_million", scale=1e-6, digits=1),
-    Quantity("input_side", label="Input, pixels", key="input_side", digits=0),
+    Quantity("nonzero_share", label="Not zero, %", key="nonzero_percent"),
+    Quantity("effective_rank", label="Effective rank", key="effective_rank"),
+    Quantity("parameters", label="Parameters, million", key="parameters_million", factor=1e-6, decimals=1),
+    Quantity("input_side", label="Input, pixels", key="input_side"),
 )
 SCORES = (
     Quantity("logme", "train", label="LogME"),
@@ -40,18 +40,18 @@ SCORES = (
     Quantity("nce", "train", label="NCE"),
     Quantity("leep", "train", label="LEEP"),
 )
-TUNED = percent("given_fine_tuned_{accuracy}", "Fine-tuned, %", best="")
+TUNED = Quantity("given_fine_tuned_{accuracy}", label="Fine-tuned, %")
 TUNED_EDGES = Quantity("given_fine_tuned_edges", "train", target=TARGETS)
-FROZEN = percent("linear_{accuracy}", "Frozen, %")
+FROZEN = Quantity("linear_{accuracy}", label="Frozen, %")
 SCALED = "Temperature-scaled"
 AS_CLASSIFIERS = (
-    percent("top1", "Top-1, %", "top1_percent"),
-    percent("top5", "Top-5, %", "top5_percent"),
+    Quantity("top1", label="Top-1, %", key="top1_percent"),
+    Quantity("top5", label="Top-5, %", key="top5_percent"),
     Quantity("nll", label="NLL", key="nll", group="As it comes"),
-    percent("ece", "ECE, %", "ece_percent", group="As it comes"),
+    Quantity("ece", label="ECE, %", key="ece_percent", group="As it comes"),
     Quantity("nll_scaled", label="NLL", key="nll_scaled", group=SCALED, optional=True),
-    percent("ece_scaled", "ECE, %", "ece_scaled_percent", group=SCALED, optional=True),
-    Quantity("temperature", label="Temperature", key="temperature", group=SCALED, digits=2, optional=True),
+    Quantity("ece_scaled", label="ECE, %", key="ece_scaled_percent", group=SCALED, optional=True),
+    Quantity("temperature", label="Temperature", key="temperature", group=SCALED, optional=True),
 )
 CALIBRATED = (
     "ECE: the expected calibration error, over 15 bins of equal width. Temperature scaling: all logits"
@@ -210,14 +210,9 @@ def _classifiers(measurements: Measurements) -> Piece:
         for target in measurements.targets
         for group in [card(target).title]
         for quantity in (
-            percent("assignment_accuracy", "As assigned, %", f"{target}_assigned", group=group),
+            Quantity("assignment_accuracy", label="As assigned, %", key=f"{target}_assigned", group=group),
             Quantity(
-                "semantic_overlap",
-                "train",
-                label="Shared classes",
-                key=f"{target}_shared",
-                group=group,
-                digits=0,
+                "semantic_overlap", "train", label="Shared classes", key=f"{target}_shared", group=group
             ),
         )
     ]

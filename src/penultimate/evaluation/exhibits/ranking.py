@@ -7,7 +7,7 @@ from penultimate.evaluation.cautions import cautions
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
-from penultimate.report.quantity import SOURCE, TARGETS, percent
+from penultimate.report.quantity import SOURCE, TARGETS, Quantity
 from penultimate.report.shapes.cells import MEAN_PER_CLASS
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
 from penultimate.report.text import listed, p_value, plain, signed
@@ -21,7 +21,7 @@ BOLD_NOTE = (
     " worst one ahead of all that are worse beyond chance."
 )
 ACCURACIES = tuple(
-    percent(metric, target=target, optional=True)
+    Quantity(metric, target=target, optional=True)
     for metric in ("linear_{accuracy}", "knn_{accuracy}", "given_fine_tuned_{accuracy}")
     for target in (TARGETS, SOURCE)
 )

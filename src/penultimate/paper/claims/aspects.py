@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from penultimate.data.catalog import SHARES, SHIFTS
 from penultimate.paper.arms import AUTOAUGMENT, COMBINATIONS, ONE_DRAW, SWEEP
-from penultimate.report.quantity import Quantity, percent
+from penultimate.report.quantity import Quantity
 
 Aspect: TypeAlias = Literal[
     "accuracy",
@@ -65,24 +65,24 @@ NAMES: dict[Aspect, str] = {
     "combined": "combinations of objectives",
 }
 QUANTITIES: dict[Aspect, Quantity] = {
-    "accuracy": percent("top1"),
-    "train": percent("top1", split="train"),
-    "matched": percent("top1", over="epochs"),
-    "ece": Quantity("ece"),
-    "kinship": percent("agreement_same_when_both_wrong", or_arm=ONE_DRAW),
+    "accuracy": Quantity("top1"),
+    "train": Quantity("top1", split="train"),
+    "matched": Quantity("top1", over="epochs"),
+    "ece": Quantity("ece", factor=1),
+    "kinship": Quantity("agreement_same_when_both_wrong", or_arm=ONE_DRAW),
     "separation": Quantity("class_separation", "train"),
     "separation_before": Quantity("class_separation", over="layers"),
     "fall": Quantity("class_separation", "train", over="epochs"),
-    "linear": percent("linear_{accuracy}", target="targets"),
-    "knn": percent("knn_{accuracy}", target="targets"),
-    "relearned": percent("relearn_top1", setting="shots"),
-    "fine_tuned": percent("fine_tuned_{accuracy}", target="targets", setting="head=fresh", optional=True),
-    "robust": percent("top1", target="v2"),
+    "linear": Quantity("linear_{accuracy}", target="targets"),
+    "knn": Quantity("knn_{accuracy}", target="targets"),
+    "relearned": Quantity("relearn_top1", setting="shots"),
+    "fine_tuned": Quantity("fine_tuned_{accuracy}", target="targets", setting="head=fresh", optional=True),
+    "robust": Quantity("top1", target="v2"),
     "likeness": Quantity("cka", over="layers", or_arm=ONE_DRAW),
-    "combined": percent("top1", split="holdout", over="epochs"),
+    "combined": Quantity("top1", split="holdout", over="epochs"),
 }
 """The rows that hold an aspect, or from which it is computed; all other aspects follow from these."""
-ORIGINAL = percent("relearn_original_top1", setting="shots", optional=True)
+ORIGINAL = Quantity("relearn_original_top1", setting="shots", optional=True)
 """The accuracy of original heads on the images that score relearned ones, if these are other images."""
 OF_SPLITS = {"test": "test ", "train": "training ", "holdout": "holdout "}
 """The words before an accuracy on a split of the pretraining data."""
@@ -123,9 +123,9 @@ def read_by_claims() -> tuple[Quantity, ...]:
     return (
         *QUANTITIES.values(),
         ORIGINAL,
-        percent("top1", split="train", over="epochs"),
+        Quantity("top1", split="train", over="epochs"),
         *(QUANTITIES[aspect].of_arm(SWEEP) for aspect in OF_THE_SWEEP),
         *(replace(QUANTITIES[aspect].of_arm(AUTOAUGMENT), optional=True) for aspect in UNDER_AUGMENTATION),
-        *(percent("top1", target=shift) for shift in SHIFTS),
+        *(Quantity("top1", target=shift) for shift in SHIFTS),
         replace(QUANTITIES["combined"].of_arm(COMBINATIONS), optional=True),
     )

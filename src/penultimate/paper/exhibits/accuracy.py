@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from penultimate.paper import printed
-from penultimate.report.quantity import percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes import findings
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.table import PrintedTable, TableOfRuns, as_printed
 from penultimate.report.spec import Exhibit
 
 COLUMNS = tuple(
-    percent(
+    Quantity(
         metric,
-        heading,
-        f"{split}_{metric}_percent",
+        label=heading,
+        key=f"{split}_{metric}_percent",
         split=split,
         group=group,
-        digits=2,
-        best="high",
+        decimals=2,
+        bold=True,
         with_error=True,
     )
     for split, group in (("train", "Training images"), ("test", "Test images"))
@@ -45,7 +45,7 @@ TABLE_C1 = Exhibit(
         ),
     ),
     findings=(
-        findings.beside_softmax(
+        findings.beside_baseline(
             Asked("training accuracy", COLUMNS[0], ("neurips_tableC1_train_accuracy", COLUMNS[0].key)),
             printed.TEST,
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penultimate.paper.arms import ONE_DRAW
 from penultimate.report.base import Cell, Column, ExhibitTable, Figure, Missing, TableRow
 from penultimate.report.measurements import Measurements, run_name
-from penultimate.report.quantity import percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.findings import direction
 from penultimate.report.shapes.numbers import average
 from penultimate.report.shapes.pairs import (
@@ -30,10 +30,12 @@ ALIKE = {
     "both_right_or_wrong": "Both right or both wrong, of all images, %",
 }
 """The three ways in which the paper compares predictions; the first is that of its figure C.4."""
-OF_NETWORKS = {way: percent(f"agreement_{way}", title) for way, title in ALIKE.items()}
-OF_ENSEMBLES = {way: percent(f"agreement_{way}", title, setting=MODELS) for way, title in ALIKE.items()}
+OF_NETWORKS = {way: Quantity(f"agreement_{way}", label=title) for way, title in ALIKE.items()}
+OF_ENSEMBLES = {
+    way: Quantity(f"agreement_{way}", label=title, setting=MODELS) for way, title in ALIKE.items()
+}
 SAME_MISTAKE, SAME = OF_NETWORKS["same_when_both_wrong"], OF_NETWORKS["same"]
-MIXED = percent("ensemble_top1", "Top-1 accuracy of ensembles of {models}, %", setting=MODELS)
+MIXED = Quantity("ensemble_top1", label="Top-1 accuracy of ensembles of {models}, %", setting=MODELS)
 ALONE = "no other objective"
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from penultimate.paper import printed
 from penultimate.paper.arms import AUTOAUGMENT, LONG, LONG_MIXUP, MIXUP
 from penultimate.report.measurements import Measurements
-from penultimate.report.quantity import Quantity, percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes import findings
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.findings import Change
@@ -20,8 +20,8 @@ LONG_GROUPS = {LONG: "AutoAugment", LONG_MIXUP: "AutoAugment + Mixup"}
 PAPERS = {"": "standard", LONG: "autoaugment", LONG_MIXUP: "autoaugment+mixup"}
 """The names of augmentations in the paper's tables, if they are not those of the arms."""
 
-TOP1 = percent("top1", "Top-1, %", "top1_percent", best="high", with_error=True)
-TOP5 = percent("top5", "Top-5, %", "top5_percent", best="high", with_error=True, digits=2)
+TOP1 = Quantity("top1", label="Top-1, %", key="top1_percent", bold=True, with_error=True)
+TOP5 = Quantity("top5", label="Top-5, %", key="top5_percent", bold=True, with_error=True, decimals=2)
 R2 = Quantity("class_separation", "train", label="R²", key="class_separation_r2", with_error=True)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from penultimate.report.base import Curve, Figure, Panel, Point
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.networks import StudyObjective
-from penultimate.report.quantity import Best, Quantity
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.asked import Asked
-from penultimate.report.shapes.findings import beside_softmax
+from penultimate.report.shapes.findings import beside_baseline
 from penultimate.report.shapes.table import PrintedTable, TableOfRuns, as_printed
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import fixed
@@ -19,18 +19,24 @@ LEAST_SHARE = 0.005
 """The smallest share of the examples in a bin that is drawn; smaller bins are too noisy."""
 
 
-def _column(metric: str, key: str, label: str, group: str, unit: str = "", best: Best = "low") -> Quantity:
-    """Return a column of our table."""
-    digits = 2 if metric == "temperature" else 3
-    return Quantity(
-        metric, label=label, group=group, key=key, unit=unit, digits=digits, best=best, with_error=True
-    )
-
-
 OURS = tuple(
-    _column(f"{metric}{suffix}", f"{COLUMNS[suffix]}_{metric}_{kind}", metric.upper(), group, unit)
+    Quantity(
+        f"{metric}{suffix}",
+        label=metric.upper(),
+        group=group,
+        key=f"{COLUMNS[suffix]}_{metric}_{kind}",
+        sign=sign,
+        factor=1,
+        decimals=3,
+        bold=True,
+        with_error=True,
+    )
     for suffix, group in PANELS.items()
-    for metric, kind, unit in (("nll", "nats", "nats"), ("ece", "fraction", ""))
+    for metric, kind, sign in (("nll", "nats", "nats"), ("ece", "fraction", ""))
+)
+"""The columns of our table, as the paper prints them: calibration errors as fractions."""
+TEMPERATURE = Quantity(
+    "temperature", label="Temperature", group=PANELS["_scaled"], key="temperature", with_error=True
 )
 RELIABILITY = {
     suffix: {
@@ -124,7 +130,7 @@ TABLE_C3 = Exhibit(
         TableOfRuns(
             "tableC3",
             "Calibration on {source}",
-            (*OURS, _column("temperature", "temperature", "Temperature", PANELS["_scaled"], best="")),
+            (*OURS, TEMPERATURE),
             missing="Calibration",
         ),
         PrintedTable(
@@ -138,7 +144,7 @@ TABLE_C3 = Exhibit(
         ),
     ),
     findings=(
-        beside_softmax(
+        beside_baseline(
             *(
                 Asked(
                     f"calibration error (ECE) {when}",

@@ -7,10 +7,10 @@ from dataclasses import replace
 from penultimate.data.catalog import card
 from penultimate.paper.exhibits.separation import rows_as_they_lie
 from penultimate.report.measurements import Measurements
-from penultimate.report.quantity import Quantity, percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.density import MOST, Densities, Spectra, directions
-from penultimate.report.shapes.findings import beside_softmax, ends
+from penultimate.report.shapes.findings import beside_baseline, ends
 from penultimate.report.shapes.table import TableOfRuns
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import percent as in_percent
@@ -23,20 +23,20 @@ HARDNESS = Quantity(
 MEAN_HARDNESS = Quantity(
     "angular_visual_hardness", label="Mean hardness × classes", key="hardness_times_classes", with_error=True
 )
-ACCURACY = percent("top1", "Top-1, %", "top1_percent")
+ACCURACY = Quantity("top1", label="Top-1, %", key="top1_percent")
 NO_HARDNESS = "Densities of angular visual hardness"
 
 
 def _mean_hardness(measurements: Measurements) -> Piece:
     """Return the mean hardness times the number of classes, the unit of the densities."""
-    columns = (replace(MEAN_HARDNESS, scale=card(measurements.source).classes), ACCURACY)
+    columns = (replace(MEAN_HARDNESS, factor=card(measurements.source).classes), ACCURACY)
     title = "Mean hardness on the test images of {source}"
     return TableOfRuns("figureE1", title, columns, NO_HARDNESS, (MEAN_HARDNESS.key,)).build(measurements)
 
 
 def _hardness(measurements: Measurements) -> str:
-    scaled = replace(MEAN_HARDNESS, scale=card(measurements.source).classes)
-    return beside_softmax(Asked("mean hardness × classes (lower is easier)", scaled))(measurements)
+    scaled = replace(MEAN_HARDNESS, factor=card(measurements.source).classes)
+    return beside_baseline(Asked("mean hardness × classes (lower is easier)", scaled))(measurements)
 
 
 FIGURE_E1 = Exhibit(
@@ -65,7 +65,7 @@ FIGURE_E1 = Exhibit(
 )
 
 SPECTRA = Quantity("singular_values", "train", arrays=("activations", "weights", "centroids"))
-DIRECTIONS = replace(SPECTRA, digits=1)
+DIRECTIONS = replace(SPECTRA, decimals=1)
 FIGURE_E2 = Exhibit(
     name="figureE2",
     title="In how many directions do the features spread?",

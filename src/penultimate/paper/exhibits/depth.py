@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from penultimate.objectives.presets import resolve
+from penultimate.paper import BASELINE
 from penultimate.report.base import (
     MISSING,
     Cell,
@@ -19,7 +19,7 @@ from penultimate.report.base import (
     TableRow,
 )
 from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of, run_name
-from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.quantity import TARGETS, Quantity
 from penultimate.report.sets import short_title
 from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.depth import PENULTIMATE, layers_of, numbered
@@ -30,7 +30,6 @@ from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
 from penultimate.report.text import counted, fixed, p_value, plain, signed
 from penultimate.statistics.comparison import LEVEL
 
-SOFTMAX = resolve("softmax").canonical
 LEAST_LEAD = 1.0
 """The smallest lead of softmax, in points, by which a gain is divided."""
 LONGEST_AXIS = 60
@@ -53,7 +52,7 @@ def _validated(metric: str) -> Quantity:
 
 
 def _tested(probe: str) -> Quantity:
-    return percent(f"{probe}_{{accuracy}}", target=TARGETS, over="layers")
+    return Quantity(f"{probe}_{{accuracy}}", target=TARGETS, over="layers")
 
 
 PROBES = (
@@ -241,7 +240,7 @@ LEADS = (
 
 def _by_layer(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Served]) -> ExhibitTable:
     """Return the mean over tasks from each layer, then from each task's best, and softmax's lead."""
-    layers, softmax = _shared_layers(found), found.get(SOFTMAX)
+    layers, softmax = _shared_layers(found), found.get(BASELINE)
     columns = (
         *(Column(f"{layer}_percent", plain(layer), "One layer for all tasks", "%") for layer in layers),
         Column("own_percent", "Accuracy", "Each task’s best", "%"),
@@ -255,7 +254,7 @@ def _by_layer(measurements: Measurements, probe: LayerProbe, found: Mapping[str,
                 *(run_cell(one.layers.get(layer), 1) for layer in layers),
                 run_cell(one.own, 1),
                 _points(one.gains),
-                *(_of_lead(one, softmax if spec != SOFTMAX else None) if softmax else ()),
+                *(_of_lead(one, softmax if spec != BASELINE else None) if softmax else ()),
             ),
             measurements.objective(spec).slug,
         )
@@ -335,7 +334,7 @@ def _gains_sentence(panels: list[tuple[str, tuple[Point, ...]]], noun: str, few:
 
 def _recovered(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Served]) -> str:
     """Return a sentence on the share of softmax's lead that objectives recover, in ascending order."""
-    softmax = found.get(SOFTMAX)
+    softmax = found.get(BASELINE)
     if softmax is None:
         return ""
     shares = {

@@ -11,7 +11,7 @@ from penultimate.paper.printed import LINEAR as LINEAR_TRANSFER
 from penultimate.paper.printed import printed_transfer
 from penultimate.report.base import TableRow
 from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of
-from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.quantity import TARGETS, Quantity
 from penultimate.report.remarks import not_validated
 from penultimate.report.sets import official_accuracy
 from penultimate.report.shapes.asked import Asked
@@ -33,10 +33,10 @@ from penultimate.statistics import two_way_anova
 from penultimate.statistics.comparison import LEVEL
 
 FRESH, PROBE = "head=fresh", "head=probe"
-FINE_TUNED = percent("fine_tuned_{accuracy}", target=TARGETS, setting=FRESH)
+FINE_TUNED = Quantity("fine_tuned_{accuracy}", target=TARGETS, setting=FRESH)
 FROM_PROBE = replace(FINE_TUNED, setting=PROBE)
-LINEAR = percent("linear_{accuracy}", target=TARGETS)
-FROM_SCRATCH = percent("from_scratch_{accuracy}", target=TARGETS)
+LINEAR = Quantity("linear_{accuracy}", target=TARGETS)
+FROM_SCRATCH = Quantity("from_scratch_{accuracy}", target=TARGETS)
 STARTS = {
     "": ("fine_tuning", "fine_tuned", FRESH),
     "with the final layer trained first": ("fine_tuning", "fine_tuned", PROBE),
@@ -91,7 +91,7 @@ class FineTuned:
 FROM_PROBE_BY_TASK = TableOfRuns(
     "table2_probe",
     "All weights fine-tuned, the final layer trained first, %",
-    (replace(FROM_PROBE, key="{target}_percent", group=GROUP, best="high"),),
+    (replace(FROM_PROBE, key="{target}_percent", group=GROUP, bold=True),),
     missing="Fine-tuned networks whose final layer was trained first",
 )
 
@@ -104,7 +104,7 @@ class Starts:
     """
 
     quantities: tuple[Quantity, ...] = tuple(
-        replace(quantity, label=label, key=key, group="Mean over tasks, %", best="high")
+        replace(quantity, label=label, key=key, group="Mean over tasks, %", bold=True)
         for quantity, label, key in (
             (LINEAR, "Only a final layer", "linear_mean_percent"),
             (FINE_TUNED, "All weights, the final layer fresh", "fine_tuned_mean_percent"),
@@ -295,7 +295,7 @@ TABLE2 = Exhibit(
             TableOfRuns(
                 "table2",
                 "All weights fine-tuned, %",
-                (replace(FINE_TUNED, key="{target}_percent", group=GROUP, best="high"),),
+                (replace(FINE_TUNED, key="{target}_percent", group=GROUP, bold=True),),
                 missing="Fine-tuned networks",
             )
         ),

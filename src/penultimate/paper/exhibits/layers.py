@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from penultimate.paper.arms import ONE_DRAW
 from penultimate.report.base import MISSING, Cell
-from penultimate.report.quantity import Quantity, percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.cells import published_cell
 from penultimate.report.shapes.depth import PENULTIMATE, OverLayers
 from penultimate.report.shapes.maps import MapsOfLayers
@@ -21,7 +21,7 @@ CKA = (
     "Linear CKA of two layers: 1 where they arrange the test images alike, whatever the directions and the"
     " scale of their activations, 0 where they have nothing in common.{layers}"
 )
-NONZERO = percent("nonzero_share", "share of non-zero activations", group="Not zero, %", over="layers")
+NONZERO = Quantity("nonzero_share", label="share of non-zero activations", group="Not zero, %", over="layers")
 SEPARATION = Quantity("class_separation", over="layers", label="class separation R²", group="R²")
 SAID_IN_TEXT = {"softmax": "92.8", "logit_norm": "< 25", "cosine_softmax": "< 25", "squared_error": "< 25"}
 """Non-zero penultimate activations in per cent; only these are printed, in the text of section 3.2."""

@@ -8,10 +8,10 @@ from dataclasses import replace
 from penultimate.data.catalog import card
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Missing, TableRow
 from penultimate.report.measurements import ByRun, Measurements
-from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.quantity import TARGETS, Quantity
 from penultimate.report.shapes.asked import Asked, already
 from penultimate.report.shapes.cells import bold_notes
-from penultimate.report.shapes.findings import beside_softmax
+from penultimate.report.shapes.findings import beside_baseline
 from penultimate.report.shapes.numbers import average
 from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece
@@ -34,12 +34,12 @@ OF_LABEL = "label, uncertain"
 
 def _of_split(split: str) -> dict[str, Quantity]:
     """Return the area of each label, the ends of its interval, and the mean over the labels."""
-    of_label = percent("multilabel_auc", split=split, target=TARGETS, setting=OF_LABEL, best="high")
+    of_label = Quantity("multilabel_auc", split=split, target=TARGETS, setting=OF_LABEL, bold=True)
     of_label = replace(of_label, optional=split != "test")
     return {
         "auc": of_label,
-        "low": replace(of_label, metric="multilabel_auc_low", best=""),
-        "high": replace(of_label, metric="multilabel_auc_high", best=""),
+        "low": replace(of_label, metric="multilabel_auc_low", bold=False),
+        "high": replace(of_label, metric="multilabel_auc_high", bold=False),
         "mean": replace(
             of_label, metric="multilabel_mean_auc", setting="uncertain", label="Mean", key="mean_auc_percent"
         ),
@@ -134,7 +134,7 @@ def _interval(low: Mapping[int | None, float], high: Mapping[int | None, float])
 
 def _finding(measurements: Measurements, by_label: Mapping[str, ByRun], where: str) -> list[str]:
     """Return on how many labels softmax has the highest mean, and on how many of these it shares it."""
-    softmax = measurements.softmax
+    softmax = measurements.baseline
     means = [
         {spec: average(list(of_seed.values())) for spec, of_seed in runs.items()}
         for runs in by_label.values()
@@ -157,7 +157,7 @@ def _mean_area(measurements: Measurements) -> str:
     for target in measurements.several_labels:
         means = _by_policy(measurements, QUANTITIES["test"]["mean"], target).get("zeros", {}).get("", {})
         words = f"mean AUC over the labels of {card(target).title}, test images,"
-        said = beside_softmax(Asked(words, QUANTITIES["test"]["mean"], read=already(means)))
+        said = beside_baseline(Asked(words, QUANTITIES["test"]["mean"], read=already(means)))
         if means:
             return said(measurements)
     return ""

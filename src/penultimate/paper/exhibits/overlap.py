@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from penultimate.data.catalog import card
-from penultimate.objectives.presets import resolve
+from penultimate.paper import BASELINE
 from penultimate.paper.claims.criteria import CRITERIA
 from penultimate.paper.printed import PAPER_TARGETS, printed_correlations
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Missing, TableRow
 from penultimate.report.measurements import Measurements
-from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.quantity import TARGETS, Quantity
 from penultimate.report.sets import official_accuracy
 from penultimate.report.shapes.cells import MEAN_PER_CLASS, published_cell, run_cell
 from penultimate.report.shapes.findings import direction
@@ -17,7 +17,6 @@ from penultimate.report.shapes.scatter import correlation_of, mean_points
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
 from penultimate.report.text import counted, fixed, in_words, listed
 
-SOFTMAX = resolve("softmax").canonical
 CLASSES = Column("classes", "Classes")
 SEMANTIC = Quantity(
     "semantic_overlap",
@@ -26,19 +25,18 @@ SEMANTIC = Quantity(
     label="Shared by name",
     group="Classes",
     key="semantic_class_overlap_classes",
-    digits=0,
 )
-ASSIGNED = percent(
+ASSIGNED = Quantity(
     "assignment_accuracy",
-    "As assigned",
-    "assignment_accuracy_percent",
+    label="As assigned",
+    key="assignment_accuracy_percent",
     target=TARGETS,
     group="Accuracy, %",
 )
-LINEAR = percent(
+LINEAR = Quantity(
     "linear_{accuracy}",
-    "Linear",
-    "linear_transfer_accuracy_percent",
+    label="Linear",
+    key="linear_transfer_accuracy_percent",
     target=TARGETS,
     group="Accuracy, %",
 )
@@ -59,7 +57,7 @@ def _build(measurements: Measurements) -> Piece:
     halves: dict[str, bool] = {}
     runs_behind = 0
     for target in measurements.targets:
-        runs = [measurements.on_target(shown, target).get(SOFTMAX, {}) for shown in SHOWN]
+        runs = [measurements.on_target(shown, target).get(BASELINE, {}) for shown in SHOWN]
         if not runs[1]:
             continue
         if runs[2]:

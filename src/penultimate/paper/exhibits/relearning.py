@@ -12,7 +12,7 @@ from penultimate.paper.claims.criteria import CRITERIA, judged_shots
 from penultimate.paper.printed import mean_of_printed
 from penultimate.report.base import Curve, Figure, Panel, Point
 from penultimate.report.measurements import ByRun, Measurements
-from penultimate.report.quantity import Quantity, percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.findings import goes_with
 from penultimate.report.shapes.scatter import (
@@ -32,9 +32,9 @@ TABLE_3 = "neurips_table3_class_separation"
 IN_PAPER = ("iclr_table3_linear", "imagenet_50k_relearned_top1_percent")
 SWEEP_IN_PAPER = ("iclr_table4_temperature", "imagenet_50k_relearned_top1_percent")
 R2_TRAIN = Quantity("class_separation", "train", label="Class separation R² on the training images")
-TOP1 = percent("top1", "Top-1 accuracy on the classes trained on, %")
-RELEARNED = percent("relearn_top1", "Top-1 accuracy of the relearned head, %", setting="shots")
-LINEAR = percent("linear_{accuracy}", "Mean linear transfer accuracy, %", target="targets")
+TOP1 = Quantity("top1", label="Top-1 accuracy on the classes trained on, %")
+RELEARNED = Quantity("relearn_top1", label="Top-1 accuracy of the relearned head, %", setting="shots")
+LINEAR = Quantity("linear_{accuracy}", label="Mean linear transfer accuracy, %", target="targets")
 ON_THE_OTHERS = (
     "The heads are relearned from test images. Drawn is how they and the original ones do on the others; the"
     " table has the original heads on all test images."
@@ -161,7 +161,7 @@ FIGURE6 = Exhibit(
             "The original and the relearned heads",
             (
                 replace(R2_TRAIN, label="R² (training images)", key="class_separation_r2"),
-                percent("top1", "Original head", "top1_percent", group="Test top-1, %"),
+                Quantity("top1", label="Original head", key="top1_percent", group="Test top-1, %"),
                 replace(
                     RELEARNED,
                     label="Relearned, {shots} per class",

@@ -13,18 +13,17 @@ from penultimate.data.catalog import SHIFTS, shifted
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.robustness import mean_corruption_error
-from penultimate.objectives.presets import resolve
+from penultimate.paper import BASELINE
 from penultimate.report.base import Cell, ExhibitTable, Missing
 from penultimate.report.measurements import ByRun, Measurements, Seed, measured_by
-from penultimate.report.quantity import Quantity, percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.cells import bold_notes
-from penultimate.report.shapes.findings import beside_softmax, either
+from penultimate.report.shapes.findings import beside_baseline, either
 from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import listed
 
-REFERENCE = resolve("softmax").canonical
 PUBLISHED = "published_robustness"
 """The measurement whose images are those of the published ImageNet-V2, -A, -R, -Sketch and -C."""
 GROUPS = {
@@ -42,13 +41,13 @@ MADE_HERE = (
 SHIFT_GROUP = "Accuracy on other images"
 SETS = {"imagenet_v2": "V2", "imagenet_a": "A", "imagenet_r": "R", "imagenet_sketch": "Sketch"}
 
-TEST = percent("top1", "Test, %", "test_percent", group="Accuracy", best="high", with_error=True)
+TEST = Quantity("top1", label="Test, %", key="test_percent", group="Accuracy", bold=True, with_error=True)
 SHIFTED = {
     shift: replace(TEST, target=shift, label=f"-{title}, %", key=f"{shift}_percent", group=SHIFT_GROUP)
     for shift, (title, *_) in SHIFTS.items()
 }
-ERROR = percent("corruption_error", setting="corruption, severity", best="low")
-MCE = Quantity("mce", label="-C, mCE", key="mce", scale=100, digits=1, best="low", with_error=True)
+ERROR = Quantity("corruption_error", setting="corruption, severity", bold=True)
+MCE = replace(ERROR, setting="", label="-C, mCE", key="mce", sign="", with_error=True)
 
 Errors = dict[str, dict[Seed, dict[str, list[float]]]]
 """{objective: {seed: {corruption: [error at each severity]}}}, for networks with all of these errors."""
@@ -83,7 +82,7 @@ def _relative(measurements: Measurements, errors: Errors) -> tuple[ByRun, str]:
             spec: {seed: mean_corruption_error(_means(values)) for seed, values in runs.items()}
             for spec, runs in errors.items()
         }, ""
-    reference = errors.get(REFERENCE)
+    reference = errors.get(BASELINE)
     if reference is None:
         return {}, (
             "No mCE: its reference is the study's softmax network, and this study has measured none."
@@ -169,7 +168,7 @@ def _with_reference(table: ExhibitTable) -> ExhibitTable:
         replace(
             row, cells=(*row.cells[:-1], Cell("100", 100.0, best=row.cells[-1].best, detail="the reference"))
         )
-        if row.objective == "softmax" and row.cells[-1].value is not None
+        if row.objective == BASELINE and row.cells[-1].value is not None
         else row
         for row in table.rows
     )
@@ -219,12 +218,12 @@ TABLE_C2 = Exhibit(
     ),
     findings=(
         either(
-            beside_softmax(
+            beside_baseline(
                 Asked(
                     "mCE (lower is better)", MCE, ("neurips_tableC2_robustness", "imagenet_c_mce"), read=_mce
                 )
             ),
-            beside_softmax(
+            beside_baseline(
                 *(
                     Asked(
                         f"accuracy on -{title}",

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penultimate.objectives.presets import resolve
+from penultimate.paper import BASELINE
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure, Missing, TableRow
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.networks import name_in
-from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.quantity import TARGETS, Quantity
 from penultimate.report.sets import short_title
 from penultimate.report.shapes.findings import direction
 from penultimate.report.shapes.numbers import (
@@ -24,14 +24,13 @@ from penultimate.report.shapes.table import run_column, run_table
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
 from penultimate.report.text import counted, fixed, in_words, listed, p_value
 
-SOFTMAX = resolve("softmax").canonical
 SMALL = (210.0, 176.0)
 ROUNDING = 1e-12
 """The relative difference below which scores, or mean accuracies, are equal."""
-LINEAR = percent(
+LINEAR = Quantity(
     "linear_{accuracy}",
-    "Linear",
-    "linear_percent",
+    label="Linear",
+    key="linear_percent",
     target=TARGETS,
     group="Transfer",
 )
@@ -63,7 +62,7 @@ class Score:
 
 def _on_task(metric: str, label: str, digits: int = 3, promises: bool = True) -> Score:
     return Score(
-        Quantity(metric, "train", TARGETS, label=label, key=metric, group=OF_TASKS, digits=digits), promises
+        Quantity(metric, "train", TARGETS, label=label, key=metric, group=OF_TASKS, decimals=digits), promises
     )
 
 
@@ -77,7 +76,7 @@ ON_TASKS = (
     _on_task("target_separation", "R²"),
 )
 BEFOREHAND = (
-    Score(percent("top1", "Pretraining accuracy", "top1")),
+    Score(Quantity("top1", label="Pretraining accuracy", key="top1")),
     Score(Quantity("class_separation", "train", label="Pretraining R²", key="source_r2"), promises=False),
     Score(Quantity("nc_trace_sw_pinv_sb_over_c", "train", label="Pretraining NC1", key="source_nc1")),
 )
@@ -254,8 +253,8 @@ def _chosen(
     for score in scores:
         promises = [task.promise(measurements, score) for task in tasks]
         chosen[score.label] = [_highest(one) if one else () for one in promises]
-    if all(SOFTMAX in task.measured for task in tasks):
-        chosen[ALWAYS] = [(SOFTMAX,)] * len(tasks)
+    if all(BASELINE in task.measured for task in tasks):
+        chosen[ALWAYS] = [(BASELINE,)] * len(tasks)
     return chosen
 
 

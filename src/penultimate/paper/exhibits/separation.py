@@ -10,7 +10,7 @@ from penultimate.paper.arms import SWEEP
 from penultimate.paper.printed import mean_of_printed, printed_transfer
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import name_in
-from penultimate.report.quantity import Quantity, percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes import findings
 from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.numbers import summarise
@@ -20,12 +20,14 @@ from penultimate.report.spec import Exhibit
 from penultimate.report.text import fixed
 
 R2_TRAIN = Quantity("class_separation", "train", label="Class separation R² on the training images")
-LINEAR = percent("linear_{accuracy}", "Mean linear transfer accuracy, %", target="targets")
+LINEAR = Quantity("linear_{accuracy}", label="Mean linear transfer accuracy, %", target="targets")
 
 
 SPLITS = {"train": "training", "test": "test"}
 IN_TABLE_3 = (
-    percent("top1", "Test top-1, %", "test_top1_percent", group="{source}", best="high", with_error=True),
+    Quantity(
+        "top1", label="Test top-1, %", key="test_top1_percent", group="{source}", bold=True, with_error=True
+    ),
     *(
         Quantity(
             "class_separation",
@@ -78,7 +80,7 @@ TABLE3 = Exhibit(
         ),
     ),
     findings=(
-        findings.beside_softmax(
+        findings.beside_baseline(
             replace(printed.SEPARATION, words="class separation R² on the training images")
         ),
     ),
@@ -154,9 +156,9 @@ FIGURE5 = Exhibit(
 
 LINEAR_GROUP = "Transfer by linear classifiers"
 IN_TABLE_4 = (
-    percent("top1", "Top-1", "top1_percent", group="{source}"),
+    Quantity("top1", label="Top-1", key="top1_percent", group="{source}"),
     Quantity("class_separation", "train", label="R²", group="{source}", key="class_separation_r2"),
-    percent("linear_{accuracy}", key="{target}_percent", target="targets", group=LINEAR_GROUP),
+    Quantity("linear_{accuracy}", key="{target}_percent", target="targets", group=LINEAR_GROUP),
 )
 TABLE4 = Exhibit(
     name="table4",
@@ -266,7 +268,9 @@ ETF = tuple(
         ("trace_sw_pinv_sb_over_c", "Tr(Σ_W Σ_B⁺)/C", "Spread in classes"),
     )
 )
-NC4 = percent("nc4", "NC4, %", "nc4_percent", split="train", group="Others nearer", with_error=True)
+NC4 = Quantity(
+    "nc4", label="NC4, %", key="nc4_percent", split="train", group="Others nearer", with_error=True
+)
 WEIGHT_LENGTHS, TRACE = ETF[1], ETF[-1]
 ROUNDING = 1e-4
 """The largest variation among the lengths of rows that were scaled to length 1."""

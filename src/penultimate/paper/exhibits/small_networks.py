@@ -11,8 +11,8 @@ from penultimate.paper.arms import COSINE_DECAY
 from penultimate.paper.claims.wording import runs_each
 from penultimate.report.base import Missing
 from penultimate.report.measurements import Measurements, run_name
-from penultimate.report.networks import is_further
-from penultimate.report.quantity import Quantity, percent
+from penultimate.report.networks import USUAL_PAGE, is_further
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.asked import Asked, already
 from penultimate.report.shapes.cells import bold_notes
 from penultimate.report.shapes.findings import goes_with
@@ -21,7 +21,7 @@ from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, ru
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import counted, fixed, p_value, plain
 
-TOP1 = percent("top1", "Top-1, %", "top1_percent", arm=COSINE_DECAY, best="high", with_error=True)
+TOP1 = Quantity("top1", label="Top-1, %", key="top1_percent", arm=COSINE_DECAY, bold=True, with_error=True)
 FAR = 0.05
 """The difference in accuracy from the objective's median beyond which a run is far off."""
 MAIN = replace(TOP1, arm="", optional=True)
@@ -40,7 +40,11 @@ def _columns(measurements: Measurements) -> list[RunColumn]:
 
 def _quantity(measurements: Measurements) -> Quantity:
     """Return the accuracy in the arm; for a study of one such architecture alone, that in its main arm."""
-    return MAIN if is_further(measurements.backbone) and _is_unaveraged(measurements.recipe) else TOP1
+    return (
+        MAIN
+        if is_further(measurements.backbone, USUAL_PAGE) and _is_unaveraged(measurements.recipe)
+        else TOP1
+    )
 
 
 def _is_unaveraged(recipe: Mapping[str, Any]) -> bool:
@@ -66,7 +70,7 @@ def _alike(measurements: Measurements) -> str:
     one, other = (
         Asked(
             f"test accuracy of {column.quantity.group}",
-            replace(TOP1, digits=1),
+            TOP1,
             ("iclr_table1_accuracy", f"{name}_top1_percent"),
             read=already(column.runs),
         )

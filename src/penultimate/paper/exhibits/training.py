@@ -10,7 +10,7 @@ from penultimate.paper import printed
 from penultimate.paper.claims.courses import at_equal_training
 from penultimate.report.base import Figure, Missing
 from penultimate.report.measurements import ByRun, Measurements
-from penultimate.report.quantity import TARGETS, Quantity, percent
+from penultimate.report.quantity import TARGETS, Quantity
 from penultimate.report.shapes import findings
 from penultimate.report.shapes.asked import Asked, at_epochs
 from penultimate.report.shapes.findings import Change
@@ -19,10 +19,12 @@ from penultimate.report.shapes.scatter import PrintedPanel, ScatterPanel
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 
 ON_HOLDOUT = OverEpochs(
-    "figureC1-ours", "Holdout images of {source}", percent("top1", "Top-1 accuracy, %", split="holdout")
+    "figureC1-ours",
+    "Holdout images of {source}",
+    Quantity("top1", label="Top-1 accuracy, %", split="holdout"),
 )
 ON_TRAINING = OverEpochs(
-    "figureC2-ours", "Training images of {source}", percent("top1", "Top-1 accuracy, %", split="train")
+    "figureC2-ours", "Training images of {source}", Quantity("top1", label="Top-1 accuracy, %", split="train")
 )
 
 HALFWAY, AT_END = 0.5, 1.0
@@ -52,7 +54,7 @@ FIGURE_C1 = Exhibit(
     " averaged weights are evaluated; logit normalization and some others appear to be ahead of softmax over"
     " the whole of training.",
     findings=(
-        findings.beside_softmax(
+        findings.beside_baseline(
             *(_on_the_way("holdout accuracy", ON_HOLDOUT.y, share) for share in (HALFWAY, AT_END))
         ),
     ),
@@ -64,7 +66,7 @@ FIGURE_C1 = Exhibit(
 LOSS = OverEpochs(
     "figureC2-ours",
     "Training loss on {source}",
-    Quantity("mean_loss", "train", label="Loss, % of the first epoch's", unit="%", digits=1),
+    Quantity("mean_loss", "train", label="Loss, % of the first epoch's", sign="%", decimals=1),
     relative=True,
     note="Training accuracy over the epochs was not recorded; drawn instead is the mean training loss"
     " (augmented images, weights as they move) as a share of that of the first epoch. Losses of different"
@@ -97,7 +99,7 @@ FIGURE_C2 = Exhibit(
     " C.1.",
     findings=(
         findings.either(
-            findings.beside_softmax(
+            findings.beside_baseline(
                 *(_on_the_way("training accuracy", ON_TRAINING.y, share) for share in (HALFWAY, AT_END))
             ),
             findings.ends(
@@ -110,9 +112,10 @@ FIGURE_C2 = Exhibit(
     short="Training accuracy by epoch",
 )
 
-ACROSS = percent("top1", "Top-1 accuracy on the training images, %", split="train")
+ACROSS = Quantity("top1", label="Top-1 accuracy on the training images, %", split="train")
 ON_TEST, ON_HELD_OUT = (
-    percent("top1", f"Top-1 accuracy on the {split} images, %", split=split) for split in ("test", "holdout")
+    Quantity("top1", label=f"Top-1 accuracy on the {split} images, %", split=split)
+    for split in ("test", "holdout")
 )
 EPOCH_BY_EPOCH = [
     OverEpochs("figureC3-epochs", "{source}, epoch by epoch", upwards, ACROSS)
@@ -168,7 +171,7 @@ FIGURE_C3 = Exhibit(
     " 1 and C.1). It finds regularized objectives above softmax at equal training accuracy.",
     findings=(
         findings.either(
-            findings.beside_softmax(
+            findings.beside_baseline(
                 Asked("test accuracy at equal training accuracy", ON_TEST, read=_at_equal_training)
             ),
             findings.goes_with(
@@ -195,7 +198,7 @@ FIGURE_D2 = Exhibit(
             OverEpochs(
                 "figureD2-mean",
                 "Mean of the tasks",
-                percent("linear_{accuracy}", "Linear transfer, %", target=TARGETS),
+                Quantity("linear_{accuracy}", label="Linear transfer, %", target=TARGETS),
                 early=0.0,
             ),
             missing="Linear transfer over training",

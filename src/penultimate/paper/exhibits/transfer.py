@@ -10,7 +10,7 @@ from penultimate.paper import printed
 from penultimate.paper.printed import PAPER_TARGETS, mean_of_printed, printed_transfer
 from penultimate.report.base import Figure, Missing, Panel, Point, Source
 from penultimate.report.measurements import ByRun, Measurements
-from penultimate.report.quantity import Quantity, percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.sets import name_on
 from penultimate.report.shapes import findings
 from penultimate.report.shapes.another import InAnother, in_another
@@ -29,10 +29,10 @@ def _half(probe: str, word: str) -> tuple[TableOfRuns, PrintedTable]:
         f"table1_{probe}",
         f"Classifiers on frozen features, {word}, %",
         (
-            percent("top1", "Top-1", "top1_percent", group="{source}, test", best="high"),
-            percent("top5", "Top-5", "top5_percent", group="{source}, test", best="high"),
-            percent(
-                f"{probe}_{{accuracy}}", key="{target}_percent", target="targets", group=group, best="high"
+            Quantity("top1", label="Top-1", key="top1_percent", group="{source}, test", bold=True),
+            Quantity("top5", label="Top-5", key="top5_percent", group="{source}, test", bold=True),
+            Quantity(
+                f"{probe}_{{accuracy}}", key="{target}_percent", target="targets", group=group, bold=True
             ),
         ),
         missing=f"Transfer by {word} classifiers",
@@ -59,7 +59,7 @@ TABLE1 = Exhibit(
     " well a simple classifier on its frozen features learns each new task. All numbers are test accuracies"
     " in per cent, means over runs.",
     parts=(*_half("linear", "linear"), *_half("knn", "kNN")),
-    findings=(findings.beside_softmax(printed.TEST, printed.LINEAR),),
+    findings=(findings.beside_baseline(printed.TEST, printed.LINEAR),),
     section="3.1",
     summary="Pretraining accuracy, linear and kNN transfer",
     short="Accuracy and transfer",
@@ -78,15 +78,15 @@ TABLE_B1 = Exhibit(
                 "tableB1",
                 "A second architecture on {source}: {backbone}",
                 (
-                    percent("top1", "Top-1", "top1_percent", group="{source}, test", best="high"),
-                    percent("top5", "Top-5", "top5_percent", group="{source}, test", best="high"),
+                    Quantity("top1", label="Top-1", key="top1_percent", group="{source}, test", bold=True),
+                    Quantity("top5", label="Top-5", key="top5_percent", group="{source}, test", bold=True),
                     Quantity("class_separation", "train", label="R²", key="r2", group="{source}, training"),
-                    percent(
+                    Quantity(
                         "linear_{accuracy}",
                         key="{target}_percent",
                         target="targets",
                         group="Transfer, linear",
-                        best="high",
+                        bold=True,
                     ),
                 ),
                 missing=ANOTHER,
@@ -109,7 +109,7 @@ TABLE_B1 = Exhibit(
     ),
     findings=(
         in_another(
-            findings.beside_softmax(
+            findings.beside_baseline(
                 *(
                     replace(one, printed=("neurips_tableB1_inception_v3", column))
                     for one, column in (
@@ -129,8 +129,8 @@ TABLE_B1 = Exhibit(
 )
 
 Y_LABEL = "Mean linear transfer accuracy, %"
-TOP1 = percent("top1", "Top-1 accuracy on the pretraining test set, %")
-LINEAR = percent("linear_{accuracy}", Y_LABEL, target="targets")
+TOP1 = Quantity("top1", label="Top-1 accuracy on the pretraining test set, %")
+LINEAR = Quantity("linear_{accuracy}", label=Y_LABEL, target="targets")
 
 FIGURE1 = Exhibit(
     name="figure1",

@@ -11,7 +11,7 @@ from penultimate.measures.class_separation import UNBIASED
 from penultimate.paper.arms import SWEEP
 from penultimate.report.base import MISSING
 from penultimate.report.measurements import Measurements
-from penultimate.report.quantity import Quantity, percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.sets import is_embedded
 from penultimate.report.shapes.numbers import printed_rows, summarise
 from penultimate.report.text import counted, fixed, listed, plain
@@ -67,12 +67,12 @@ def compare(measurements: Measurements) -> tuple[Difference, ...]:
         Difference("Runs per objective", _runs(measurements), "8"),
         Difference(
             "Softmax accuracy, training images",
-            _softmax(measurements, percent("top1", split="train")),
+            _softmax(measurements, Quantity("top1", split="train")),
             f"{_printed_softmax('tableC1_train_accuracy', 'train_top1_percent')} %",
         ),
         Difference(
             "Softmax accuracy, test images",
-            _softmax(measurements, percent("top1")),
+            _softmax(measurements, Quantity("top1")),
             f"{_printed_softmax('table3_class_separation', 'imagenet_top1_percent')} %",
         ),
         Difference(
@@ -216,7 +216,7 @@ def _setting(recipe: Mapping[str, Any], key: str) -> str:
 
 def _softmax(measurements: Measurements, quantity: Quantity) -> str:
     """Return softmax's mean over runs, formatted as the quantity says."""
-    runs = measurements.values(quantity).get(measurements.softmax)
+    runs = measurements.values(quantity).get(measurements.baseline)
     if not runs:
         return MISSING
     return f"{fixed(quantity.scale * summarise(runs.values()).mean, quantity.digits)} {quantity.unit}".strip()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Literal, TypeAlias
 
+from penultimate.paper import FIRST_STUDY
 from penultimate.paper.claims.criteria import CRITERIA
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.rankings import ranked
 from penultimate.paper.exhibits.separation import LINEAR, SEPARATION, SEPARATION_IN_PAPER
 from penultimate.paper.exhibits.transfer import TOP1
 from penultimate.report.base import Built
-from penultimate.report.measurements import FIRST_STUDY, ByRun, Measurements
+from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.page.form import Headline, Tile
 from penultimate.report.page.study import Tally
 from penultimate.report.progress import way_on
@@ -168,7 +169,7 @@ def _place(runs: ByRun, spec: str) -> str:
 
 
 def _softmax(measurements: Measurements, top1: ByRun, transfer: ByRun) -> list[str]:
-    spec = measurements.softmax
+    spec = measurements.baseline
     if spec not in top1 or spec not in transfer or len(top1) < 2 or len(transfer) < 2:
         return []
     means = dict(_ranked(top1))

@@ -7,7 +7,7 @@ import math
 from penultimate.data.catalog import card
 from penultimate.report.base import ExhibitTable, Missing
 from penultimate.report.measurements import Measurements
-from penultimate.report.quantity import Quantity, percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.sets import official_accuracy
 from penultimate.report.shapes.cells import bold_notes
 from penultimate.report.shapes.table import RunColumn, columns_of_targets, run_column, run_table
@@ -54,10 +54,10 @@ def _scores(measurements: Measurements, text: str) -> ExhibitTable | None:
     }
     group = f"{measurements.title}, test"
     accuracies = (
-        percent("top1", "Top-1", "top1_percent", group=group, best="high"),
-        percent("top5", "Top-5", "top5_percent", group=group, best="high"),
+        Quantity("top1", label="Top-1", key="top1_percent", group=group, bold=True),
+        Quantity("top5", label="Top-5", key="top5_percent", group=group, bold=True),
     )
-    on_target = percent("", key="{target}_percent", group=f"Transfer, {text}", best="high")
+    on_target = Quantity("top1", key="{target}_percent", group=f"Transfer, {text}", bold=True)
     targets = columns_of_targets(on_target, per_target)
     columns = [*(run_column(quantity, measurements.values(quantity)) for quantity in accuracies), *targets]
     title = f"Classifiers on frozen features, {text}, %"
@@ -87,8 +87,9 @@ def _numbers(measurements: Measurements, text: str) -> ExhibitTable | None:
         where = ", ".join(filter(None, (on and card(on).title, split, condition)))
         label = f"{part.replace('_', ' ') or 'Value'} ({where})"
         key = "_".join(filter(None, (on, condition, split, part or "value")))
-        quantity = Quantity(metric, label=label, key=key, digits=_decimals(largest[metric]), with_error=True)
-        columns.append(run_column(quantity, runs))
+        decimals = _decimals(largest[metric])
+        shown = Quantity(metric, label=label, key=key, sign="", factor=1, decimals=decimals, with_error=True)
+        columns.append(run_column(shown, runs))
     return _table(measurements, ("plugins_metric", text), text, columns, columns)
 
 

@@ -13,8 +13,6 @@ from penultimate.report.shapes.table import printed_label
 from penultimate.report.text import fixed
 from penultimate.statistics.summary import MeanWithError
 
-BASELINE = "softmax"
-
 
 @dataclass(frozen=True)
 class ShownNumber:
@@ -81,7 +79,7 @@ class Asked:
                 {None: read_printed(row, column)},
             )
             for row in printed_rows(table)
-            if row.get("objective", BASELINE) in PRESETS
+            if ("objective" not in row or row["objective"] in PRESETS)
             and all(row[name] == text for name, text in self.where.items())
             and (callable(column) or row[column])
         )

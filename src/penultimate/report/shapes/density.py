@@ -95,7 +95,7 @@ class Spectra:
 
     def build(self, measurements: Measurements) -> Piece:
         (quantity,) = self.quantities
-        column = replace(quantity, group="Directions", digits=1, with_error=True)
+        column = replace(quantity, group="Directions", decimals=1, with_error=True)
         matrices = arrays_of(measurements, quantity)
         if not matrices[0]:
             return Piece(missing=(Missing(self.missing),))

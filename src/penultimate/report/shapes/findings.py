@@ -2,7 +2,7 @@
 
 A finding has one of five shapes, and an exhibit names the numbers in it:
 
-    beside_softmax   how many objectives are above softmax, and how many below
+    beside_baseline  how many objectives are above the paper's baseline, and how many below
     ends             the lowest and the highest of them
     apart            how far apart these two are, under one condition and another
     changes          how much a number gains from one condition to another
@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from penultimate.report.measurements import Measurements
-from penultimate.report.shapes.asked import BASELINE, Asked, ShownNumber, with_error
+from penultimate.report.shapes.asked import Asked, ShownNumber, with_error
 from penultimate.report.shapes.numbers import error_of, rank_correlation, summarise, without_two
 from penultimate.report.shapes.table import noun_of
 from penultimate.report.spec import OURS
@@ -33,20 +33,21 @@ SAME = 1e-12
 """The relative difference below which means are equal."""
 
 
-def beside_softmax(*asked: Asked) -> Sentence:
-    """Return a finding on how many objectives are above and below softmax; without softmax, on the ends."""
+def beside_baseline(*asked: Asked) -> Sentence:
+    """Return a finding on how many objectives are above and below the paper's baseline, or on the ends."""
 
     def say(measurements: Measurements) -> str:
+        baseline = measurements.networks.baseline
         clauses: list[str] = []
         seen: list[ShownNumber] = []
         for one in asked:
             ours = one.ours(measurements)
-            base, others = _apart_from_softmax(ours)
+            base, others = _apart_from(baseline, ours)
             seen += ours
             if base is None or not others:
                 clauses += [_ends(one, ours)] if ours else []
                 continue
-            of_paper, printed = _apart_from_softmax(one.theirs())
+            of_paper, printed = _apart_from(baseline, one.theirs())
             paper = f" – in the paper {_above_and_below(of_paper, printed)}" if of_paper and printed else ""
             clauses.append(f"in {one.words} {_above_and_below(base, others, one.amount(base))}{paper}")
         return _sentence(clauses, seen)
@@ -245,10 +246,12 @@ def _from_to(one: Asked, entries: Sequence[ShownNumber]) -> str:
     return f"from {told[0]} to {told[1]}"
 
 
-def _apart_from_softmax(entries: Sequence[ShownNumber]) -> tuple[ShownNumber | None, list[ShownNumber]]:
-    """Return softmax (the first, if there are several), and all entries that are not softmax."""
-    base = next((entry for entry in entries if entry.slug == BASELINE), None)
-    return base, [entry for entry in entries if entry.slug != BASELINE]
+def _apart_from(
+    baseline: str, entries: Sequence[ShownNumber]
+) -> tuple[ShownNumber | None, list[ShownNumber]]:
+    """Return the baseline (the first, if there are several), and all entries that are not the baseline."""
+    base = next((entry for entry in entries if entry.slug == baseline), None)
+    return base, [entry for entry in entries if entry.slug != baseline]
 
 
 def _above_and_below(base: ShownNumber, others: Sequence[ShownNumber], amount: str = "") -> str:
@@ -275,7 +278,7 @@ def _above_and_below(base: ShownNumber, others: Sequence[ShownNumber], amount: s
 def _beyond_chance(
     base: ShownNumber, others: Sequence[ShownNumber], of_side: Sequence[ShownNumber], side: str
 ) -> str:
-    """Return for how many it is beyond chance (p corrected for all comparisons with softmax), if testable."""
+    """Return for how many it is beyond chance (p corrected for all comparisons with it), if testable."""
     if side not in ("above", "below"):
         return ""
     column = {str(place): entry.runs for place, entry in enumerate([base, *others])}

@@ -64,8 +64,8 @@ class LayerMaps:
 
     @cached_property
     def reference(self) -> StudyObjective:
-        """The baseline of comparisons: softmax, or the first objective that has a network."""
-        return next((each for each in self.objectives if each.slug == "softmax"), self.objectives[0])
+        """The paper's baseline, or the first objective that has a network."""
+        return _first_or_baseline(self.measurements, self.objectives)
 
     @cached_property
     def layers(self) -> list[str]:
@@ -104,6 +104,10 @@ class LayerMaps:
             for each in (*self.objectives, UNTRAINED)
             if (likeness := self.likeness(self.reference, each))
         ]
+
+
+def _first_or_baseline(measurements: Measurements, among: Sequence[StudyObjective]) -> StudyObjective:
+    return next((each for each in among if each.slug == measurements.networks.baseline), among[0])
 
 
 def layer_maps(measurements: Measurements, quantity: Quantity) -> LayerMaps | None:
@@ -170,8 +174,8 @@ class MapsOfLayers:
 class MapsOverTransfer:
     """Maps of a network's layers before fine-tuning against those after it, one map per task.
 
-    They are means over the networks of softmax or of the first objective. The quantity points to the arrays.
-    The word {layers} lists the layers in captions.
+    They are means over the networks of the paper's baseline or of the first objective. The quantity points to
+    the arrays. The word {layers} lists the layers in captions.
     """
 
     name: str
@@ -189,7 +193,7 @@ class MapsOverTransfer:
         present = [each for each in measurements.objectives if each.spec in measured]
         if read is None or not present:
             return Piece(missing=(Missing(self.missing),), words={"layers": ""})
-        base = next((each for each in present if each.slug == "softmax"), present[0])
+        base = _first_or_baseline(measurements, present)
         blocks, layers, runs = {}, list[str](), 0
         for target, of_target in rows.items():
             steps = dict.fromkeys(str(row.step) for row in of_target if row.objective == base.spec)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from penultimate import registry
 from penultimate.report.measurements import ByRun
-from penultimate.report.quantity import Best
 from penultimate.report.text import counted, fixed
 from penultimate.statistics.summary import MeanWithError, summarise
 
 if TYPE_CHECKING:
+    from penultimate.measures.declaration import Direction
     from penultimate.statistics.correlation import Correlation
 
 __all__ = [
@@ -77,7 +77,7 @@ def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str] = 
     return f"{span} ({fixed(left.rho, 2)} without {names})"
 
 
-def best_of(runs: ByRun, best: Best = "high") -> frozenset[str]:
+def best_of(runs: ByRun, best: Direction = "high") -> frozenset[str]:
     """Return the objectives that no other beats beyond chance, by `statistics.bold`."""
     from penultimate.statistics.comparison import bold
 
