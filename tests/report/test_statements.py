@@ -121,6 +121,7 @@ def test_the_regime_tells_schedule_warm_up_averaging_decay_and_augmentation() ->
     assert constant["Learning rate"][0] == "1 at its peak, constant"
     assert constant["Weight decay"][0] == f"{17.3 * 0.1 / (11264 // 64 * 20):.2g}; 17.3"
     assert constant["Horizon"][0] == "no average"
+    assert told(head_decay=8e-5)["Weight decay"][0].endswith("; of the final layer 8e-05")
     assert told(averaging_momentum=0.999)["Horizon"][0] == "28.4 % of all steps"
     mirrored = told(augmentation={"shift": 0, "flip": True})
     assert mirrored["Augmentation"][0] == "mirror images"

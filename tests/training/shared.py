@@ -28,6 +28,7 @@ CASES = {
     "dropout": ("dropout(keep=0.7)", RECIPE),
     "mixed": ("cosine_softmax", replace(RECIPE, augmentation=Augmentation(mixup=0.5))),
     "parts": ("dropout(keep=0.7) + label_smoothing", replace(RECIPE, at_once=8)),
+    "own decay": ("softmax", replace(RECIPE, head_decay=0.1)),
     "best": ("softmax", replace(RECIPE, stopping="best", patience=1, epochs=3)),
     "again": ("dropout(keep=0.7)", replace(RECIPE, epochs=3, averaging_window=0.3)),
     "killed": ("dropout(keep=0.7)", replace(RECIPE, epochs=3, averaging_window=0.3)),

@@ -86,7 +86,12 @@ MIXED = replace(RECIPE, augmentation=Augmentation(shift=1, autoaugment=True, mix
 
 @pytest.mark.parametrize(
     ("objective", "recipe"),
-    [("softmax", RECIPE), ("dropout(keep=0.8)", RECIPE), ("dropout(keep=0.8)", MIXED)],
+    [
+        ("softmax", RECIPE),
+        ("softmax", replace(RECIPE, head_decay=0.01)),
+        ("dropout(keep=0.8)", RECIPE),
+        ("dropout(keep=0.8)", MIXED),
+    ],
 )
 def test_a_run_broken_off_at_any_step_ends_in_the_same_bits(
     tmp_path: Path, objective: str, recipe: Recipe

@@ -16,7 +16,7 @@ from penultimate.training.ghost import by_ghost_batches
 from penultimate.training.ranks import Ranks
 from tests.training.shared import KILLED_AT, RECIPE, shared, trained
 
-ALIKE = ("plain", "augmented", "dropout", "mixed", "parts", "best")
+ALIKE = ("plain", "augmented", "dropout", "mixed", "parts", "own decay", "best")
 """Cases in which the weights are the same but for rounding."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -17,6 +18,7 @@ from penultimate.networks.key import NetworkKey, grid
 from penultimate.records.archive import DIGITS, KEYS, KeptStudy, network_of, read_kept
 from penultimate.records.keeping import write_kept
 from penultimate.records.table import Row
+from penultimate.training.recipe import Recipe
 
 SHARED = ("source", "limited")
 """What all parts must have in common with the whole."""
@@ -118,7 +120,7 @@ def _settings(description: Mapping[str, Any]) -> dict[NetworkKey, dict[str, Any]
             made = {NetworkKey(name): {"source": source} for name, source in block["given"].items()}
         else:
             names = ("objectives", "backbones", "seeds", "draws", "arm")
-            recipe = dict(_flat("recipe", block["recipe"]))
+            recipe = dict(_flat("recipe", dataclasses.asdict(Recipe(**block["recipe"]))))
             made = dict.fromkeys(grid(*(block[name] for name in names)), recipe)
         for key, how in made.items():
             settings.setdefault(key, {}).update({**how, **measured})

@@ -32,6 +32,8 @@ class Recipe:
     weight_decay                for conv kernels and W; also for batch-norm gains and shifts if
                                 `decay_batch_norm`, and for biases if `decay_biases`. `exposure` over the
                                 whole run may be given instead (`training.regime`)
+    head_decay                  the weight decay of the final layer alone: of W, and of b if `decay_biases`;
+                                None: as that of all other weights, from `weight_decay` or `exposure`
     averaging_window            an exponential moving average of the weights over this share of all steps
                                 (momentum 1 - 1 / steps in the window). `averaging_momentum` may be given
                                 instead (the paper's 0.9999). 0 and None: no average
@@ -75,6 +77,7 @@ class Recipe:
     nesterov: bool = True
     weight_decay: float = 8e-5
     exposure: float | None = None
+    head_decay: float | None = None
     decay_batch_norm: bool = False
     decay_biases: bool = False
     averaging_window: float = 0.15
@@ -116,8 +119,9 @@ class Recipe:
         fits = _is_number(self.learning_rate, 0, 1e30, open_left=True)
         self._check("learning_rate", fits, "a number above 0, at most 1e30")
         self._check("weight_decay", _is_number(self.weight_decay, 0, math.inf), "a number, 0 or more")
-        fits = self.exposure is None or _is_number(self.exposure, 0, math.inf)
-        self._check("exposure", fits, "a number, 0 or more, or None")
+        for name in ("exposure", "head_decay"):
+            fits = getattr(self, name) is None or _is_number(getattr(self, name), 0, math.inf)
+            self._check(name, fits, "a number, 0 or more, or None")
         for name in ("warmup", "averaging_window"):
             self._check(name, _is_number(getattr(self, name), 0, 1), "a share of all steps, from 0 to 1")
         self._check("momentum", _is_number(self.momentum, 0, 1) and self.momentum < 1, "from 0 to below 1")

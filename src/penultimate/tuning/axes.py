@@ -43,6 +43,9 @@ RECIPE_SETTINGS = {
         Hyperparameter(
             "exposure", None, "the exposure to weight decay", "exposure", Interval(0, closed="left")
         ),
+        Hyperparameter(
+            "head_decay", None, "the final layer's weight decay", "head decay", Interval(0, closed="left")
+        ),
         Hyperparameter("momentum", None, "of the optimiser", "momentum", Interval(0, 1)),
         Hyperparameter("warmup", None, "a share of all steps", "warm-up", Interval(0, 1, "both")),
         Hyperparameter("final_fraction", None, "of the peak", "final fraction", Interval(0, 1, "right")),

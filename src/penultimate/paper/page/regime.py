@@ -102,6 +102,7 @@ def _training(measurements: Measurements) -> tuple[Difference, ...]:
     kinds += [f"Mixup (α = {moves.mixup:g})"] * (moves.mixup > 0)
     to = "" if recipe.schedule == "constant" else f" to {_share(ours.final_fraction)} of it"
     averages = recipe.momentum_of_average(steps) > 0
+    apart = "" if recipe.head_decay is None else f"; of the final layer {recipe.head_decay:.2g}"
     rows = (
         (
             "Learning rate, softmax",
@@ -116,7 +117,7 @@ def _training(measurements: Measurements) -> tuple[Difference, ...]:
         ),
         (
             "Weight decay, softmax; its exposure: decay × Σ learning rates / (1 − momentum)",
-            f"{weight_decay(recipe, steps):.2g}; {fixed(ours.exposure, 1)}",
+            f"{weight_decay(recipe, steps):.2g}; {fixed(ours.exposure, 1)}{apart}",
             f"8e-05; {fixed(IMAGENET.exposure, 1)}",
         ),
         (
