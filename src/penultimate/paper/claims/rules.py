@@ -145,6 +145,17 @@ class Dose:
     aspect: Literal["linear", "knn"] = "linear"
 
 
+@dataclass(frozen=True)
+class Regained:
+    """Rule: where the final layer has its own weight decay, these gain on softmax as they do in the paper.
+
+    `share` is the share of the paper's mean gain, in softmax's errors, from which a mean gain counts.
+    """
+
+    among: tuple[str, ...]
+    share: float
+
+
 Rule: TypeAlias = (
     Better
     | BestOfAll
@@ -162,6 +173,7 @@ Rule: TypeAlias = (
     | OnlyAccuracy
     | NoSum
     | Dose
+    | Regained
 )
 
 

@@ -17,6 +17,7 @@ from penultimate.paper.claims.comparisons import (
 from penultimate.paper.claims.criteria import CRITERIA, FURTHER, Criteria, FurtherCriteria
 from penultimate.paper.claims.evidence import Assessment, Evidence, paper
 from penultimate.paper.claims.further import EVERY_CLAIM
+from penultimate.paper.claims.head_decay import regained, regained_in_paper
 from penultimate.paper.claims.likeness import last_layers
 from penultimate.paper.claims.patterns import none_positive, positive, shared_in_paper
 from penultimate.paper.claims.prices import judge_dose
@@ -38,6 +39,7 @@ from penultimate.paper.claims.rules import (
     OnlyThese,
     Positive,
     Ranked,
+    Regained,
     Trend,
     Unbeaten,
 )
@@ -143,6 +145,8 @@ def _judge(
             return no_sum(evidence, criteria)
         case Dose():
             return judge_dose(evidence, claim.rule, criteria)
+        case Regained():
+            return regained(evidence, claim.rule, criteria)
 
 
 def _in_paper(claim: Claim, criteria: Criteria, further: FurtherCriteria) -> str:
@@ -167,5 +171,7 @@ def _in_paper(claim: Claim, criteria: Criteria, further: FurtherCriteria) -> str
             return only_accuracy_in_paper(claim.rule)
         case NoSum():
             return no_sum_in_paper()
+        case Regained():
+            return regained_in_paper(claim.rule, criteria)
         case Positive() | NonePositive() | LastLayers() | Dose():
             return shared_in_paper()

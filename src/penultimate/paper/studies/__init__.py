@@ -17,6 +17,7 @@ for _name, _summary in (
     ),
     ("sweep", "eight families of objectives, each at several strengths, five seeds: hours on a laptop"),
     ("sweep_smallest", "a part of sweep: 19 networks a seed, three seeds; an hour and a half on a laptop"),
+    ("head_decay", "nine objectives whose final layer has the paper's weight decay, five seeds"),
     (
         "matched_search",
         "where the hyperparameters of seven objectives are chosen (penultimate tune): three seeds",
