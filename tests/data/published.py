@@ -304,6 +304,14 @@ def imagenet_tuning(root: Path) -> None:
     imagenet(root)
 
 
+def cifar10_tuning(root: Path) -> None:
+    cifar10(root)
+
+
+def cifar100_tuning(root: Path) -> None:
+    cifar100(root)
+
+
 def imagenet_archives(root: Path) -> None:
     """As it is downloaded: a tar of tars, a flat tar and the devkit."""
     devkit(root)
@@ -438,5 +446,6 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     for maker in (
         imagenet, imagenet_tuning, imagenet100, imagenet_v2, imagenet_a, imagenet_r, imagenet_sketch,
         imagenet_c, food101, cifar10, cifar100, birdsnap, sun397, cars, pets, flowers102, chexpert,
+        cifar10_tuning, cifar100_tuning,
     )
 }  # fmt: skip

@@ -57,7 +57,7 @@ def assert_shows_its_labels(listing: Listing) -> None:
 DEVKIT, TRUTH = "ILSVRC2012_devkit_t12", "ILSVRC2012_validation_ground_truth.txt"
 SPLITS = {name: list(known.card.sizes)[:3] for name, known in ENTRIES.items()}
 SPLITS["imagenet_c"] = ["gaussian_noise/1", "gaussian_noise/5", "fog/3"]
-SPLITS["imagenet_tuning"] = ["train", "test"]
+SPLITS |= {name: ["train", "test"] for name in SPLITS if name.endswith("_tuning")}
 OF_CLASSES = [name for name, known in ENTRIES.items() if not known.card.has_several_labels]
 
 
@@ -98,6 +98,25 @@ def test_of_imagenets_training_images_those_held_out_are_a_share_by_their_names(
     )
     assert round(1281167 * 5 / 128) == entry("imagenet_tuning").card.sizes["holdout"] == 50046
     assert_shows_its_labels(parts["holdout"])
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("cifar10", (18, 2)), ("cifar100", (11, 1))])
+def test_of_cifars_training_images_a_tenth_is_held_out(
+    name: str, sizes: tuple[int, int], tmp_path: Path
+) -> None:
+    """Names within a batch recur in the next, so that the batch is part of what is digested."""
+    MAKERS[name](tmp_path)
+    whole, parts = (open_dataset(called, tmp_path).splits for called in (name, f"{name}_tuning"))
+    train, held = (parts[split] for split in ("train", "holdout"))
+    assert (len(train), len(held)) == sizes
+    assert sorted([*train.ids, *held.ids]) == sorted(whole["train"].ids)
+    names = [whole["train"].name(row) for row in range(len(whole["train"]))]
+    digested = sorted(names, key=lambda each: hashlib.sha256(each.encode()).hexdigest())
+    assert {held.name(row) for row in range(len(held))} == set(digested[: sizes[1]])
+    assert parts["test"].digest == whole["test"].digest
+    assert dict(entry(f"{name}_tuning").card.sizes) == {"train": 45000, "test": 10000, "holdout": 5000}
+    for listing in (train, held):
+        assert_shows_its_labels(listing)
 
 
 def test_imagenet100_leaves_other_classes_out(tmp_path: Path) -> None:

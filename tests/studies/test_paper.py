@@ -32,7 +32,11 @@ from penultimate.training.recipe import Recipe
 from penultimate.training.regime import regime
 from penultimate.training.schedules import learning_rate
 
-NAMES = tuple(name for name in registry.names("study") if name.startswith(("imagenet", "cifar")))
+NAMES = tuple(
+    name
+    for name in registry.names("study")
+    if name.startswith(("imagenet", "cifar")) and not name.endswith("search")
+)
 OF_IMAGENET = tuple(name for name in NAMES if name.startswith("imagenet_"))
 SHARED = ("imagenet_transfer", "imagenet_robustness", "imagenet_relearning")
 KEYWORDS = {

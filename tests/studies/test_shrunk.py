@@ -24,7 +24,11 @@ from penultimate.study.selection import restrict
 from penultimate.study.settings import override
 from penultimate.study.shrinking import shrink
 
-NAMES = tuple(name for name in registry.names("study") if name.startswith(("imagenet", "cifar")))
+NAMES = tuple(
+    name
+    for name in registry.names("study")
+    if name.startswith(("imagenet", "cifar")) and not name.endswith("search")
+)
 
 
 class Part(NamedTuple):

@@ -564,6 +564,6 @@ def test_a_product_is_expanded_by_whole_lines_and_refined_once_around_the_best()
     ]
     refined = {point for point, phase in found.phases.items() if phase == "refinement"}
     rates, exposures = ({point[place] for point in refined} for place in (0, 1))
-    assert len(refined) == len(rates) * len(exposures) - 1 == 2 * 3 - 1  # 0.8 is an edge: one side only
+    assert len(refined) == len(rates) * len(exposures) - 6 == 3 * 5 - 6  # 0.8 is an edge: one side only
     with_budget = drive_product(lambda point: point[0], 10, 5)
     assert len(with_budget.scores) == 10

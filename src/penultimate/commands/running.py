@@ -107,7 +107,13 @@ def _plan(options: argparse.Namespace) -> int:
     check_processes(options)
     study = _study(options)
     _tell_of_plugins(study)
-    return tell_plan(study, options)
+    told = tell_plan(study, options)
+    if study.search is not None:
+        from penultimate.tuning.conduct import plan_tuning
+        from penultimate.tuning.words import plan_lines
+
+        say(f"Its search, penultimate tune all --study {study.name}:", *plan_lines(plan_tuning(study)))
+    return told
 
 
 def settings_help(arguments: Sequence[str]) -> int:

@@ -59,7 +59,7 @@ def _tune(options: argparse.Namespace) -> int:
     from penultimate.study.selection import load_study, located_in, restrict
     from penultimate.study.settings import override
     from penultimate.tuning.axes import parse_grids
-    from penultimate.tuning.conduct import EXPANSIONS, plan_tuning
+    from penultimate.tuning.conduct import plan_tuning
     from penultimate.tuning.display import TuningDisplay
     from penultimate.tuning.run import tune
     from penultimate.tuning.words import plan_lines, result_lines
@@ -73,7 +73,7 @@ def _tune(options: argparse.Namespace) -> int:
         options.objectives,
         parse_grids(options.grid),
         options.budget,
-        EXPANSIONS if options.expansions is None else options.expansions,
+        options.expansions,
         options.product,
     )
     say(*plan_lines(planned))

@@ -103,7 +103,8 @@ class Tuned:
 
     `highest` is the cell of the highest mean, where it was not simply that one which was chosen; cells less
     than `margin` (a fraction) below it were tied with it (`penultimate.tuning.choice`). `at_chance` says
-    that no cell is better than guessing, where that is so.
+    that no cell is better than guessing, where that is so, and `at_the_end` that the epoch that was chosen is
+    the last.
     """
 
     slug: str
@@ -116,6 +117,7 @@ class Tuned:
     highest: int | None = None
     margin: float | None = None
     at_chance: str = ""
+    at_the_end: str = ""
 
     @property
     def best(self) -> GridCell | None:
@@ -142,7 +144,7 @@ class Tuned:
         """What a reader of the choice has to know: edges, diverged cells, nothing to choose from."""
         said = ["one cell, so there was nothing to choose"] if len(self.cells) == 1 else []
         said += [] if self.best else ["every cell diverged, so nothing is chosen"]
-        said += [self.at_chance] if self.at_chance else []
+        said += [remark for remark in (self.at_chance, self.at_the_end) if remark]
         if self.best and self.top and self.best is not self.top:
             lead = 100 * (self.top.mean - self.best.mean)
             said.append(
@@ -168,7 +170,11 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Tuning:
-    """The searches of several objectives with one budget, on one source, recipe and set of seeds."""
+    """The searches of several objectives with one budget, on one source, recipe and set of seeds.
+
+    Where it `stops`, a cell's accuracy is that of its `peak_epoch`, which is chosen with it; `by_mean`, the
+    cell of the highest mean is chosen.
+    """
 
     study: str
     source: str
@@ -185,6 +191,8 @@ class Tuning:
     provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     refine: bool = True
     product: bool = False
+    stops: bool = False
+    by_mean: bool = False
 
     @property
     def name(self) -> str:
@@ -193,7 +201,7 @@ class Tuning:
     @property
     def setting(self) -> tuple[Any, ...]:
         """What has to be equal for the choices of two tunings to stand beside each other."""
-        searched = ("budget", "expansions", "refine", "product")
+        searched = ("budget", "expansions", "refine", "product", "stops", "by_mean")
         fields = ("study", "source", "backbone", "draw", "seeds", "threads", *searched)
         return Recipe(**self.recipe), *(getattr(self, name) for name in fields)
 

@@ -126,12 +126,18 @@ class Search:
 
     A `product` tries every combination of the values, instead of one axis after the other. Without `refine`,
     the part of the budget that the grids and their expansions leave is not spent on denser values.
+    `expansions` is how often a grid may be expanded at its edge. With `stops`, a cell is judged in the epoch
+    in which its mean over seeds is highest, and that epoch is chosen with it. With `by_mean`, the cell of the
+    highest mean is chosen, and not the middle one of those that the seeds cannot tell from it.
     """
 
     grids: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     budget: int | None = None
     refine: bool = True
     product: bool = False
+    expansions: int | None = None
+    stops: bool = False
+    by_mean: bool = False
 
     def __post_init__(self) -> None:
         whole = isinstance(self.grids, Mapping) and all(isinstance(name, str) for name in self.grids)
@@ -142,8 +148,10 @@ class Search:
             raise RequestError(f"grids are {{name: (number, number, ...)}}, not {self.grids!r}")
         if self.budget is not None and not (is_whole(self.budget) and self.budget >= 1):
             raise RequestError(f"a budget is an integer >= 1, or None, not {self.budget!r}")
-        check_bool(self, "refine")
-        check_bool(self, "product")
+        if self.expansions is not None and not is_whole(self.expansions, 0):
+            raise RequestError(f"expansions is an integer >= 0, or None, not {self.expansions!r}")
+        for name in ("refine", "product", "stops", "by_mean"):
+            check_bool(self, name)
 
 
 def runs_by_recipe(
@@ -158,7 +166,7 @@ def runs_by_recipe(
     """
     canonical = {_canonical(text): dict(change) for text, change in changes.items()}
     groups = itertools.groupby(
-        map(_canonical, objectives), lambda text: dataclasses.replace(recipe, **canonical.get(text, {}))
+        map(_canonical, objectives), lambda text: recipe.changed(canonical.get(text, {}))
     )
     return tuple(Runs(tuple(texts), changed, **settings) for changed, texts in groups)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from penultimate.checks import is_number, is_whole
@@ -158,6 +158,51 @@ class Recipe:
                     f"{processes} GPUs cannot share {size} images that go through the network together: give"
                     f" a batch_size (and at_once) of which {least} is a divisor{ghosts} or another --gpus"
                 )
+
+    def changed(self, settings: Mapping[str, Any]) -> Recipe:
+        """Return the recipe with some settings changed; "mixup" is the one of its augmentation.
+
+        >>> Recipe().changed({"epochs": 3, "mixup": 0.2}).augmentation.mixup
+        0.2
+        """
+        changes = dict(settings)
+        if "mixup" in changes:
+            before = changes.get("augmentation", self.augmentation)
+            changes["augmentation"] = replace(before, mixup=changes.pop("mixup"))
+        return replace(self, **changes)
+
+    def stopped_after(self, epochs: int) -> dict[str, Any]:
+        """Return the settings of a run that ends after that many epochs, and is the same until then.
+
+        Its learning rate, and the horizon of its average, are those of this recipe at every step.
+
+        >>> Recipe(epochs=40, warmup=0.1, final_fraction=0.01, averaging_window=0.2).stopped_after(22)
+        {'epochs': 22, 'warmup': 0.181818181818, 'final_fraction': 0.1, 'averaging_window': 0.363636363636}
+        """
+        longer, warm = self.epochs / epochs, self.warmup * self.epochs
+        share = (epochs - warm) / (self.epochs - warm) if self.epochs > warm else 0.0
+        settings = {
+            "warmup": self.warmup * longer,
+            "final_fraction": self.final_fraction**share,
+            "averaging_window": self.averaging_window * longer,
+        }
+        if self.averaging_momentum is not None:
+            del settings["averaging_window"]
+        return {"epochs": epochs, **{name: float(f"{value:.12g}") for name, value in settings.items()}}
+
+    def first_stop(self) -> float:
+        """Return the epoch from which on a run may be stopped: after the warm-up, and the average's window.
+
+        Raises RequestError for a recipe whose steps depend on where it ends.
+        """
+        for name, fits, expected in (
+            ("schedule", self.schedule != "cosine", "exponential or constant"),
+            ("steps", self.steps is None, "None"),
+            ("stopping", not self.needs_holdout, "last, with a patience of 0"),
+        ):
+            self._check(name, fits, f"{expected} where the epoch to stop at is chosen")
+        window = self.averaging_window if self.averaging_momentum is None else 0.0
+        return max(self.warmup, window) * self.epochs
 
     @property
     def needs_holdout(self) -> bool:

@@ -12,10 +12,10 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from penultimate import registry
 from penultimate.checks import is_number
+from penultimate.data.augmentation.settings import MOST_MIXUP
 from penultimate.errors import RequestError, nearest
 from penultimate.objectives.hyperparameters import REQUIRED, Hyperparameter, Interval, of_function
 from penultimate.objectives.presets import COMPONENT_KINDS, PRESETS, resolve
@@ -46,6 +46,10 @@ RECIPE_SETTINGS = {
         Hyperparameter(
             "head_decay", None, "the final layer's weight decay", "head decay", Interval(0, closed="left")
         ),
+        Hyperparameter(
+            "rate_times_decay", None, "learning rate x weight decay", "η × decay", Interval(0, closed="left")
+        ),
+        Hyperparameter("mixup", None, "Mixup's alpha", "Mixup's α", Interval(0, MOST_MIXUP, "both")),
         Hyperparameter("momentum", None, "of the optimiser", "momentum", Interval(0, 1)),
         Hyperparameter("warmup", None, "a share of all steps", "warm-up", Interval(0, 1, "both")),
         Hyperparameter("final_fraction", None, "of the peak", "final fraction", Interval(0, 1, "right")),
@@ -54,7 +58,27 @@ RECIPE_SETTINGS = {
         Hyperparameter("epochs", None, "of training", "epochs", Interval(1, closed="left"), "integer"),
     )
 }
-"""The settings of a recipe that can be tuned, with their ranges."""
+"""The settings of a recipe that can be tuned, with their ranges.
+
+The weight decay follows from "rate_times_decay", divided by the learning rate (the lambda of the paper's ICLR
+version); "mixup" is a setting of the augmentation.
+"""
+DECAYS = ("rate_times_decay", "weight_decay", "exposure")
+"""The settings of a recipe each of which fixes the weight decay."""
+
+
+def tunable_value(recipe: Recipe, name: str) -> Number | None:
+    """Return the value of one of RECIPE_SETTINGS; None where the recipe leaves it open.
+
+    >>> tunable_value(Recipe(learning_rate=0.5, weight_decay=0.25), "rate_times_decay")
+    0.125
+    """
+    if name == "mixup":
+        return recipe.augmentation.mixup
+    if name == "rate_times_decay":
+        return recipe.learning_rate * recipe.weight_decay
+    value: Number | None = getattr(recipe, name)
+    return value
 
 
 def kind_of(objective: str) -> tuple[str, ...]:
@@ -229,6 +253,14 @@ def axes_of(objective: str, recipe: Recipe, grids: Mapping[str, Sequence[Number]
     """
     parameters = hyperparameters_of(objective)
     names = [name for _, name in parameters]
+    decays = [f"{RECIPE}.{name}" for name in DECAYS if f"{RECIPE}.{name}" in grids]
+    if len(decays) > 1:
+        raise RequestError(f"{' and '.join(decays)} both fix the weight decay; make a grid of one of them")
+    if f"{RECIPE}.rate_times_decay" in grids and recipe.exposure is not None:
+        raise RequestError(
+            f"the recipe's exposure, {recipe.exposure:g}, fixes the weight decay, so that"
+            f" {RECIPE}.rate_times_decay changes nothing; make a grid of {RECIPE}.exposure"
+        )
     planned: list[tuple[str, Hyperparameter, str, Number, Sequence[Number] | None]] = []
     for (term, name), (parameter, value) in parameters.items():
         key = name if names.count(name) == 1 else f"{term}.{name}"
@@ -242,7 +274,7 @@ def axes_of(objective: str, recipe: Recipe, grids: Mapping[str, Sequence[Number]
                 f"no setting '{RECIPE}.{name}' that can be tuned.{nearest(name, RECIPE_SETTINGS)}"
                 f" These can: {', '.join(RECIPE_SETTINGS)}."
             )
-        start = getattr(recipe, name)
+        start = tunable_value(recipe, name)
         if start is None:  # the recipe leaves it open: the search sets out from the middle of the grid
             start = sorted(grids[key])[len(grids[key]) // 2]
         planned.append((key, RECIPE_SETTINGS[name], RECIPE, start, grids[key]))
@@ -299,12 +331,9 @@ def settings_of(
     chosen = {field.name: getattr(adjusted, field.name) for field in dataclasses.fields(recipe)}
     for axis, value in zip(axes, values, strict=True):
         if axis.owner == RECIPE:
-            usual = getattr(recipe, axis.parameter.name)
+            usual = tunable_value(recipe, axis.parameter.name)
             chosen[axis.parameter.name] = float(value) if isinstance(usual, float) else value
-    return tuple((name, value) for name, value in chosen.items() if value != getattr(recipe, name))
-
-
-def recipe_with(recipe: Recipe, settings: Sequence[tuple[str, Number]]) -> Recipe:
-    """Return the recipe with some settings changed; raises RequestError if it refuses them."""
-    changes: dict[str, Any] = dict(settings)
-    return dataclasses.replace(recipe, **changes)
+    if "rate_times_decay" in chosen:
+        decay = chosen.pop("rate_times_decay") / chosen["learning_rate"]
+        chosen["weight_decay"] = float(f"{decay:.6g}")
+    return tuple((name, value) for name, value in chosen.items() if value != tunable_value(recipe, name))

@@ -6,7 +6,16 @@ import json
 import textwrap
 
 from penultimate.errors import counted
-from penultimate.records.tuning import TUNING_FILE, Tuned, Tuning, accuracy_text, budget_text
+from penultimate.records.tuning import (
+    TUNING_FILE,
+    GridCell,
+    Number,
+    Tuned,
+    Tuning,
+    accuracy_text,
+    budget_text,
+)
+from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import kind_of
 
 CHOSEN_FILE = "chosen.py"
@@ -27,28 +36,42 @@ def chosen_source(tuning: Tuning) -> str:
     lines = {kind_of(text): _line(text, "as in the study, not tuned") for text in tuning.listed}
     lines.update({kind_of(tuned.start): _chosen(tuning, tuned) for tuned in tuning.objectives})
     parts = [_header(tuning), "NINE = (", *lines.values(), ")"]
-    changed = [tuned.best for tuned in tuning.objectives if tuned.best and tuned.best.settings]
+    best = [tuned.best for tuned in tuning.objectives if tuned.best]
+    changed = {cell.objective: changes for cell in best if (changes := recipe_changes(tuning, cell))}
     if changed:
         parts += [
             "",
             "RECIPE_CHANGES = {",
-            *(f"    {json.dumps(cell.objective)}: {json.dumps(dict(cell.settings))}," for cell in changed),
+            *(
+                f"    {json.dumps(objective)}: {json.dumps(changes)},"
+                for objective, changes in changed.items()
+            ),
             "}",
             '"""What the choices change in the recipe, by objective: for `study.blocks.runs_by_recipe`."""',
         ]
     return "\n".join(parts) + "\n"
 
 
+def recipe_changes(tuning: Tuning, cell: GridCell) -> dict[str, Number]:
+    """Return what a cell changes in the recipe of its search, the epoch at which it is to stop among it."""
+    changes = dict(cell.settings)
+    if tuning.stops and cell.peak_epoch is not None:
+        changes |= Recipe(**tuning.recipe).changed(changes).stopped_after(cell.peak_epoch)
+    return changes
+
+
 def _header(tuning: Tuning) -> str:
     """Return the docstring of the file: where the values come from."""
     remarks = [remark for tuned in tuning.objectives for remark in tuned.remarks]
+    trained = counted(tuning.recipe["epochs"], "epoch")
+    when = ("in the epoch", f"that is best of {trained}") if tuning.stops else ("after", trained)
     lines = [
         f"The hyperparameters that a tuning chose for study {tuning.study}: import NINE, or paste it.",
         "",
         *(line for command in commands_of(tuning) for line in _wrapped(command, "    ", "      ", " \\")),
         "",
-        f"Chosen by top-1 on the holdout of {tuning.source} alone (the mean over seeds, after",
-        f"{counted(tuning.recipe['epochs'], 'epoch')}), by no test set and no transfer task. The budget was",
+        f"Chosen by top-1 on the holdout of {tuning.source} alone (the mean over seeds, {when[0]}",
+        f"{when[1]}), by no test set and no transfer task. The budget was",
         f"{budget_text(tuning)}. Every cell is in {TUNING_FILE}.",
         *(["The world was too small for this to be evidence of anything."] if tuning.limited else []),
         *(line for remark in remarks for line in _wrapped(remark, "- ", "  ")),

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 
 from penultimate.checks import is_whole
 from penultimate.data.catalog import DatasetCard
+from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
 from penultimate.records.tuning import CellRun, GridCell, Tuned, TunedAxis, accuracies
 from penultimate.registry import parse_sum
+from penultimate.study.blocks import Search
 from penultimate.study.fields import expect_splits
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
@@ -27,7 +29,6 @@ from penultimate.tuning.axes import (
     axes_of,
     check_names,
     kind_of,
-    recipe_with,
     settings_of,
     with_values,
 )
@@ -72,9 +73,11 @@ class Candidate:
     def slug(self) -> str:
         return resolve(self.start).preset or " + ".join(kind_of(self.start))
 
-    def most_cells(self, budget: int) -> int:
+    def most_cells(self, plan: TuningPlan) -> int:
         """Return the largest number of cells that its search can take."""
-        return budget if any(len(axis.grid) > 1 for axis in self.axes) else 1
+        if plan.refine or plan.expansions:
+            return plan.budget if any(len(axis.grid) > 1 for axis in self.axes) else 1
+        return cells_of_grid(self.axes, plan.product)
 
     def setting(self, point: Point) -> Setting:
         """Return the setting that is trained at a point of the axes."""
@@ -93,6 +96,8 @@ class TuningPlan:
     expansions: int
     refine: bool = True
     product: bool = False
+    stops: bool = False
+    by_mean: bool = False
 
 
 def plan_tuning(
@@ -100,27 +105,28 @@ def plan_tuning(
     names: Sequence[str] = (ALL,),
     grids: Mapping[str, Sequence[Number]] | None = None,
     budget: int | None = None,
-    expansions: int = EXPANSIONS,
+    expansions: int | None = None,
     product: bool = False,
 ) -> TuningPlan:
     """Return the plan of the searches for some objectives of a study, or for all (of a sweep, the first).
 
     `names` are names of the study's objectives (the study then gives the starting values), presets or spec
-    strings. Grids and budget default to those of the study's `search`. Without one, the budget is BUDGET, or
-    the cells that the largest given grid and a refinement take. Raises RequestError for a source without a
-    holdout, an unknown name, a grid that belongs to no objective or holds a value out of range, and a budget
-    that is too small for the grids.
+    strings. Grids, budget and expansions default to those of the study's `search`. Without one, the budget is
+    BUDGET, or the cells that the largest given grid and a refinement take. Raises RequestError for a source
+    without a holdout, an unknown name, a grid that belongs to no objective or holds a value out of range, and
+    a budget that is too small for the grids.
 
     >>> from penultimate.study import load_study
     >>> plan = plan_tuning(load_study("quickstart"), ["squared_error"])
     >>> [(axis.key, axis.grid) for axis in plan.candidates[0].axes][:2], plan.budget
     ([('kappa', (4.5, 9, 18)), ('target', (1.88, 3.75, 7.5))], 9)
     """
-    expect_splits(study.card(study.source), ("holdout",), "be tuned on")
+    _expect_holdout(study)
     planned = None if grids else study.search
     if planned is not None:
         grids = planned.grids
         budget = planned.budget if budget is None else budget
+        expansions = planned.expansions if expansions is None else expansions
         product = product or planned.product
     grids = grids or {}
     firsts: dict[tuple[str, ...], str] = {}
@@ -140,6 +146,7 @@ def plan_tuning(
         Candidate(start, axes_of(start, recipe, grids), usual, recipe)
         for start, recipe in ((start, adjusted.get(start, usual)) for start in starts)
     )
+    expansions = EXPANSIONS if expansions is None else expansions
     _check_whole("expansions", expansions, 0)
     largest = max(candidates, key=lambda candidate: cells_of_grid(candidate.axes, product))
     needed = cells_of_grid(largest.axes, product)
@@ -156,10 +163,23 @@ def plan_tuning(
         for axis in candidate.axes:
             for value in axis.grid:  # a recipe may refuse a combination of values that it allows one by one
                 point = tuple(value if other is axis else other.centre for other in candidate.axes)
-                recipe = recipe_with(candidate.recipe, candidate.setting(point)[1])
+                recipe = candidate.recipe.changed(dict(candidate.setting(point)[1]))
                 recipe.expect_shared_by(round(study.gpus))
-    refine = planned is None or planned.refine
-    return TuningPlan(study, listed, candidates, budget, expansions, refine, product)
+    how = planned or Search()
+    if how.stops:
+        usual.first_stop()
+    return TuningPlan(
+        study, listed, candidates, budget, expansions, how.refine, product, how.stops, how.by_mean
+    )
+
+
+def _expect_holdout(study: Study) -> None:
+    try:
+        expect_splits(study.card(study.source), ("holdout",), "be tuned on")
+    except RequestError as error:
+        held = f"{study.source}_tuning"
+        hint = f". '{held}' is the same with a holdout: --set source={held}" if held in ENTRIES else ""
+        raise RequestError(f"{error}{hint}") from None
 
 
 def _start(study: Study, name: str, firsts: Mapping[tuple[str, ...], str]) -> str:
@@ -187,7 +207,7 @@ def conduct(plan: TuningPlan, runner: Runner, command: str = "") -> tuple[Tuned,
     done: dict[str, Tuned] = {}
     candidates = {candidate.slug: candidate for candidate in plan.candidates}
     searches = {
-        slug: search(candidate.axes, plan.budget, plan.expansions, plan.refine, plan.product)
+        slug: search(candidate.axes, plan.budget, plan.expansions, plan.refine, plan.product, plan.by_mean)
         for slug, candidate in candidates.items()
     }
     wanted = {slug: next(rounds) for slug, rounds in searches.items()}
@@ -205,7 +225,8 @@ def conduct(plan: TuningPlan, runner: Runner, command: str = "") -> tuple[Tuned,
             except StopIteration as end:
                 tuned = _tuned(candidates[slug], end.value, outcomes, command)
                 chance = at_chance(tuned, plan.study.card(plan.study.source))
-                done[slug] = dataclasses.replace(tuned, at_chance=chance)
+                late = at_the_end(tuned, candidates[slug].recipe.epochs) if plan.stops else ""
+                done[slug] = dataclasses.replace(tuned, at_chance=chance, at_the_end=late)
     return tuple(done[slug] for slug in candidates if slug in done)
 
 
@@ -248,6 +269,16 @@ def at_chance(tuned: Tuned, described: DatasetCard) -> str:
     return (
         f"no cell is better than guessing ({100 * chance:.1f} % of {described.classes} classes, ±"
         f" {100 * error:.1f}), so this choice means nothing; train for longer, or try other values"
+    )
+
+
+def at_the_end(tuned: Tuned, epochs: int) -> str:
+    """Return a remark if the chosen cell is best in the last epoch that it was trained for, or else ""."""
+    if tuned.best is None or tuned.best.peak_epoch != epochs:
+        return ""
+    return (
+        f"its mean is highest in the last epoch, {epochs}, so it may rise further; a longer training may be"
+        " better"
     )
 
 

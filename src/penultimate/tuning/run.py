@@ -39,7 +39,7 @@ from penultimate.study.graph import Graph
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
-from penultimate.tuning.axes import kind_of, recipe_with
+from penultimate.tuning.axes import kind_of
 from penultimate.tuning.chosen import CHOSEN_FILE, chosen_source
 from penultimate.tuning.conduct import Setting, SettingOutcome, TuningPlan, conduct
 
@@ -86,7 +86,7 @@ def tune(
     with exclusively(store, folder):
         order = claim(store, folder.name, True, observer.noticed).order
         before = _before(folder, store, observer)
-        runner = _Cells(plan.study, store, observer, chosen)
+        runner = _Cells(plan, store, observer, chosen)
         command = command or f"penultimate tune all --study {plan.study.name}"
         tuned = conduct(plan, runner, command)
         tuning = _record(plan, tuned, before, store)
@@ -111,8 +111,9 @@ def _before(folder: Path, store: Store, observer: Observer) -> Tuning | None:
 class _Cells:
     """Runner that trains settings as steps of a store, and reads the outcomes from the steps' rows."""
 
-    def __init__(self, study: Study, store: Store, observer: Observer, engine: Engine) -> None:
-        self.study, self.store, self.observer, self.engine = study, store, observer, engine
+    def __init__(self, plan: TuningPlan, store: Store, observer: Observer, engine: Engine) -> None:
+        self.study, self.stops = plan.study, plan.stops
+        self.store, self.observer, self.engine = store, observer, engine
         self.summary = Summary()
 
     def __call__(self, settings: Sequence[Setting]) -> dict[Setting, SettingOutcome]:
@@ -126,10 +127,12 @@ class _Cells:
         for setting in settings:
             trainings = [steps[setting, seed] for seed in self.study.main.seeds]
             if all(self.store.is_whole(step.id) for step in trainings):
-                outcomes[setting] = self._outcome(trainings)
+                recipe = self.study.main.recipe.changed(dict(setting[1]))
+                outcomes[setting] = self._outcome(trainings, recipe.first_stop() if self.stops else None)
         return outcomes
 
-    def _outcome(self, steps: Sequence[Step]) -> SettingOutcome:
+    def _outcome(self, steps: Sequence[Step], first_stop: float | None) -> SettingOutcome:
+        """Return the runs' accuracies when they ended or, from a `first_stop` on, in their best epoch."""
         runs, curves = [], []
         for step in steps:
             meta = self.store.meta(step.id)
@@ -141,7 +144,12 @@ class _Cells:
             else:
                 runs.append(CellRun(seed, curve[meta.content["epoch"]], step.id))
                 curves.append(curve)
-        return SettingOutcome(tuple(runs), _peak(curves) if len(curves) == len(runs) else None)
+        if len(curves) < len(runs):
+            return SettingOutcome(tuple(runs))
+        peak = _peak(curves, first_stop or 0)
+        if first_stop is not None and peak is not None:
+            runs = [CellRun(run.seed, curve[peak], run.step) for run, curve in zip(runs, curves, strict=True)]
+        return SettingOutcome(tuple(runs), peak)
 
 
 def holdout_curve(rows: Sequence[Row]) -> dict[int, float]:
@@ -153,9 +161,12 @@ def holdout_curve(rows: Sequence[Row]) -> dict[int, float]:
     }
 
 
-def _peak(curves: Sequence[Mapping[int, float]]) -> int | None:
-    """Return the first epoch with the highest mean, among those in which every run was evaluated, or None."""
-    epochs = sorted(set.intersection(*map(set, curves))) if curves else []
+def _peak(curves: Sequence[Mapping[int, float]], first: float = 0) -> int | None:
+    """Return the earliest epoch with the highest mean, of those from the first one on in which every run was
+    evaluated, or None.
+    """
+    shared = set.intersection(*map(set, curves)) if curves else set()
+    epochs = sorted(epoch for epoch in shared if epoch >= first)
     means = {epoch: round(math.fsum(curve[epoch] for curve in curves), 12) for epoch in epochs}
     return max(epochs, key=lambda epoch: (means[epoch], -epoch), default=None)
 
@@ -189,7 +200,7 @@ def cells_graph(
     owner: dict[tuple[Setting, int], Step] = {}
     for changes in dict.fromkeys(changes for _, changes in settings):
         objectives = tuple(objective for objective, changed in settings if changed == changes)
-        grid = trained_only(study, objectives, recipe_with(usual, changes))
+        grid = trained_only(study, objectives, usual.changed(dict(changes)))
         for step in unfold(grid, seen).steps.values():
             if step.name in KINDS:
                 steps.setdefault(step.id, step)
@@ -204,7 +215,8 @@ def record_of(plan: TuningPlan, tuned: Sequence[Tuned]) -> Tuning:
     setting = (study.name, study.source, main.backbones[0], main.draws, main.seeds, study.threads)
     recipe = dataclasses.asdict(main.recipe)
     searched = (plan.budget, plan.expansions, study.limited, plan.listed, tuple(tuned))
-    return Tuning(*setting, recipe, *searched, refine=plan.refine, product=plan.product)
+    how = {name: getattr(plan, name) for name in ("refine", "product", "stops", "by_mean")}
+    return Tuning(*setting, recipe, *searched, **how)
 
 
 def _record(plan: TuningPlan, tuned: Sequence[Tuned], before: Tuning | None, store: Store) -> Tuning:

@@ -5,11 +5,12 @@
 2. Expansion: if the best value is the outermost of its axis, another one is tried beyond it, by the same
    ratio; axis by axis, each a limited number of times and within its range.
 3. Refinement: the density around the best is doubled, axis by axis, until the budget is spent; for a
-   product, once, on all axes together; or not at all.
+   product, once, on all axes together, from the best cell's neighbours on one side to those on the other (for
+   two axes 5 x 5 cells); or not at all.
 
 The search moves to the highest mean over seeds and, among equals, to the cell nearest to the start. A cell
 with a diverged run is never the best. The cell that is chosen in the end is the middle one of those that the
-seeds cannot tell from the best (`choice`).
+seeds cannot tell from the best (`choice`), or, `by_mean`, the best itself.
 
 Kornblith et al., ICLR 2021 submission, appendix A.1 (there done manually; the budget is ours).
 """
@@ -75,7 +76,12 @@ def cells_of_grid(axes: Sequence[Axis], product: bool = False) -> int:
 
 
 def search(
-    axes: Sequence[Axis], budget: int, expansions: int, refine: bool = True, product: bool = False
+    axes: Sequence[Axis],
+    budget: int,
+    expansions: int,
+    refine: bool = True,
+    product: bool = False,
+    by_mean: bool = False,
 ) -> Rounds:
     """Return the rounds of a search for at most `budget` cells, and exactly that many if it can refine.
 
@@ -91,14 +97,21 @@ def search(
     ...         break
     (0.141,) 9
     """
-    return _Search(tuple(axes), budget, expansions, refine, product).rounds()
+    return _Search(tuple(axes), budget, expansions, refine, product, by_mean).rounds()
 
 
 class _Search:
     def __init__(
-        self, axes: tuple[Axis, ...], budget: int, expansions: int, refine: bool, product: bool
+        self,
+        axes: tuple[Axis, ...],
+        budget: int,
+        expansions: int,
+        refine: bool,
+        product: bool,
+        by_mean: bool,
     ) -> None:
         self.axes, self.budget, self.refine, self.product = axes, budget, refine, product
+        self.by_mean = by_mean
         self.accuracies: dict[Point, Accuracies] = {}
         self.scores: dict[Point, float] = {}
         self.phases: dict[Point, Phase] = {}
@@ -115,12 +128,14 @@ class _Search:
         if self.best is None:
             return Found(None, None, None, self.scores, self.phases, ())
         if self.refine and self.product:
-            around = [[value, *self.halves(place)] for place, value in enumerate(self.best)]
+            around = [
+                [value, *self.halves(place), *self.neighbours(place)] for place, value in enumerate(self.best)
+            ]
             yield from self.measure(itertools.product(*around), "refinement")
         elif self.refine:
             yield from self.while_it_helps("refinement", self.halves)
         near, margin = tied({point: row for point, row in self.accuracies.items() if row})
-        chosen = middle(sorted(near, key=self.rank), self.distance)
+        chosen = self.best if self.by_mean else middle(sorted(near, key=self.rank), self.distance)
         return Found(chosen, self.best, margin, self.scores, self.phases, tuple(self.edges(chosen)))
 
     def while_it_helps(self, phase: Phase, values: Callable[[int], list[Number]]) -> Step:
@@ -191,15 +206,18 @@ class _Search:
         edge, inner = sorted(self.rungs[place], reverse=end == "largest")[:2]
         return self.axes[place].beyond(edge, inner)
 
-    def halves(self, place: int) -> list[Number]:
-        """Return the values halfway to the neighbours of the best one, with the better neighbour first."""
+    def neighbours(self, place: int) -> list[Number]:
+        """Return the values on either side of the best one on an axis, with the better one first."""
         assert self.best is not None
-        here = self.best[place]
         known = sorted({point[place] for point in self.scores})
-        at = known.index(here)
+        at = known.index(self.best[place])
         sides = known[max(0, at - 1) : at] + known[at + 1 : at + 2]
-        sides.sort(key=lambda side: -self.scores.get(self.along(place, [side])[0], DIVERGED))
-        middles = [self.axes[place].between(here, side) for side in sides]
+        return sorted(sides, key=lambda side: -self.scores.get(self.along(place, [side])[0], DIVERGED))
+
+    def halves(self, place: int) -> list[Number]:
+        """Return the values halfway to the neighbours of the best one."""
+        assert self.best is not None
+        middles = [self.axes[place].between(self.best[place], side) for side in self.neighbours(place)]
         return [middle for middle in middles if middle is not None]
 
     def edges(self, point: Point) -> Iterable[Edge]:

@@ -17,7 +17,7 @@ HEADS = ("objective", "chosen", "holdout top-1, %", "at the start", "cells")
 def plan_lines(plan: TuningPlan) -> list[str]:
     """Return lines that say what will be done, and what it costs at most."""
     study, main = plan.study, plan.study.main
-    runs = sum(candidate.most_cells(plan.budget) for candidate in plan.candidates) * len(main.seeds)
+    runs = sum(candidate.most_cells(plan) for candidate in plan.candidates) * len(main.seeds)
     seeds = f"{counted(len(main.seeds), 'seed')} ({', '.join(map(str, main.seeds))})"
     first, *further = study.backbones
     return [
@@ -25,6 +25,7 @@ def plan_lines(plan: TuningPlan) -> list[str]:
         " decides, and nothing else",
         f"at most {counted(plan.budget, 'cell')} an objective with {seeds} each: {counted(runs, 'run')} or"
         f" fewer, of {counted(main.recipe.epochs, 'epoch')}",
+        *(["the epoch in which the mean over seeds is highest is chosen with each"] if plan.stops else []),
         *(f"  {candidate.slug}: {axis}" for candidate in plan.candidates for axis in candidate.axes),
         *([f"only on the first of the study's architectures, {first}"] if further else []),
     ]

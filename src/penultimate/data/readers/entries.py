@@ -66,39 +66,39 @@ _IMAGENET = PublishedSet(
     " they are, nothing has to be unpacked",
 )
 
-HELD_OUT = 50_046
-"""Of ImageNet's training images that many are held out where the paper tunes."""
 
-
-def _part(
-    name: str, title: str, classes: int, sizes: Mapping[str, int], citation: str, reader: str, note: str
-) -> PublishedSet:
-    """Return a part of ImageNet, read from the same folder."""
-    card = replace(
-        _IMAGENET.card, name=name, title=title, classes=classes, sizes=sizes, citation=citation, note=note
+def _with_holdout(whole: PublishedSet, count: int, reader: str, which: str) -> PublishedSet:
+    """Return a data set of which some training images are held out, read from the same folder."""
+    card, sizes = whole.card, whole.card.sizes
+    return replace(
+        whole,
+        card=replace(
+            card,
+            name=f"{card.name}_tuning",
+            title=f"{card.title.partition(' (')[0]} with a holdout",
+            sizes={"train": sizes["train"] - count, "test": sizes["test"], "holdout": count},
+            note=f"Of its training images {count:,} are held out, as in Kornblith et al. (2021); {which} the"
+            " paper does not say: those whose names have the smallest sha256.",
+        ),
+        reader=f"parts:{reader}",
     )
-    return replace(_IMAGENET, card=card, reader=f"parts:{reader}")
 
 
 _PARTS = (
-    _part(
-        "imagenet_tuning",
-        "ImageNet with a holdout",
-        1000,
-        {"train": 1281167 - HELD_OUT, "test": 50000, "holdout": HELD_OUT},
-        _IMAGENET.card.citation,
-        "held_out",
-        "Of its training images 50,046 are held out, as in Kornblith et al. (2021); which the paper does not"
-        " say: those whose names have the smallest sha256.",
-    ),
-    _part(
-        "imagenet100",
-        "ImageNet-100",
-        100,
-        {"train": 126689, "test": 5000},
-        "Tian et al., Contrastive Multiview Coding, ECCV 2020, whose hundred classes these are",
-        "hundred",
-        "A hundred of ImageNet's classes, drawn by the authors cited. Tested on its validation images.",
+    _with_holdout(_IMAGENET, 50_046, "held_out", "which"),
+    replace(
+        _IMAGENET,
+        card=replace(
+            _IMAGENET.card,
+            name="imagenet100",
+            title="ImageNet-100",
+            classes=100,
+            sizes={"train": 126689, "test": 5000},
+            citation="Tian et al., Contrastive Multiview Coding, ECCV 2020, whose hundred classes these are",
+            note="A hundred of ImageNet's classes, drawn by the authors cited. Tested on its validation"
+            " images.",
+        ),
+        reader="parts:hundred",
     ),
 )
 
@@ -380,8 +380,14 @@ _CHEXPERT = PublishedSet(
     ("CheXpert-v1.0-small.zip",),
 )
 
+_CIFAR = tuple(
+    _with_holdout(whole, 5_000, "cifar_held_out", "how many and which")
+    for whole in _TRANSFER
+    if whole.card.name.startswith("cifar")
+)
+
 ENTRIES: Mapping[str, PublishedSet] = MappingProxyType(
-    {entry.card.name: entry for entry in (_IMAGENET, *_PARTS, *_SHIFTS, *_TRANSFER, _CHEXPERT)}
+    {entry.card.name: entry for entry in (_IMAGENET, *_PARTS, *_SHIFTS, *_TRANSFER, _CHEXPERT, *_CIFAR)}
 )
 
 

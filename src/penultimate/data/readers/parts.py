@@ -1,16 +1,18 @@
-"""Parts of ImageNet, read from its folder: with training images held out, and of a hundred classes."""
+"""Parts of ImageNet and CIFAR: with training images held out, and ImageNet's of a hundred classes."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from penultimate.data.listing import Listing
-from penultimate.data.readers.entries import ENTRIES, HELD_OUT, PublishedSet
+from penultimate.data.readers.entries import ENTRIES, PublishedSet
 from penultimate.data.readers.imagenet import imagenet
+from penultimate.data.readers.published import cifar10, cifar100
 
 WNIDS = """
 n01558993 n01692333 n01729322 n01735189 n01749939 n01773797 n01820546 n01855672 n01978455 n01980166
@@ -35,10 +37,29 @@ def held_out(entry: PublishedSet, root: Path, split: str) -> Listing:
     that is of the whole, one at least.
     """
     whole = imagenet(ENTRIES["imagenet"], root, "test" if split == "test" else "train")
+    return _part_of(entry, whole, split, lambda name: Path(name).name)
+
+
+def cifar_held_out(entry: PublishedSet, root: Path, split: str) -> Listing:
+    """Return CIFAR's training images but for the holdout, the holdout, or its test images.
+
+    Held out are 5,000 of 50,000, or as many of a part: those whose places in the batches have the smallest
+    sha256.
+    """
+    read, published = {"cifar10_tuning": (cifar10, "cifar10"), "cifar100_tuning": (cifar100, "cifar100")}[
+        entry.card.name
+    ]
+    whole = read(ENTRIES[published], root, "test" if split == "test" else "train")
+    return _part_of(entry, whole, split, str)
+
+
+def _part_of(entry: PublishedSet, whole: Listing, split: str, called: Callable[[str], str]) -> Listing:
+    """Return the training images of a listing that are in a split; test images are all of theirs."""
     if split == "test":
         return whole
-    share = HELD_OUT / ENTRIES["imagenet"].card.sizes["train"]
-    names = (Path(whole.name(row)).name for row in range(len(whole)))
+    sizes = entry.card.sizes
+    share = sizes["holdout"] / (sizes["train"] + sizes["holdout"])
+    names = (called(whole.name(row)) for row in range(len(whole)))
     order = np.argsort([hashlib.sha256(name.encode()).hexdigest() for name in names], kind="stable")
     chosen = np.zeros(len(whole), bool)
     chosen[order[: max(1, round(share * len(whole)))]] = True

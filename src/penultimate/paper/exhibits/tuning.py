@@ -127,10 +127,18 @@ def _search_table(measurements: Measurements, searches: Sequence[Tuning]) -> Exh
         for tuning, tuned in each_of(searches)
         for place, axis in enumerate(tuned.axes or (None,))
     ]
-    note = (
-        "Standard errors are over seeds. Of cells that the seeds cannot tell from the best, the middle one is"
-        " chosen; the value of the highest mean stands beside it."
+    chosen_by_mean = all(tuning.by_mean for tuning in searches)
+    note = "Standard errors are over seeds. " + (
+        "The cell of the highest mean is chosen."
+        if chosen_by_mean
+        else "Of cells that the seeds cannot tell from the best, the middle one is chosen; the value of the"
+        " highest mean stands beside it."
     )
+    if any(tuning.stops for tuning in searches):
+        note += (
+            " The accuracy of a cell is that of the epoch in which its mean over seeds is highest, and"
+            " training is to stop at that epoch, which stands under Best of the holdout."
+        )
     several = "The search" if len(searches) == 1 else "The searches"
     title = f"{several} on the holdout of {sources_of(searches)}"
     return ExhibitTable("tableA1", title, "Objective", columns, tuple(rows), notes=(*budgets(searches), note))

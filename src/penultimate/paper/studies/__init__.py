@@ -45,6 +45,12 @@ for _name, _summary in (
     ("imagenet_augmentation", "four objectives under AutoAugment and under Mixup"),
     ("imagenet_long", "twice as long, under AutoAugment and Mixup"),
     ("imagenet_dynamics", "transfer and class separation through training"),
+    ("imagenet_search", "where table A.1's hyperparameters and epochs are chosen (penultimate tune)"),
+    ("imagenet_inception_v3_search", "where the epochs of the second architecture are, at 299 pixels"),
+    ("imagenet_autoaugment_search", "where those of four objectives under AutoAugment are"),
+    ("imagenet_mixup_search", "where Mixup's alpha for four objectives is, with the epochs"),
+    ("cifar10_search", "where learning rates and decays of the paper's ICLR version are, on CIFAR-10"),
+    ("cifar100_search", "the same on CIFAR-100"),
 ):
     declare("study", _name, f"penultimate.paper.studies.{_name}:STUDY", _summary)
 

@@ -115,11 +115,10 @@ def augmented(**augmentation: bool | float) -> Recipe:
     return dataclasses.replace(RECIPE, augmentation=more)
 
 
-def cifar(dataset: str, backbone: str, recipe: Recipe) -> tuple[Runs, ...]:
-    """Return the nine objectives on a CIFAR set with 25 seeds, each with its own learning rate and decay.
+def cifar_choices(dataset: str) -> dict[str, dict[str, Any]]:
+    """Return {objective: its learning rate and weight decay} on a CIFAR set: table A.2 of the ICLR version.
 
-    These are those of table A.2 of the ICLR version. The table names no scale of squared error, and equation
-    10 of the same paper has none, so the scale is 1.
+    The table names no scale of squared error, and equation 10 of the same paper has none, so the scale is 1.
     """
     changes: dict[str, dict[str, Any]] = {}
     for row in table("iclr_tableA2_cifar_hyperparameters"):
@@ -130,6 +129,12 @@ def cifar(dataset: str, backbone: str, recipe: Recipe) -> tuple[Runs, ...]:
                 "learning_rate": row["learning_rate"],
                 "weight_decay": row["weight_decay_derived"],
             }
+    return changes
+
+
+def cifar(dataset: str, backbone: str, recipe: Recipe) -> tuple[Runs, ...]:
+    """Return the nine objectives on a CIFAR set with 25 seeds, each with its own learning rate and decay."""
+    changes = cifar_choices(dataset)
     seeds = tuple(range(25))
     return runs_by_recipe(tuple(changes), recipe, changes, backbones=(backbone,), seeds=seeds, draws=0)
 
