@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -394,3 +395,21 @@ def test_labels_of_other_kinds_are_read_or_explained() -> None:
         class_separation(features, np.eye(3, dtype=int)[labels])
     with pytest.raises(RequestError, match="row 0 holds bytes that are no UTF-8"):
         class_separation(features, np.array([b"\xff"] + [b"a"] * (len(labels) - 1)))
+
+
+def test_r2_is_not_the_cka_with_classes_that_the_paper_says_it_equals() -> None:
+    """Section 3.3 calls them equivalent for balanced data; the identity is another one (NOTES.md)."""
+    draw = np.random.default_rng(0)
+    classes, each = 5, 20
+    labels = np.repeat(np.arange(classes), each)
+    features = draw.normal(size=(classes, 10))[labels] + draw.normal(size=(len(labels), 10))
+    unit = features / np.linalg.norm(features, axis=1, keepdims=True)
+    centre = np.eye(len(labels)) - 1 / len(labels)
+    cosines = centre @ unit @ unit.T @ centre
+    alike = centre @ (labels[:, None] == labels) @ centre
+    cka = (cosines * alike).sum() / np.linalg.norm(cosines) / np.linalg.norm(alike)
+    r2 = class_separation(features, labels)
+    assert (round(r2, 3), round(cka, 3)) == (0.433, 0.569)
+    assert cka == pytest.approx(r2 * np.trace(cosines) / np.linalg.norm(cosines) / (classes - 1) ** 0.5)
+    notes = (resources.files("penultimate.paper.published") / "NOTES.md").read_text()
+    assert f"R² is {r2:.3f} and CKA {cka:.3f} for five classes of 20 images" in notes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from penultimate.measures.declaration import ClassNames, Logits, Yield
 from penultimate.measures.inputs import Inputs, Number
@@ -38,6 +38,7 @@ from penultimate.registry import register
 )
 def overlap(inputs: Inputs) -> Iterator[Number]:
     """Accuracy when source classes are assigned to the target's on training images; shared class names."""
+    from penultimate.data.readers.counterparts import imagenet_counterparts
     from penultimate.metrics.source_classes import class_assignment, semantic_overlap
 
     assignment = None
@@ -49,4 +50,25 @@ def overlap(inputs: Inputs) -> Iterator[Number]:
     assert assignment is not None
     yield Number("assignment_copies", assignment.copies, "count", "train")
     names, source = inputs.class_names(inputs.target), inputs.class_names(inputs.source)
-    yield Number("semantic_overlap", semantic_overlap(names, source, inputs.counterparts), "count", "train")
+    told = as_they_are_there(inputs.counterparts, names, imagenet_counterparts(inputs.target))
+    yield Number("semantic_overlap", semantic_overlap(names, source, told), "count", "train")
+
+
+def as_they_are_there(
+    counterparts: Mapping[str, Sequence[str]], names: Sequence[str], published: Mapping[str, Sequence[str]]
+) -> dict[str, Sequence[str]]:
+    """Return counterparts under the names that a copy of a data set has for its classes.
+
+    Copies differ in hyphens and apostrophes, and a part of a published data set may lack some of its classes.
+
+    >>> as_they_are_there({"Red-breasted Merganser": ["n02006656"], "Dunlin": []}, ["Red breasted Merganser"],
+    ...                   {"Dunlin": []})
+    {'Red breasted Merganser': ['n02006656']}
+    """
+    there = {_letters(name): name for name in names}
+    found = {there.get(_letters(name), name): told for name, told in counterparts.items()}
+    return {name: told for name, told in found.items() if name in names or name not in published}
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name)).casefold() or name

@@ -5,6 +5,7 @@ Source classes are the classes that the network was trained on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from penultimate.metrics.calibration import refuse_no_distribution
 from penultimate.metrics.inputs import ArrayLike, Names, as_matrix
 from penultimate.metrics.labels import as_classes, numbered
 
+_WITH_ID = re.compile(r"(n\d{8}) (.+)")
 MOST_PAIRS = 2**28
 """The most pairs of a source class and a task's class, whose counts take 2 GiB."""
 
@@ -177,11 +179,12 @@ def semantic_overlap(
 
     A class counts if it has the same name as a source class (ignoring case, and reading an underscore as a
     space), or if `counterparts` lists source classes for it: those that it corresponds to or is a superclass
-    of. An empty list in `counterparts` means that a class shares only its name with a source class. Raise
-    RequestError for a name in `counterparts` that no class has.
+    of. An empty list in `counterparts` means that a class shares only its name with a source class. A WordNet
+    id that stands before a name ("n02088364 beagle") is no part of the name, and may stand for it in
+    `counterparts`. Raise RequestError for a name in `counterparts` that no class has.
 
-    >>> semantic_overlap(["dog", "Tiger_Cat", "crane"], ["tiger cat", "beagle", "crane"],
-    ...                  {"dog": ["beagle"], "crane": []})
+    >>> semantic_overlap(["dog", "Tiger_Cat", "crane"], ["n02123159 tiger cat", "n02088364 beagle", "crane"],
+    ...                  {"dog": ["n02088364"], "crane": []})
     2
 
     Kornblith et al., 2021, table F.1.
@@ -190,10 +193,11 @@ def semantic_overlap(
     for name in told:
         if name not in classes:
             raise unknown("class of the task", name, classes)
+    ids = {found[1] for name in source_classes if (found := _WITH_ID.fullmatch(name))}
     for name in (name for names in told.values() for name in names):
-        if name not in source_classes:
+        if name not in source_classes and name not in ids:
             raise unknown("class of the source", name, source_classes)
-    known = {_plain(name) for name in source_classes}
+    known = {_plain(_WITH_ID.sub(r"\2", name)) for name in source_classes}
     return sum(bool(told[name]) if name in told else _plain(name) in known for name in classes)
 
 

@@ -95,7 +95,11 @@ def _changed(study: Study, keys: list[str], value: Any, path: str) -> Study:
     if keys == ["measure"]:
         return _with_measure(study, _as_tuple(value))
     if keys[0] in OF_STUDY:
-        return dataclasses.replace(study, **{keys[0]: _new(study, keys, value, path)})
+        changes = {keys[0]: _new(study, keys, value, path)}
+        if keys == ["targets"]:  # what is said of targets that are left out goes with them
+            told = study.counterparts.items()
+            changes["counterparts"] = {name: of for name, of in told if name in changes["targets"]}
+        return dataclasses.replace(study, **changes)
     if keys == ["objectives"]:
         return _with_objectives(study, _as_tuple(value))
     arms = [block.arm for block in study.runs]
