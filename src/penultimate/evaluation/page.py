@@ -148,6 +148,7 @@ class EvaluationPage:
     remarks: Remarks = say_nothing
     rivals: tuple[str, ...] = ()
     curves: bool = False
+    at_full_size: Mapping[str, str] = field(default_factory=dict)
 
     def draws(self, exhibit: Exhibit) -> bool:
         """Return whether the page contains an exhibit: its own ones, and those that name it."""

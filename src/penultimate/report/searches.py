@@ -16,6 +16,8 @@ from penultimate.report.networks import StudyObjective
 from penultimate.report.text import listed
 
 CELLS = Column("cells", "Cells")
+SEARCH = "The search for hyperparameters"
+"""What an exhibit lacks if a study's hyperparameters were not searched."""
 SYMBOLS = {
     "none": "none",
     "alpha": "α",
@@ -60,7 +62,7 @@ def not_searched(measurements: Measurements, searches: Sequence[Tuning]) -> tupl
     """Return the gaps for searches that the study is tuned by and that were not made."""
     if not searches:
         command = f"penultimate tune all --study {measurements.words['name']}"
-        return (Missing("The search for hyperparameters", command),)
+        return (Missing(SEARCH, command),)
     made = {tuning.study for tuning in searches}
     named = searches_named(measurements.results.description)
     lacking = [name for name in named if name not in made] if made & {*named} else []

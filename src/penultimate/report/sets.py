@@ -12,6 +12,11 @@ def is_embedded(source: str) -> bool:
     return source.startswith("glyphs")
 
 
+def is_published(source: str) -> bool:
+    """Return whether a data set is a published one of photographs, or a part of it."""
+    return source in ENTRIES
+
+
 def official_accuracy(target: str) -> str:
     """Return the official score on a data set's card: top1, mean_per_class, or the auc of each label."""
     return str(card(target).accuracy)

@@ -32,6 +32,7 @@ from penultimate.report.progress import undefined, unfinished, way_on
 from penultimate.report.quantity import Quantity
 from penultimate.report.remarks import of_diverged
 from penultimate.report.runs import fewer, shared_seeds
+from penultimate.report.sets import is_published
 from penultimate.report.spans import with_bars
 from penultimate.report.text import plain
 
@@ -80,6 +81,8 @@ class Remarking(Protocol):
 
     @property
     def remarks(self) -> Remarks: ...
+    @property
+    def at_full_size(self) -> Mapping[str, str]: ...
 
 
 class Part(Protocol):
@@ -270,7 +273,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         why = undefined(measurements, part.quantities) if piece.missing else ""
         without += [f"{gap.what}: no value: {why}." for gap in piece.missing if why]
         needed = [(one, exhibit.arms_of(one)) for one in part.quantities]
-        found = () if why else piece.missing
+        found = [] if why else [_at_full_size(gap, exhibit, measurements) for gap in piece.missing]
         gaps |= dict.fromkeys(with_reason(gap, measurements.results, needed) for gap in found)
     missing = tuple(gaps)
     is_asked = not exhibit.of_another or bool(measurements.further)
@@ -329,11 +332,26 @@ def _page_remarks(
     measurements: Measurements, is_measured: bool, of_one_arm: bool, of_another: bool
 ) -> tuple[str, ...]:
     """Return the remarks of the study's page on an exhibit; none if no such page is registered."""
+    page = _remarking(measurements)
+    return page.remarks(measurements, is_measured, of_one_arm, of_another) if page else ()
+
+
+def _remarking(measurements: Measurements) -> Remarking | None:
+    """Return the study's page, or None if no such page is registered."""
     name = measurements.networks.page
     if name not in registry.names("page"):
-        return ()
+        return None
     page: Remarking = registry.entry("page", name).resolve()
-    return page.remarks(measurements, is_measured, of_one_arm, of_another)
+    return page
+
+
+def _at_full_size(gap: Missing, exhibit: Exhibit, measurements: Measurements) -> Missing:
+    """Return a gap of a study of published images with the command of one that fills it, if there is one."""
+    page = _remarking(measurements)
+    if page is None or not is_published(measurements.source):
+        return gap
+    command = page.at_full_size.get(gap.what, page.at_full_size.get(exhibit.name, ""))
+    return dataclasses.replace(gap, command=f"penultimate {command}", why="") if command else gap
 
 
 def _compares(tables: tuple[ExhibitTable, ...], figures: tuple[Figure, ...]) -> bool:

@@ -108,6 +108,7 @@ SEPARATION_IN_PAPER = PrintedPanel(
 )
 """The two panels behind the headline of a report."""
 
+RIGHT_HALF = "The figure's right half, a sweep of cosine softmax over temperatures"
 FIGURE5 = Exhibit(
     name="figure5",
     title="The further apart the classes, the less the features transfer?",
@@ -126,7 +127,7 @@ FIGURE5 = Exhibit(
                     "Cosine softmax on {source}, by temperature",
                     R2_TRAIN,
                     LINEAR,
-                    "The figure's right half, a sweep of cosine softmax over temperatures",
+                    RIGHT_HALF,
                     marks="means",
                     over=SWEEP,
                 ),

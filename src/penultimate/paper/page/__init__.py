@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.paper.exhibits.separation import SEPARATION, SEPARATION_IN_PAPER
+from penultimate.paper.page.full_size import COMMANDS
 from penultimate.paper.page.glossary import OBJECTIVES, TERMS
 from penultimate.paper.page.regime import compare, summary
 from penultimate.paper.page.statements import headline, tally
@@ -83,4 +84,5 @@ PAGE = StudyPage(
     remarks=remarks,
     rivals=(OF_DRAWS, OF_ONE_DRAW),
     leading=(SEPARATION.name, SEPARATION_IN_PAPER.name),
+    at_full_size=COMMANDS,
 )

@@ -59,6 +59,7 @@ class Page(Protocol):
     curves     whether it draws the training curves
     remarks    adds remarks to each exhibit
     rivals     remarks that exclude each other: if the first is said once, the others stand with each exhibit
+    at_full_size  {exhibit, or what it lacks: the command that measures it on published images}
     """
 
     @property
@@ -71,6 +72,8 @@ class Page(Protocol):
     def remarks(self) -> Remarks: ...
     @property
     def rivals(self) -> tuple[str, ...]: ...
+    @property
+    def at_full_size(self) -> Mapping[str, str]: ...
     def draws(self, exhibit: Exhibit) -> bool:
         """Return whether the page contains an exhibit at all."""
 

@@ -82,6 +82,7 @@ class StudyPage:
     leading    the panels that stand under the answer, by name
     remarks    adds remarks to each exhibit
     rivals     remarks that exclude each other: if the first is said once, the others stand with each exhibit
+    at_full_size  {exhibit, or what it lacks: the command that measures it on published images}
     """
 
     name: str
@@ -96,6 +97,7 @@ class StudyPage:
     remarks: Remarks = say_nothing
     rivals: tuple[str, ...] = ()
     curves: bool = True
+    at_full_size: Mapping[str, str] = field(default_factory=dict)
 
     def draws(self, exhibit: Exhibit) -> bool:
         """Return whether the page contains an exhibit at all."""

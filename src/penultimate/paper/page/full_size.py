@@ -1,0 +1,37 @@
+"""Which command measures what an exhibit lacks where a study is of the paper's own size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from penultimate.paper.exhibits.separation import RIGHT_HALF
+from penultimate.report.searches import SEARCH
+
+STUDIES = {
+    "imagenet_resnet50": (
+        *("table3", "tableC1", "tableE1", "tableE2", "figure2", "figure3", "figure4", "figureC4", "figureC5"),
+        *("figureC6", "figureC7", "figureE1", "figureE2", "figureE3"),
+    ),
+    "imagenet_transfer": (
+        *("table1", "table2", "tableD1", "tableF1", "figure1", "figure5", "figureD1", "figureD3"),
+    ),
+    "imagenet_temperature": ("table4", RIGHT_HALF),
+    "imagenet_inception_v3": ("tableB1", "figureB1"),
+    "imagenet_curves": ("figureC1", "figureC2", "figureC3"),
+    "imagenet_robustness": ("tableC2",),
+    "imagenet_calibration": ("tableC3",),
+    "imagenet_combinations": ("tableC4",),
+    "imagenet_augmentation": ("tableC5", "tableE3"),
+    "imagenet_long": ("tableC6",),
+    "imagenet_dynamics": ("figureD2", "figureE4"),
+    "imagenet_relearning": ("figure6", "iclr_figure5"),
+    "cifar10_allcnnc": ("iclr_table1",),
+}
+"""The exhibits that each study of this size measures, as its header says."""
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        **{lacking: f"run {study}" for study, exhibits in STUDIES.items() for lacking in exhibits},
+        SEARCH: "tune all --study imagenet_search",
+    }
+)
