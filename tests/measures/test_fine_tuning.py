@@ -144,6 +144,21 @@ def test_all_training_images_are_used_in_the_end_and_the_test_images_only_then(p
     assert [value(rows, "fine_tuned_cka", layer=layer) for layer in layers] == pytest.approx(alike.diagonal())
 
 
+def test_layers_are_compared_in_the_batches_and_passes_that_are_asked_for(parents: Parents) -> None:
+    """The paper's Figure D.3: batches of 1,500 images, ten passes over all test images."""
+    settings = {"head": "fresh", "images": 40, "compared": 10, "passes": 3, **BRIEF}
+    measured("fine_tuning", chosen(parents, learning_rate=0.02, decay=0.0), settings, **HERE)
+    before, after = load_network(parents.root / "network"), load_network(parents.root / "out" / "checkpoints")
+    test = load_images(parents.root / "data", "test")
+    named = {"b": before, "a": after}
+    alike = compare_networks(named, test, output="penultimate", batch_size=10, passes=3)
+    with np.load(parents.root / "out" / "fine_tuned_layers.npz") as arrays:
+        assert arrays["matrix"] == pytest.approx(alike.between("b", "a"))
+        assert arrays["sizes"].sum() == 3 * 40
+    once = compare_networks(named, test, output="penultimate").between("b", "a")
+    assert abs(alike.between("b", "a") - once).max() > 1e-6
+
+
 def _drawn() -> torch.Generator:
     from penultimate.data.seeding import derived_generator
 

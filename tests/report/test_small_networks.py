@@ -114,6 +114,21 @@ def test_how_the_arm_was_trained_is_read_from_its_recipe() -> None:
     assert "Means over two of the study's three runs of each objective." in fewer
 
 
+def test_how_many_objectives_share_a_learning_rate_is_said() -> None:
+    """Eight of nine have one learning rate, which therefore is none "of their own"."""
+    whole = with_small()
+    *grids, small = whole.description["networks"]
+    specs = [one["spec"] for one in whole.description["objectives"]][:9]
+    slow = {**small, "objectives": specs[:1], "recipe": {**small["recipe"], "learning_rate": 0.3}}
+    changed = described(whole, networks=[*grids, {**small, "objectives": specs[1:]}, slow])
+    built = exhibit("iclr_table1", changed)
+    assert any(
+        "learning rates from 0.3 to 0.6 (eight of nine objectives with 0.6), cosine" in one
+        for one in built.notes
+    )
+    assert not any("of its own" in note for note in built.notes)
+
+
 def test_the_printed_table_is_the_papers_digit_for_digit() -> None:
     table = table_of(exhibit("iclr_table1", glyphs()), "iclr_table1_published")
     for row, printed in zip(table.rows, published.printed("iclr_table1_accuracy"), strict=True):

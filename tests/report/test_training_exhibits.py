@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penultimate.paper.exhibits.training import LOSS
@@ -68,6 +70,24 @@ def test_lines_are_the_means_of_each_objectives_runs(panel: str, seeds: tuple[in
         assert ("mean of five runs" if len(seeds) > 1 else "seed 0") in end.detail
     said = "Each line is a run." if len(seeds) == 1 else "Each line is the mean of an objective's runs"
     assert said in built.caption
+
+
+def test_without_a_holdout_figure_c1_shows_test_images_as_the_paper_does() -> None:
+    """ImageNet's networks train on all training images; their snapshots are tested (`dynamics`)."""
+    turned = [
+        replace(row, split="test")
+        for row in glyphs().table.where(metric="top1", split="holdout")
+        if row.epoch
+    ]
+    results = with_rows(only(glyphs(), lambda row: row.split != "holdout" and not row.epoch), turned)
+    built = exhibit("figureC1", results)
+    (panel,) = panels(built).values()
+    assert (panel.name, panel.title.startswith("Test images of ")) == ("figureC1-test", True)
+    held = panel_of("figureC1", glyphs())
+    assert [curve.points for curve in panel.curves] == [curve.points for curve in held.curves]
+    assert built.missing == ()
+    assert "in test accuracy halfway through training" in built.finding
+    assert "in holdout accuracy halfway through training" in exhibit("figureC1", glyphs()).finding
 
 
 def test_a_line_has_the_epochs_of_all_its_runs_and_runs_without_any_have_their_own() -> None:

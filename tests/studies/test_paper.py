@@ -6,6 +6,7 @@ import csv
 import importlib
 import math
 import re
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -217,6 +218,43 @@ def test_every_temperature_of_table_4_scales_its_loss() -> None:
     assert {(arm, seed, recipe.epochs) for (_, arm, seed), recipe in found.items()} == {
         ("temperature", 0, 158)
     }
+
+
+def test_temperatures_from_005_on_are_trained_without_scaling_the_loss_too() -> None:
+    """Footnote 1: at 0.05 that is the first of the cosine softmax networks of the main study."""
+    found = trainings("imagenet_temperature_unscaled")
+    assert {(settings(spec)["temperature"], settings(spec)["scale"]) for spec, _, _ in found} == {
+        (float(row["temperature"]), 1)
+        for row in rows("neurips_table4_temperature")
+        if float(row["temperature"]) >= 0.05
+    }
+    assert {recipe.epochs for recipe in found.values()} == {158}
+    shared = {step.id for step in steps("imagenet_resnet50", "train")}
+    assert len(shared & {step.id for step in steps("imagenet_temperature_unscaled", "train")}) == 1
+    asked = load_study("imagenet_temperature").measure
+    assert load_study("imagenet_temperature_unscaled").measure == asked
+
+
+def test_accuracies_of_eight_seeds_are_followed_through_training() -> None:
+    assert {seed for _, _, seed in trainings("imagenet_curves")} == set(range(8))
+    assert len(trainings("imagenet_curves")) == 72
+    main, followed = trainings("imagenet_resnet50"), trainings("imagenet_curves")
+    assert {place: replace(recipe, snapshot_every=0) for place, recipe in followed.items()} == main
+    every = {step.config["every"] for step in steps("imagenet_curves", "dynamics")}
+    assert every == {recipe.snapshot_every for recipe in followed.values()} == {2}
+    shared = {step.id for step in steps("imagenet_dynamics", "train")}
+    assert shared < {step.id for step in steps("imagenet_curves", "train")}
+
+
+def test_layers_are_compared_and_separated_as_in_the_paper() -> None:
+    """Figure D.3 in ten passes of batches of 1,500; Figure 4 on training images."""
+    compared = {
+        (step.config["compared"], step.config["passes"], step.config["images"])
+        for step in steps("imagenet_transfer", "fine_tuning")
+    }
+    assert compared == {(1500, 10, 50000)}
+    assert max(ENTRIES[name].card.sizes["test"] for name in load_study("imagenet_transfer").targets) < 50000
+    assert len(steps("imagenet_resnet50", "layers_on_training")) == 72
 
 
 def test_every_cell_of_table_c4_is_trained_with_images_held_out() -> None:

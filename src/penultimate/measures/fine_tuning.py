@@ -8,8 +8,8 @@ fine_tuning        fine-tunes each network with these on all training images, an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from penultimate.measures.declaration import Cost, Features, Layers, Made, Pixels, Trained, Yield
 from penultimate.measures.further_training import (
@@ -115,7 +115,10 @@ def fine_tune_choice(inputs: Inputs, *, head: tuple[str, ...] | str = HEADS) -> 
         ),
     ),
     each=("head",),
-    ranges={"head": HEADS, **OF_CELL, "seeds": WHOLE, "images": Interval(4, closed="left")},
+    ranges={
+        **{"head": HEADS, **OF_CELL, "seeds": WHOLE, "passes": Interval(1, 1000, "both")},
+        **dict.fromkeys(("images", "compared"), Interval(4, closed="left")),
+    },
     seconds=10.0,
     cost=Cost(trains=True),
     paper="Kornblith et al., 2021, section 3.1, appendices A.3 and D.4",
@@ -130,6 +133,8 @@ def fine_tuning(
     batch_size: int = BATCH_SIZE,
     seeds: int = SEEDS,
     images: int = 1024,
+    compared: int = 256,
+    passes: int = 1,
 ) -> Iterator[Number | Arrays | Fact | Undefined]:
     """Test accuracy of a network after all its weights were trained further on a target.
 
@@ -140,8 +145,8 @@ def fine_tuning(
     rate, then the largest decay). Then all training images are used. `head` is the start of the final layer:
     "fresh" weights, or the optimum of the linear "probe".
 
-    The measurement also compares each layer before and after, on some of the target's test images, by linear
-    CKA.
+    The measurement also compares each layer before and after by linear CKA, on `images` of the target's test
+    images, in batches of `compared`, drawn again in every pass.
     """
     train, test = inputs.shown("train"), inputs.shown("test")
     chosen = chosen_by(inputs.made("fine_tune_choice"))
@@ -149,11 +154,12 @@ def fine_tuning(
     after = train_on(inputs, train, start_of(inputs, str(head), len(train.class_names)), rates)
     setting = {"head": str(head)}
     yield from numbers_of("fine_tuned", inputs, train, accuracy_on(inputs, test, after), chosen, setting)
-    yield from _likeness(inputs.network, after, inputs.shown("test", most=images), setting)
+    shown, batches = inputs.shown("test", most=images), {"batch_size": compared, "passes": passes}
+    yield from _likeness(inputs.network, after, shown, batches, setting)
 
 
 def _likeness(
-    before: Network, after: TrainedNetwork, images: Images, setting: Setting
+    before: Network, after: TrainedNetwork, images: Images, batches: Mapping[str, Any], setting: Setting
 ) -> Iterator[Number | Arrays | Undefined]:
     """Yield the CKA between the layers before (rows) and after (columns) fine-tuning."""
     from penultimate.layers.comparison import compare_networks
@@ -163,7 +169,7 @@ def _likeness(
         yield Undefined(f"layers are compared on {FEWEST} test images or more; there are {len(images)}")
         return
     networks = {"before": before, "after": after}
-    comparison = compare_networks(networks, images, output=PENULTIMATE)
+    comparison = compare_networks(networks, images, output=PENULTIMATE, **batches)
     layers, rows = comparison.layers("before"), len(comparison.layers("before"))
     matrix = comparison.between("before", "after")
     for layer, value in zip(layers, matrix.diagonal(), strict=True):

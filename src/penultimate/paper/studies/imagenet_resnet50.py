@@ -31,6 +31,7 @@ STUDY = Study(
         "distances(count=10000)",
         "agreement",
         "layers",
+        "layers_on_training",
         "similarity(images=50000, batch_size=1500, passes=10)",
     ),
     threads=8,

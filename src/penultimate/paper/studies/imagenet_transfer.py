@@ -31,7 +31,7 @@ from penultimate.study.spec import Study
 OF_FEATURES = ("accuracy", "class_separation", "linear", "knn", "multilabel", "overlap")
 FINE_TUNING = (
     f"fine_tuning(head='fresh', learning_rate={FINE_TUNING_RATES}, decay={FINE_TUNING_DECAYS}, steps=20000,"
-    " batch_size=256, seeds=3)"
+    " batch_size=256, seeds=3, images=50000, compared=1500, passes=10)"
 )
 
 STUDY = Study(
