@@ -62,24 +62,18 @@ def code_version() -> tuple[str, bool]:
     """Return the checkout's commit and whether files differ from it; ("", False) outside a checkout."""
     here = Path(__file__).resolve().parent
     try:
-        commit = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            cwd=here,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=10,
-            check=True,
-        ).stdout.strip()
-        changed = subprocess.run(
-            ["git", "status", "--porcelain", "--", str(here)],
-            cwd=here,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=10,
-            check=True,
-        ).stdout.strip()
+        commit, changed = (
+            subprocess.run(
+                ["git", *told],
+                cwd=here,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=10,
+                check=True,
+            ).stdout.strip()
+            for told in (("rev-parse", "HEAD"), ("status", "--porcelain", "--", str(here)))
+        )
     except (OSError, subprocess.SubprocessError):
         return "", False
     return commit, bool(changed)

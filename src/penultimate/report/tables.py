@@ -83,8 +83,7 @@ def to_csv(table: ExhibitTable) -> str:
         line = [_harmless(row.label)]
         for i, cell in enumerate(row.cells):
             line.append(_harmless(cell.text) if cell.value is None else repr(cell.value))
-            line.extend(["" if cell.error is None else repr(cell.error)] * errors[i])
-            line.extend(["" if cell.count is None else str(cell.count)] * counts[i])
+            line.extend([_written(cell.error)] * errors[i] + [_written(cell.count)] * counts[i])
         writer.writerow([*line, table.source])
     return buffer.getvalue()
 
@@ -118,6 +117,10 @@ def _harmless(text: str) -> str:
     """
     text = plain(text)
     return f"'{text}" if FORMULA.match(text) else text
+
+
+def _written(number: float | None) -> str:
+    return "" if number is None else repr(number)
 
 
 def latex_escape(text: str) -> str:
@@ -225,32 +228,13 @@ def points_csv(exhibit: Built) -> str:
     for figure in exhibit.figures:
         for panel in figure.panels:
             for point in panel.points or _along(panel.curves):
-                numbers = (point.x, point.y, point.x_error, point.y_error)
-                texts = (panel.x_label, panel.y_label, point.detail)
-                writer.writerow(
-                    [
-                        _harmless(panel.name),
-                        _harmless(point.label),
-                        *("" if number is None else repr(number) for number in numbers),
-                        *map(_harmless, texts),
-                        panel.source,
-                        "",
-                    ]
-                )
+                numbers = map(_written, (point.x, point.y, point.x_error, point.y_error))
+                names = map(_harmless, (panel.name, point.label))
+                texts = map(_harmless, (panel.x_label, panel.y_label, point.detail))
+                writer.writerow([*names, *numbers, *texts, panel.source, ""])
             for row, column, label, value in _cells(panel.raster):
-                line = [
-                    _harmless(panel.name),
-                    _harmless(label),
-                    column,
-                    row,
-                    "",
-                    "",
-                    "",
-                    "",
-                    "",
-                    panel.source,
-                ]
-                writer.writerow([*line, "" if value is None else repr(value)])
+                names = map(_harmless, (panel.name, label))
+                writer.writerow([*names, column, row, *[""] * 5, panel.source, _written(value)])
     return buffer.getvalue() if exhibit.figures else ""
 
 
