@@ -50,7 +50,9 @@ def inception_v3() -> Pooled:
     network = _architectures().inception_v3(
         weights=None, aux_logits=False, init_weights=True, transform_input=False
     )
-    return _without(network, "avgpool", "dropout", "fc")
+    body = _without(network, "avgpool", "dropout", "fc")
+    body.register_module("AuxLogits", None)  # files of weights hold it, and it counts for nothing here
+    return body
 
 
 def _architectures() -> Any:

@@ -39,6 +39,13 @@ def _takes_study(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only", help="some of the study's objectives, such as softmax,sigmoid, and those of plug-ins"
     )
+    parser.add_argument(
+        "--networks",
+        default="",
+        metavar="TABLE",
+        help="train nothing: the study's networks are the files of a table (CSV or JSON; columns file,"
+        " objective, seed and, if wanted, arm)",
+    )
     takes_settings(parser)
     takes_data(parser)
     takes_processes(parser)
@@ -59,13 +66,19 @@ def _takes_run(parser: argparse.ArgumentParser) -> None:
 
 def _study(options: argparse.Namespace) -> Study:
     from penultimate.objectives.presets import few_classes, resolve
+    from penultimate.study.existing import what_is_left_out
     from penultimate.study.selection import changed, load_study, located_in, names_in
 
     load_plugins(options)
     only = list(dict.fromkeys(names_in(options.only or "")))
     if options.only is not None and not only:
         raise RequestError("--only names no objective; without it, all are run")
-    study = changed(load_study(options.study), options.assignments, only, seeds(options.seeds))
+    whole = load_study(options.study)
+    study = changed(whole, options.assignments, only, seeds(options.seeds), options.networks)
+    for told in (
+        what_is_left_out(changed(whole, options.assignments, only), study) if options.networks else ()
+    ):
+        say(f"penultimate: {told}", file=sys.stderr)
     study = located_in(study, options.data, options.root)
     for term in (term for text in study.objectives for term in resolve(text).terms):
         told = few_classes(term, study.card(study.source).classes)

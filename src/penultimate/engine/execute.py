@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penultimate.containment import contained, has_run
+from penultimate.engine.examples import examples, existing, holds_out
 from penultimate.engine.machine import device_name, machine
 from penultimate.engine.sharing import trained_together
 from penultimate.engine.watched import watched
@@ -29,10 +30,7 @@ from penultimate.registry import entry
 from penultimate.store import META, Store
 
 if TYPE_CHECKING:
-    from penultimate.data.disk.listed import ListedImages
-    from penultimate.data.images import ImageSet
     from penultimate.training import TrainingResult
-    from penultimate.training.recipe import Recipe
 
 SCRATCH = ("checkpoint*", "*.tmp", ".lock")
 
@@ -112,8 +110,8 @@ def trained(inputs: Inputs) -> TrainingResult:
     return train(
         config["objective"],
         config["backbone"],
-        _examples(folder, "train", recipe, config["threads"]),
-        _examples(folder, "holdout", recipe, config["threads"]) if _holds_out(folder) else None,
+        examples(folder, "train", recipe, config["threads"]),
+        examples(folder, "holdout", recipe, config["threads"]) if holds_out(folder) else None,
         recipe,
         config["seed"],
         inputs.folder,
@@ -153,32 +151,14 @@ def train(inputs: Inputs) -> Outcome:
     return Outcome(rows, result.status, facts)
 
 
-def _holds_out(folder: Path) -> bool:
-    """Return whether a data set has a holdout; published ones are trained on whole."""
-    from penultimate.data.images import read_manifest
-
-    return "holdout" in read_manifest(folder)["splits"]
-
-
-def _examples(folder: Path, split: str, recipe: Recipe, threads: int) -> ImageSet | ListedImages:
-    """Return a split for training; images on disk are normalised by the moments of their small pictures."""
-    from penultimate.data.disk.listed import LISTING, listed_images
-    from penultimate.data.disk.preparation import Preparation
-    from penultimate.data.images import ChannelStatistics, load_images
-
-    if not (folder / LISTING).is_file():
-        return load_images(folder, split)
-    statistics = ChannelStatistics.of(load_images(folder, "train").images)
-    preparation = Preparation(recipe.resize, recipe.size, "bilinear", statistics)
-    return listed_images(folder, split, preparation, threads if threads > 1 else 0)
-
-
 def given(inputs: Inputs) -> Outcome:
     """Fetch a network that was not trained here."""
     from penultimate.networks.given import fetch
     from penultimate.networks.sources import fingerprint
 
     config = inputs.step.config
+    if "file" in config:
+        return Outcome(facts=existing(inputs))
     classes = tuple(map(str, range(config["classes"] if config["classifies"] else 0)))
     if fingerprint(config["source"]) != config["content"]:
         raise RequestError(

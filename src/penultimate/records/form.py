@@ -204,19 +204,18 @@ CARD = Fields(
 )
 MEASURE = {"measure": Either((nothing, TEXTS))}
 GIVEN = Fields({"given": TableOf(text), **MEASURE}, {"classifies": flag})
-RUNS = Fields(
-    {
-        **{"objectives": names, "backbones": names, "seeds": ListOf(whole), **MEASURE},
-        **{"draws": Either((whole, each_seed)), "arm": text, "recipe": recipe},
-    },
-    {},
-)
+GRID: dict[str, Any] = {
+    **{"objectives": names, "backbones": names, "seeds": ListOf(whole), **MEASURE},
+    **{"draws": Either((whole, each_seed)), "arm": text},
+}
+RUNS = Fields({**GRID, "recipe": recipe}, {})
+EXISTING = Fields({**GRID, "checkpoints": TableOf(text)}, {})
 
 
 def block(value: Any, place: str) -> None:
-    """Expect a grid of networks, or networks that were given."""
+    """Expect a grid of networks, trained here or before, or networks that were given."""
     table(value, place)
-    (GIVEN if "given" in value else RUNS)(value, place)
+    (GIVEN if "given" in value else EXISTING if "checkpoints" in value else RUNS)(value, place)
 
 
 DESCRIPTION = Fields(

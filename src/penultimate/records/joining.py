@@ -120,7 +120,8 @@ def _settings(description: Mapping[str, Any]) -> dict[NetworkKey, dict[str, Any]
             made = {NetworkKey(name): {"source": source} for name, source in block["given"].items()}
         else:
             names = ("objectives", "backbones", "seeds", "draws", "arm")
-            recipe = dict(_flat("recipe", dataclasses.asdict(Recipe(**block["recipe"]))))
+            own = "recipe" in block  # none where networks existed already
+            recipe = dict(_flat("recipe", dataclasses.asdict(Recipe(**block["recipe"])) if own else {}))
             made = dict.fromkeys(grid(*(block[name] for name in names)), recipe)
         for key, how in made.items():
             settings.setdefault(key, {}).update({**how, **measured})

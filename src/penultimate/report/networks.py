@@ -87,9 +87,10 @@ class StudyNetworks:
 
     @property
     def are_given(self) -> bool:
-        """Whether none of the networks was trained in the study, whatever their names."""
+        """Whether none of the networks is a run of an objective of the study, whatever their names."""
         blocks = self.description.get("networks", ())
-        return any("given" in block for block in blocks) and not any("recipe" in block for block in blocks)
+        are_runs = any("recipe" in block or "checkpoints" in block for block in blocks)
+        return any("given" in block for block in blocks) and not are_runs
 
     @property
     def arms(self) -> tuple[str, ...]:

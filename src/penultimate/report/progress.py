@@ -47,6 +47,14 @@ def undefined(measurements: Measurements, quantities: Collection[Quantity]) -> s
     return "" if has_any else "; ".join(reasons)
 
 
+def needs_training(measurements: Measurements, quantities: Collection[Quantity]) -> bool:
+    """Return whether only the training of networks yields the quantities, and these exist already."""
+    arms = {quantity.arm for quantity in quantities}
+    grids = [block for arm in arms for block in measurements.networks.grids(arm)]
+    exist = bool(grids) and all("checkpoints" in block for block in grids)
+    return exist and all(quantity.over == "epochs" for quantity in quantities)
+
+
 def whose(provenance: Mapping[str, Any], step: str) -> str:
     """Return the names of the network and the task of a step that failed or has no value."""
     known = {**provenance.get("undefined_of", {}), **provenance.get("failed", {})}.get(step, {})

@@ -28,7 +28,7 @@ from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missin
 from penultimate.report.later import additions_note, with_reason
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.networks import USUAL_PAGE, StudyNetworks, facts_of_page, is_further
-from penultimate.report.progress import undefined, unfinished, way_on
+from penultimate.report.progress import needs_training, undefined, unfinished, way_on
 from penultimate.report.quantity import Quantity
 from penultimate.report.remarks import of_diverged
 from penultimate.report.runs import fewer, shared_seeds
@@ -271,6 +271,8 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     without: list[str] = []
     for part, piece in zip(exhibit.parts, pieces, strict=False):
         why = undefined(measurements, part.quantities) if piece.missing else ""
+        if piece.missing and needs_training(measurements, part.quantities):
+            why = "these networks were trained elsewhere, and it is measured while one is trained"
         without += [f"{gap.what}: no value: {why}." for gap in piece.missing if why]
         needed = [(one, exhibit.arms_of(one)) for one in part.quantities]
         found = [] if why else [_at_full_size(gap, exhibit, measurements) for gap in piece.missing]

@@ -10,6 +10,7 @@ from typing import Any
 
 from penultimate.checks import is_number, is_whole
 from penultimate.errors import RequestError
+from penultimate.networks.checkpoint_table import CheckpointRow
 from penultimate.networks.key import NetworkKey, grid
 from penultimate.networks.sources import read_source
 from penultimate.objectives.presets import resolve
@@ -30,12 +31,16 @@ from penultimate.training.recipe import Recipe
 class Runs:
     """A grid of networks to train: objectives x backbones x seeds, under one recipe.
 
-    draws     "seed": every seed sees its own draw of a generated world; an integer: all seeds see that draw
-    arm       the name of the grid's condition, if a study has several (another recipe, a sweep); exhibits
-              show the main arm, whose name is empty, unless they say otherwise
-    measure   the measurements of these networks; None stands for those of the study
-    swept     the hyperparameter that the objectives vary, "label_smoothing.alpha", if they are a sweep
-              (`study.sweeps.Sweep`)
+    draws         "seed": every seed sees its own draw of a generated world; an integer: all seeds see that
+                  draw
+    arm           the name of the grid's condition, if a study has several (another recipe, a sweep); exhibits
+                  show the main arm, whose name is empty, unless they say otherwise
+    measure       the measurements of these networks; None stands for those of the study
+    swept         the hyperparameter that the objectives vary, "label_smoothing.alpha", if they are a sweep
+                  (`study.sweeps.Sweep`)
+    checkpoints   the files of networks that exist already (`study.existing.with_networks`): nothing is then
+                  trained, and of the recipe only the size of the images counts, and how they are augmented
+                  where a measurement trains further
     """
 
     objectives: tuple[str, ...]
@@ -46,6 +51,7 @@ class Runs:
     arm: str = ""
     measure: tuple[str, ...] | None = None
     swept: str = ""
+    checkpoints: tuple[CheckpointRow, ...] = ()
 
     def __post_init__(self) -> None:
         for what, form in (("objectives", str), ("backbones", str), ("seeds", int)):
@@ -65,6 +71,18 @@ class Runs:
         if not isinstance(self.recipe, Recipe):
             raise RequestError(f"recipe is a Recipe, not {self.recipe!r}")
         check_measure(self)
+        as_tuple(self, "checkpoints", CheckpointRow, "rows of a table of networks")
+        if self.checkpoints:
+            for key in self.keys():
+                self.checkpoint(key)
+
+    def checkpoint(self, key: NetworkKey) -> CheckpointRow:
+        """Return the file of a network of the grid; raise RequestError if the table names none."""
+        named = (row for row in self.checkpoints if (row.objective, row.seed) == (key.objective, key.seed))
+        found = next((row for row in named if row.backbone == key.backbone), None)
+        if found is None:
+            raise RequestError(f"the table of networks has no file of '{key}'")
+        return found
 
     def keys(self) -> Iterator[NetworkKey]:
         """Return the networks of the grid, one seed after the other."""
@@ -76,10 +94,15 @@ class Runs:
         return dataclasses.replace(self, objectives=kept) if kept else None
 
     def described(self) -> dict[str, Any]:
-        """Return the grid as JSON."""
+        """Return the grid as JSON; networks that exist already have files in the place of a recipe."""
         kept = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
         if not self.swept:
             del kept["swept"]
+        del kept["checkpoints"]
+        if self.checkpoints:
+            del kept["recipe"]
+            files = {str(key): self.checkpoint(key).file for key in self.keys()}
+            return {**_as_lists(kept), "checkpoints": files}
         return {**_as_lists(kept), "recipe": dataclasses.asdict(self.recipe)}
 
 

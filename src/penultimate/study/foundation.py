@@ -119,9 +119,11 @@ class Foundation:
         """Return the id of the step that trains or fetches a network."""
         if key not in self._known:
             block = self.blocks[key]
-            self._known[key] = self.add(
-                self._given(key, block) if isinstance(block, Given) else self._trained(key, block)
-            )
+            if isinstance(block, Given):
+                step = self._given(key, block)
+            else:
+                step = self._existing(key, block) if block.checkpoints else self._trained(key, block)
+            self._known[key] = self.add(step)
         return self._known[key]
 
     def _given(self, key: NetworkKey, block: Given) -> Step:
@@ -138,11 +140,31 @@ class Foundation:
         columns = self.columns((key,), "network", self.study.source)
         return self._core("given", config, columns, word(key.objective), 0, (), identity)
 
-    def _trained(self, key: NetworkKey, block: Runs) -> Step:
+    def _existing(self, key: NetworkKey, block: Runs) -> Step:
+        """Return the step that reads a run's network from a file, whose content is part of the identity."""
+        row = block.checkpoint(key)
+        names = {"objective": key.objective, "backbone": key.backbone, "seed": key.seed}
+        plugins = filled(plugins=self._plugins_of(key))
+        identity = {**names, "content": row.digest, **row.reading(), **plugins}
+        geometry = {"resize": block.recipe.resize, "size": block.recipe.size}
+        if self.study.source in self.study.data or self.study.source in self.study.nowhere:
+            identity["geometry"] = geometry  # the embedded world's images have one size
+        config = {**identity, "geometry": geometry, "file": row.file, "threads": self.study.threads}
+        data = self.data(self.study.source, self.draw_of(key))
+        supplies = [Supply("images", data, "train", self.study.source)]
+        columns = self.columns((key,), "network", self.study.source)
+        return self._core("given", config, columns, self.label((key,), "network"), 0, supplies, identity)
+
+    def _plugins_of(self, key: NetworkKey) -> dict[str, str]:
+        """Return the digests of the plug-ins that a network's objective and architecture come from."""
         parts = [(part.kind, part.name) for part in self._compositions[key.objective].components]
         plugins: dict[str, str] = {}
         for kind, name in (*parts, ("backbone", registry.parse(key.backbone).name)):
             plugins |= self.plugin_digest(kind, name)
+        return plugins
+
+    def _trained(self, key: NetworkKey, block: Runs) -> Step:
+        plugins = self._plugins_of(key)
         names = {"objective": key.objective, "backbone": key.backbone, "seed": key.seed}
         threads = self.study.threads
         block.recipe.expect_shared_by(round(self.study.gpus))
@@ -197,7 +219,7 @@ class Foundation:
             case needs.Trained():
                 return isinstance(block, Runs)
             case needs.Snapshots():
-                return isinstance(block, Runs) and block.recipe.snapshot_every > 0
+                return isinstance(block, Runs) and not block.checkpoints and block.recipe.snapshot_every > 0
         return True
 
     def training(self, key: NetworkKey) -> dict[str, Any]:

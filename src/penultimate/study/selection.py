@@ -15,9 +15,11 @@ from penultimate import plugins, registry, userfile
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError, nearest
 from penultimate.files import digest_bytes, given_path
+from penultimate.networks.checkpoint_table import read_checkpoint_table
 from penultimate.objectives.presets import resolve
 from penultimate.registry import Entry
 from penultimate.study.blocks import Given, Runs
+from penultimate.study.existing import with_rows
 from penultimate.study.settings import override
 from penultimate.study.spec import Study
 from penultimate.study.usage import way_to
@@ -81,9 +83,15 @@ class _Change:
 
 
 def changed(
-    study: Study, assignments: Sequence[str] = (), only: Sequence[str] = (), seeds: Sequence[int] = ()
+    study: Study,
+    assignments: Sequence[str] = (),
+    only: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    table: str = "",
 ) -> Study:
     """Return the study with changed settings (`override`), other seeds and some networks (`restrict`).
+
+    With a `table`, its networks are first replaced by those that exist already (`study.existing`).
 
     A study that differs from the original in more than its description gets a name of its own, and therefore
     a folder of its own, and a title that says what is different. It thus never replaces the original, and
@@ -92,6 +100,10 @@ def changed(
     changes = [
         _Change(text.replace("=", "-"), text, partial(override, assignments=[text])) for text in assignments
     ]
+    if table:
+        named = f"networks of {Path(table).name}"
+        rows = read_checkpoint_table(table)  # once, because every file is digested
+        changes.insert(0, _Change(Path(table).stem, named, partial(with_rows, rows=rows)))
     if seeds:
         told = _seeds_told(seeds)
         changes.append(
@@ -112,7 +124,7 @@ def changed(
         others = [other for other in changes if other is not change]
         with contextlib.suppress(RequestError):  # another change needs this one
             changes = others if _alike(_made(study, others), wanted) else changes
-    name = _own_name("-".join((study.name, *(change.name for change in changes))))
+    name = own_name("-".join((study.name, *(change.name for change in changes))))
     title = f"{study.name}, changed: {'; '.join(change.told for change in changes)}"
     return dataclasses.replace(
         wanted,
@@ -144,10 +156,10 @@ def _seeds_told(seeds: Sequence[int]) -> str:
     return f"{first} to {last}" if in_a_row else ", ".join(map(str, seeds))
 
 
-def _own_name(text: str) -> str:
+def own_name(text: str) -> str:
     """Return a text as a study's name; one that is too long or has other characters ends in a digest.
 
-    >>> _own_name("quickstart-recipe.epochs-28"), _own_name("quickstart-measure-knn,linear")
+    >>> own_name("quickstart-recipe.epochs-28"), own_name("quickstart-measure-knn,linear")
     ('quickstart-recipe_epochs-28', 'quickstart-measure-knn_linear-0302b2c3')
     """
     pointless = text.replace(".", "_")

@@ -21,7 +21,9 @@ OF_STUDY = tuple(
     if item.name not in ("networks", "search", "changed_from", "data")
 )
 OF_RUNS = tuple(
-    item.name for item in dataclasses.fields(Runs) if item.name not in ("arm", "measure", "swept")
+    item.name
+    for item in dataclasses.fields(Runs)
+    if item.name not in ("arm", "measure", "swept", "checkpoints")
 )
 
 

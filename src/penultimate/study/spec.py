@@ -126,7 +126,8 @@ class Study:
         if any(isinstance(block, Runs) for block in self.networks):
             expect_classes(self.card(self.source), "be trained on")
             on_disk = self.source in self.data or self.source in ENTRIES
-            held_out = not on_disk or any(block.recipe.needs_holdout for block in self.runs)
+            trained = [block for block in self.runs if not block.checkpoints]
+            held_out = bool(trained) and (not on_disk or any(block.recipe.needs_holdout for block in trained))
             splits = SOURCE_SPLITS if held_out else ("train", "test")
             expect_splits(self.card(self.source), splits, "be trained on")
         for target in self.targets:
@@ -317,7 +318,7 @@ class Study:
 
     @property
     def runs(self) -> tuple[Runs, ...]:
-        """The grids of networks that are trained here."""
+        """The grids of networks that are runs of objectives: trained here, or existing already."""
         return tuple(block for block in self.networks if isinstance(block, Runs))
 
     @property

@@ -55,7 +55,8 @@ def bytes_of(step: Step, study: Study) -> int | None:
         name = str(step.config["name"])
         return study.card(name).images * (PICTURE if is_on_disk(name, study) else RENDERED)
     if step.name == "given":
-        return None
+        existing = "file" in step.config
+        return weights(backbone_of(step), study.card(study.source).classes) or None if existing else None
     if step.name not in ("train", "extract"):
         return 0
     backbone, classes = backbone_of(step), study.card(study.source).classes

@@ -62,8 +62,11 @@ def _settings(networks: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     grids = [block for block in networks if "objectives" in block]
     main = grids[0] if grids else {}
     settings = {key: main[key] for key in ("seeds", "draws", "recipe") if key in main}
-    further = {f"Grid {number}": _differing(grid, main) for number, grid in enumerate(grids[1:], 2)} | {
-        str(name): source for block in networks for name, source in block.get("given", {}).items()
+    plain_grids = [{key: grid[key] for key in grid if key != "checkpoints"} for grid in grids]
+    further = {f"Grid {number}": _differing(grid, main) for number, grid in enumerate(plain_grids[1:], 2)} | {
+        str(name): source
+        for block in networks
+        for name, source in {**block.get("given", {}), **block.get("checkpoints", {})}.items()
     }
     return {**settings, "further": further}
 

@@ -1,0 +1,128 @@
+"""The network of a run that was trained elsewhere, read from its file as one that was trained here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from penultimate.data.images import ChannelStatistics
+from penultimate.errors import RequestError, legible
+from penultimate.files import digest_file
+from penultimate.networks.architectures import IMAGENET
+from penultimate.networks.checkpoints import boundaries, is_averaged, listed, read_weights
+from penultimate.networks.given import noted
+from penultimate.networks.trained import build, save_network
+from penultimate.networks.weights import load_weights
+
+OWN = "head.weight"
+"""What the name of a final layer's weight ends with in the files of this package."""
+USUAL_FOR = "imagenet"
+"""The source whose networks are normalised by what is usual, unless it is said, and not by its moments."""
+
+
+def assemble(
+    config: Mapping[str, Any],
+    source: str,
+    class_names: Sequence[str],
+    statistics: ChannelStatistics,
+    geometry: Mapping[str, int],
+    folder: Path,
+) -> dict[str, Any]:
+    """Store a network from a file of weights in a folder, as a training would; return facts about it.
+
+    The architecture is the study's, and the weight and bias of the file's final layer become those of the
+    objective's head. `statistics` are the moments of the training images, and `geometry` is empty for images
+    that are not resized.
+
+    Raises RequestError for a file that was changed, that does not fit the architecture or the classes (it
+    names the tensors), and for weights that are not finite.
+    """
+    path = Path(config["file"])
+    if not path.is_file() or digest_file(path) != config["content"]:
+        raise RequestError(f"'{path}' was changed or removed since the study began; start it again")
+    body, head = build(config["objective"], config["backbone"], len(class_names), 0)
+    tensors = read_weights(path, config.get("ema", False), config.get("part", ""))
+    weight, bias = _final_layer(path, tensors, head.head.weight, body.state_dict())
+    others = {name: value for name, value in tensors.items() if name not in (weight, bias)}
+    left_out = load_weights(body, others, path)
+    for name in filter(None, (weight, bias)):
+        _expect_finite(path, name, tensors[name])
+    with torch.no_grad():
+        head.head.weight.copy_(tensors[weight].reshape(head.head.weight.shape))
+        head.head.bias.copy_(tensors[bias] if bias else torch.zeros_like(head.head.bias))
+    is_own = weight.endswith(OWN)
+    if "mean" in config:
+        used, origin = ChannelStatistics(tuple(config["mean"]), tuple(config["std"])), "the table of networks"
+        if len(used.mean) != len(statistics.mean):
+            raise RequestError(
+                f"'{path}': mean and std are {len(used.mean)} numbers, and the images have"
+                f" {len(statistics.mean)} channels"
+            )
+    elif source == USUAL_FOR and not is_own:
+        used, origin = IMAGENET, "what is usual for ImageNet"
+    else:
+        used, origin = statistics, "the moments of the training images"
+    card = {
+        **{name: config[name] for name in ("objective", "backbone", "seed")},
+        "num_classes": len(class_names),
+        "class_names": list(class_names),
+        "num_features": head.num_features,
+        **({"resize": geometry["resize"], "crop": geometry["size"]} if geometry else {}),
+    }
+    save_network(folder, body, head, used, card)
+    without = f"its final layer '{weight}' has no bias, and 0 is taken" if not bias else ""
+    normalised = f"its images are normalised by {origin}" if "mean" not in config else ""
+    remarks = {"left out": left_out, "no bias": without, "normalised by": normalised}
+    return {"num_features": head.num_features, "weights": config["content"], **noted(remarks)}
+
+
+def _final_layer(
+    path: Path, tensors: Mapping[str, Any], wanted: Tensor, of_body: Iterable[str]
+) -> tuple[str, str]:
+    """Return the names of the final layer's weight and bias in a file; the bias's is empty if it has none.
+
+    Every head of an objective has a weight of this shape and a bias, so it takes those of any linear layer.
+    Layers whose names are those of the body are not meant, though one may have this shape.
+    """
+    within = {*of_body}
+    classes, width = wanted.shape
+    flat = {
+        name: value
+        for name, value in tensors.items()
+        if isinstance(value, Tensor) and value.ndim in (2, 4) and value.shape[2:].numel() == 1
+    }
+    plain = {
+        name: value
+        for name, value in flat.items()
+        if not is_averaged(name) and not within & {name, *(name[start:] for _, start in boundaries(name))}
+    }
+    fitting = [name for name, value in plain.items() if value.shape[:2] == wanted.shape]
+    named = [name for name in fitting if name.endswith(OWN)] or fitting
+    if not named:
+        last = [f"{legible(name)} is {list(value.shape)}" for name, value in list(plain.items())[-3:]]
+        raise RequestError(
+            f"'{path}' holds no final layer of {classes} classes on {width} features, a weight of"
+            f" [{classes}, {width}]; {'its last ones: ' + listed(last) if last else 'it has no linear layer'}"
+        )
+    weight = named[-1]  # layers are listed in their order
+    bias = f"{weight.removesuffix('weight')}bias"
+    is_bias = weight.endswith("weight") and isinstance(tensors.get(bias), Tensor)
+    if is_bias and tensors[bias].shape != (classes,):
+        raise RequestError(
+            f"'{path}': '{legible(bias)}' is {list(tensors[bias].shape)}; a bias of {classes} classes is"
+            " expected"
+        )
+    return weight, bias if is_bias else ""
+
+
+def _expect_finite(path: Path, name: str, value: Tensor) -> None:
+    if not value.is_floating_point():
+        raise RequestError(f"'{path}': '{legible(name)}' is not of floating-point numbers")
+    if not value.isfinite().all():
+        raise RequestError(
+            f"'{path}': '{legible(name)}' holds values that are not finite; the training diverged?"
+        )
