@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from penultimate.engine.observer import Summary
     from penultimate.records.reading import StudyFolder
     from penultimate.study.spec import Study
+
+
+PAGES = "pages"
+"""The folder of a store in which pages of several studies lie, each in a folder of its own."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,16 @@ def write_page(out: str, study: str, to: str | None) -> Path:
         return refresh_page(out, study, again=True)
     write_report(read_study(out, study), to)
     return Path(to)
+
+
+def write_joint_page(out: str, studies: Sequence[str], to: str | None) -> Path:
+    """Write one page of several studies, into a folder of its own unless `to` names another place."""
+    from penultimate.report import read_study, write_report
+    from penultimate.study.selection import own_name
+
+    path = Path(to) if to is not None else Path(out) / PAGES / own_name("-".join(studies)) / "report.html"
+    write_report(read_study(out, ",".join(studies)), path)
+    return path
 
 
 def folder_of(out: str, study: str) -> StudyFolder:

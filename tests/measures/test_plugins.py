@@ -27,8 +27,9 @@ from penultimate.records.table import Row
 from penultimate.report import exhibit, read_study, render_exhibit_text
 from penultimate.report.page.page import render_report
 from penultimate.report.quantity import Quantity
+from penultimate.report.several import build
 from penultimate.report.shapes.table import TableOfRuns
-from penultimate.report.spec import Exhibit, build
+from penultimate.report.spec import Exhibit
 from penultimate.study import Study, load_study
 from penultimate.study.settings import override
 from penultimate.study.unfold import unfold

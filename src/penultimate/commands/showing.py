@@ -14,6 +14,7 @@ from penultimate.command import (
     say,
     takes_out,
     takes_plugins,
+    write_joint_page,
     write_page,
 )
 from penultimate.errors import RequestError, nearest
@@ -33,8 +34,8 @@ LISTS = {
 }
 
 
-def _takes_results(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--study", default="", help="the study's name (default: the one run last)")
+def _takes_results(parser: argparse.ArgumentParser, several: str = "") -> None:
+    parser.add_argument("--study", default="", help=f"the study's name{several} (default: the one run last)")
     takes_out(parser)
 
 
@@ -49,7 +50,7 @@ def _takes_reference(parser: argparse.ArgumentParser) -> None:
 def _takes_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exhibit", help="its name (penultimate list exhibits)")
     _takes_reference(parser)
-    _takes_results(parser)
+    _takes_results(parser, ", or several, separated by commas")
     parser.add_argument(
         "--allow-limited", action="store_true", help="accept a study too small to be evidence"
     )
@@ -65,7 +66,15 @@ def _takes_why(parser: argparse.ArgumentParser) -> None:
 
 
 def _takes_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--to", metavar="FILE", help="where to (default: in the study's folder)")
+    parser.add_argument(
+        "studies",
+        nargs="*",
+        metavar="STUDY",
+        help="the study, or several finished ones on one page; what is named first comes first",
+    )
+    parser.add_argument(
+        "--to", metavar="FILE", help="where to (default: in the study's folder; of several in one of its own)"
+    )
     _takes_reference(parser)
     _takes_results(parser)
     takes_plugins(parser)
@@ -154,6 +163,13 @@ def _why(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     load_plugins(options)
+    if options.studies and (options.study or options.reference):
+        other = "--study" if options.study else "--reference"
+        raise RequestError(f"studies are named as they are, or by {other}; give one of them")
+    if len(options.studies) > 1:
+        say(f"Report: {write_joint_page(options.out, options.studies, options.to)}")
+        return 0
+    options.study = options.study or "".join(options.studies)
     referred = _referred(options)
     if referred is not None:
         from penultimate.report import write_report
@@ -265,7 +281,7 @@ COMMANDS = (
         _takes_why,
         _why,
     ),
-    Command("report", "Write the report of a study again.", _takes_report, _report),
+    Command("report", "Write the report of a study again, or one of several.", _takes_report, _report),
     Command(
         "keep",
         "Write a finished study's rows and provenance into a folder, small and readable.",

@@ -86,6 +86,16 @@ def provenance(folder: StudyFolder) -> dict[str, Any]:
     }
 
 
+def networks_made(folder: StudyFolder) -> dict[NetworkKey, str]:
+    """Return the step that made each finished network of a study."""
+    return {
+        key: step_id
+        for step_id, meta in folder.metas().items()
+        if meta.step in ("train", "given")
+        for key in _networks(folder, step_id, meta)
+    }
+
+
 def _networks(folder: StudyFolder, step_id: str, meta: Meta) -> list[NetworkKey]:
     """Return the network that a finished step belongs to, in each of its arms."""
     columns = meta.content["columns"]

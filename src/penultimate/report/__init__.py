@@ -34,11 +34,12 @@ def exhibit(
 ) -> Built:
     """Return an exhibit of the paper, by its name, from a study's results or from the folder that holds them.
 
-    `study` picks one of several in a folder (default: the one run last). Raises RequestError for an unknown
-    exhibit (with the nearest one), a folder without a study, and a limited study unless `allow_limited`.
+    `study` picks one of several in a folder (default: the one run last), or several, separated by commas.
+    Raises RequestError for an unknown exhibit (with the nearest one), a folder without a study, and a limited
+    study unless `allow_limited`.
     """
     from penultimate.registry import entry
-    from penultimate.report.spec import build
+    from penultimate.report.several import build
 
     wanted = entry("exhibit", name).resolve()
     results = read_study(source, study) if isinstance(source, Path | str) else source
@@ -46,12 +47,20 @@ def exhibit(
 
 
 def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
-    """Return the results in a study's folder (or in the folder of all studies), for exhibits and the page."""
+    """Return the results in a study's folder (or in the folder of all studies), for exhibits and the page.
+
+    Several studies, separated by commas, are read as one (`report.several`).
+    """
     from penultimate.records.provenance import provenance
     from penultimate.records.reading import study_folder
     from penultimate.report.base import StudyResults
 
-    folder = study_folder(path, study)
+    names = [name.strip() for name in study.split(",") if name.strip()]
+    if len(names) > 1:
+        from penultimate.report.several import read_studies
+
+        return read_studies(path, names)
+    folder = study_folder(path, *names)
     return StudyResults(
         folder.described(), folder.evidence(), folder.contact_sheet(), provenance(folder), folder.arrays
     )

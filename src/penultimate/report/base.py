@@ -26,7 +26,8 @@ class StudyResults:
     `description` is the study as JSON, `table` its rows, `sheet` a PNG of its images, and `provenance` any
     JSON that says where the rows come from; its `diverged` names the steps that ended as NaN, with reasons.
     `arrays(step, metric)` reads the arrays that a row points to, such as densities and spectra. For a run
-    that is kept, `description` is the study as it was run, and `today` the study as it is now.
+    that is kept, `description` is the study as it was run, and `today` the study as it is now. The results of
+    several studies (`report.several`) hold those of each as their `parts`.
     """
 
     description: Mapping[str, Any]
@@ -35,6 +36,12 @@ class StudyResults:
     provenance: Mapping[str, Any] = field(default_factory=dict)
     arrays: Callable[[str, str], Mapping[str, Any]] | None = None
     today: Mapping[str, Any] = field(default_factory=dict)
+    parts: tuple[StudyResults, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The study's name."""
+        return str(self.description.get("name", ""))
 
     @classmethod
     def of(cls, kept: KeptStudy, today: Mapping[str, Any] | None = None) -> StudyResults:

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from penultimate import registry
 from penultimate.errors import RequestError
-from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missing, StudyResults, number_of
+from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missing, number_of
 from penultimate.report.later import additions_note, with_reason
-from penultimate.report.measurements import Measurements, admit
+from penultimate.report.measurements import Measurements
 from penultimate.report.networks import USUAL_PAGE, StudyNetworks, facts_of_page, is_further
 from penultimate.report.progress import needs_training, undefined, unfinished, way_on
 from penultimate.report.quantity import Quantity
@@ -238,17 +238,6 @@ def all_exhibits() -> list[Exhibit]:
     """Return every exhibit that is registered, in the order of the paper."""
     found: list[Exhibit] = [registry.entry("exhibit", name).resolve() for name in registry.names("exhibit")]
     return sorted(found, key=lambda exhibit: exhibit.order)
-
-
-def build(exhibit: Exhibit, results: StudyResults, allow_limited: bool = False) -> Built:
-    """Return the exhibit of a study.
-
-    Raises RequestError for a limited study unless `allow_limited`, and for an exhibit of the paper if the
-    study trained none of its networks.
-    """
-    measurements = admit(results, allow_limited)
-    exhibit.expect_shown(measurements.networks)
-    return assemble(exhibit, measurements)
 
 
 def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:

@@ -38,12 +38,11 @@ NOT_JUDGED = "not judged"
 
 
 def _table(measurements: Measurements) -> Piece:
-    from penultimate.paper.claims.evidence import gather
     from penultimate.paper.claims.further import further_reasons, further_spoken
+    from penultimate.paper.claims.joint import judge_jointly
     from penultimate.paper.claims.stated import reasons, spoken
-    from penultimate.paper.claims.verdicts import judge
 
-    every = judge(gather(measurements))
+    every = judge_jointly(measurements)
     judged = tuple(one for one in every if one.ours.missing is None)
     gaps = dict.fromkeys(one.ours.missing for one in every if one.ours.missing is not None)
     if not judged:

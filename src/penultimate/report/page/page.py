@@ -16,13 +16,14 @@ from penultimate.files import atomic_write, given_path, make_folder
 from penultimate.report.base import Built, ExhibitTable, Figure, Panel, StudyResults
 from penultimate.report.drawing.figures import Drawing, draw_panel, mark_icon, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
-from penultimate.report.measurements import Measurements, admit
+from penultimate.report.networks import StudyObjective
 from penultimate.report.page.curves import training_curves
 from penultimate.report.page.form import Drawn, Page, of_all_arms, page_of
 from penultimate.report.page.provenance import provenance
 from penultimate.report.progress import unfinished
+from penultimate.report.several import assemble_of, members, of_several
 from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
-from penultimate.report.spec import all_exhibits, assemble
+from penultimate.report.spec import all_exhibits
 from penultimate.report.tables import column_groups, points_csv, to_csv, to_latex
 from penultimate.report.text import plain, typeset
 
@@ -87,22 +88,24 @@ def _expect_place(path: Path, folder: Path) -> None:
 
 def render_report(results: StudyResults, stem: str = "report") -> dict[str, bytes]:
     """Return every file of the report by its name in the folder; the page is first, with an empty name."""
-    measurements = admit(results, allow_limited=True)
+    of = members(results, allow_limited=True)
+    measurements = of[0]
     page = page_of(measurements)
-    made = [(exhibit, assemble(exhibit, measurements)) for exhibit in all_exhibits() if page.draws(exhibit)]
+    made = [(exhibit, assemble_of(exhibit, of)) for exhibit in all_exhibits() if page.draws(exhibit)]
     exhibits = [built for _, built in made if built.wanted and page.shows(built)]
     curves = training_curves(measurements) if page.curves else None
     figures = [*(figure for exhibit in exhibits for figure in exhibit.figures), *([curves] if curves else [])]
     drawn = [point.objective for figure in figures for panel in figure.panels for point in panel.points]
-    of_study = [objective.slug for objective in of_all_arms(measurements)]
-    known = marks([*of_study, *page.explained, *filter(None, drawn)])
+    objectives = tuple({one.slug: one for each in of for one in of_all_arms(each)}.values())
+    known = marks([*(objective.slug for objective in objectives), *page.explained, *filter(None, drawn)])
     panels: dict[str, Panel] = {}
     for panel in (panel for figure in figures for panel in figure.panels):
         if panels.setdefault(panel.name, panel) != panel:
             raise _called_twice(panel.name)
     drawings = {name: draw_panel(panel, known) for name, panel in panels.items()}
     files = _side_files(results, exhibits, drawings)
-    html = _page(results, page, Drawn(measurements, made, figures, drawings), known, f"{stem}_files", files)
+    shown = Drawn(measurements, made, figures, drawings)
+    html = _page(results, page, shown, objectives, known, f"{stem}_files", files)
     return {"": html.encode(), **files}
 
 
@@ -133,6 +136,8 @@ def _side_files(
         if exhibit.figures:
             add(f"{exhibit.name}_points.csv", points_csv(exhibit))
     add("results.csv", results.table.to_csv())
+    for part in results.parts:
+        add(f"results-{part.name}.csv", part.table.to_csv())
     return files
 
 
@@ -146,6 +151,7 @@ def _page(
     results: StudyResults,
     page: Page,
     drawn: Drawn,
+    objectives: tuple[StudyObjective, ...],
     known: Mapping[str, Mark],
     folder: str,
     files: Mapping[str, bytes],
@@ -168,13 +174,14 @@ def _page(
     environment.filters["typeset"] = _typeset
     environment.filters["code"] = _code
     environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
-    in_study = {objective.slug: known[objective.slug] for objective in of_all_arms(measurements)}
+    in_study = {objective.slug: known[objective.slug] for objective in objectives}
     return environment.get_template(page.template.name).render(
         **page.context(drawn),
         command="" if results.is_joined else plain(results.provenance.get("command", "")),
         title=plain(results.description.get("title", "") or results.description.get("name", "")),
         question=plain(results.description.get("question", "")),
         measurements=measurements,
+        several=of_several(results),
         unfinished=unfinished(measurements),
         drawings={
             panel.name: Markup(drawings[panel.name].styled(panel.name))
@@ -184,7 +191,7 @@ def _page(
         drawn={figure.name: _objectives_shown(figure, in_study) for figure in figures},
         marks=known,
         own_marks=in_study,
-        labels=_labels(measurements),
+        labels={objective.slug: objective.label for objective in objectives},
         icon=lambda slug: Markup(mark_icon(known[slug])),
         sheet=base64.b64encode(results.sheet).decode() if results.sheet else "",
         provenance=provenance(results),
@@ -291,11 +298,3 @@ def _objectives_shown(figure: Figure, own: Collection[str]) -> set[str]:
         slugs.update(curve.objective for curve in panel.curves)
         slugs.update((*panel.raster.row_marks, *panel.raster.column_marks) if panel.raster else ())
     return slugs & set(own)
-
-
-def _labels(measurements: Measurements) -> dict[str, str]:
-    """Return one label per mark for the legends."""
-    labels: dict[str, str] = {}
-    for objective in of_all_arms(measurements):
-        labels.setdefault(objective.slug, objective.label)
-    return labels

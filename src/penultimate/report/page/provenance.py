@@ -34,6 +34,8 @@ LABELS = {
     "further": "Further networks",
     "diverged": "Diverged",
     "undefined": "Undefined",
+    "studies": "Studies",
+    "apart": "Studies that are not joined with the others",
 }
 
 SHARES = ("networks", "steps")

@@ -1,0 +1,31 @@
+"""The verdicts on claims from several studies: from what they have in common, else from one of them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from penultimate.paper.claims.evidence import gather
+from penultimate.paper.claims.verdicts import Judged, judge
+from penultimate.report.measurements import Measurements, admit
+
+
+def judge_jointly(measurements: Measurements) -> tuple[Judged, ...]:
+    """Return the verdict on every claim; those that joined studies lack the numbers for are judged by one.
+
+    That is the first of the studies that has them, and its name stands behind its evidence.
+    """
+    every = judge(gather(measurements))
+    for part in measurements.results.parts:
+        if all(one.ours.missing is None for one in every):
+            break
+        of_part = judge(gather(admit(part, allow_limited=True)))
+        every = tuple(
+            one if one.ours.missing is None or other.ours.missing is not None else _named(other, part.name)
+            for one, other in zip(every, of_part, strict=True)
+        )
+    return every
+
+
+def _named(judged: Judged, study: str) -> Judged:
+    ours = dataclasses.replace(judged.ours, ours=f"{judged.ours.ours} (of {study})")
+    return dataclasses.replace(judged, ours=ours)
