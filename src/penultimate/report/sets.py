@@ -7,11 +7,6 @@ from penultimate.data.readers.entries import ENTRIES
 from penultimate.report.text import as_name, plain
 
 
-def is_embedded(source: str) -> bool:
-    """Return whether a data set is from the embedded world, whose pretraining images differ between draws."""
-    return source.startswith("glyphs")
-
-
 def is_published(source: str) -> bool:
     """Return whether a data set is a published one of photographs, or a part of it."""
     return source in ENTRIES

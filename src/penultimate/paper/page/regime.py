@@ -9,10 +9,10 @@ from typing import Any
 from penultimate.data.catalog import DatasetCard, card
 from penultimate.measures.class_separation import UNBIASED
 from penultimate.paper.arms import SWEEP
+from penultimate.paper.remarks import is_embedded
 from penultimate.report.base import MISSING
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import Quantity
-from penultimate.report.sets import is_embedded
 from penultimate.report.shapes.numbers import printed_rows, summarise
 from penultimate.report.text import counted, fixed, listed, plain
 from penultimate.training.recipe import Recipe
