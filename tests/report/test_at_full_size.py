@@ -8,7 +8,8 @@ import re
 import pytest
 
 from penultimate import registry
-from penultimate.paper.page.full_size import COMMANDS, STUDIES
+from penultimate.paper.claims.aspects import NAMES
+from penultimate.paper.page.full_size import ASPECTS, COMMANDS, STUDIES
 from penultimate.records.table import Table
 from penultimate.report import StudyResults, exhibit
 from penultimate.report.spec import EVALUATE, all_exhibits
@@ -57,6 +58,16 @@ def test_the_halves_of_figure_5_are_measured_by_two_studies() -> None:
         "penultimate run imagenet_temperature",
         "penultimate run imagenet_transfer",
     ]
+
+
+def test_what_every_aspect_of_a_claim_lacks_is_measured_at_full_size_too() -> None:
+    assert sorted(aspect for aspects in ASPECTS.values() for aspect in aspects) == sorted(NAMES)
+    gaps = {gap.what: gap.command for gap in exhibit("claims", unmeasured("imagenet_robustness")).missing}
+    assert gaps["Linear transfer"] == "penultimate run imagenet_transfer"
+    assert gaps["Class separation in the course of training"] == "penultimate run imagenet_dynamics"
+    assert len(gaps) > 8
+    for what, command in gaps.items():
+        assert command == f"penultimate {COMMANDS.get(what, COMMANDS['claims'])}"
 
 
 def test_a_search_is_asked_of_the_study_that_has_a_holdout() -> None:

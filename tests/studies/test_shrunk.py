@@ -53,6 +53,7 @@ PARTS = {
     ),
     "imagenet_relearning": Part(("softmax", "sigmoid")),
     "imagenet_temperature": Part((), changes=("targets=cars",)),
+    "imagenet_temperature_unscaled": Part((), changes=("targets=cars",)),
     "imagenet_combinations": Part(("softmax", "dropout", "sigmoid", "dropout + sigmoid")),
     "imagenet_long": Part(("sigmoid",)),
     "imagenet_dynamics": Part(changes=("targets=pets",)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from penultimate.paper.claims.aspects import NAMES, Aspect
 from penultimate.paper.exhibits.separation import RIGHT_HALF
 from penultimate.report.searches import SEARCH
 
@@ -29,9 +30,28 @@ STUDIES = {
     "cifar10_allcnnc": ("iclr_table1",),
 }
 """The exhibits that each study of this size measures, as its header says."""
+ASPECTS: Mapping[str, tuple[Aspect, ...]] = {
+    "imagenet_resnet50": ("accuracy", "train", "kinship", "separation", "separation_before", "likeness"),
+    "imagenet_transfer": ("linear", "knn", "shared", "fine_tuned"),
+    "imagenet_curves": ("matched",),
+    "imagenet_dynamics": ("fall",),
+    "imagenet_calibration": ("ece",),
+    "imagenet_relearning": ("relearned", "gap"),
+    "imagenet_temperature": ("temperature",),
+    "imagenet_robustness": ("robust",),
+    "imagenet_augmentation": ("augmented",),
+    "imagenet_combinations": ("combined",),
+}
+"""What claims ask for, by the study that measures it."""
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         **{lacking: f"run {study}" for study, exhibits in STUDIES.items() for lacking in exhibits},
+        **{
+            f"{NAMES[aspect][0].upper()}{NAMES[aspect][1:]}": f"run {study}"
+            for study, aspects in ASPECTS.items()
+            for aspect in aspects
+        },
+        "claims": "run imagenet_resnet50",
         SEARCH: "tune all --study imagenet_search",
     }
 )
