@@ -12,7 +12,7 @@ import pytest
 from penultimate import registry
 from penultimate.paper.claims.doses import DOSE_CLAIMS, DOSE_RULES, FAMILIES
 from penultimate.paper.claims.evidence import gather
-from penultimate.paper.claims.further import EVERY_CLAIM
+from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.rules import AMENDED, RULES_OF
 from penultimate.paper.claims.verdicts import judge
 from penultimate.records.reading import reference_tuning

@@ -24,8 +24,8 @@ from penultimate.paper.claims.doses import (
     dose_reasons,
     dose_spoken,
 )
-from penultimate.paper.claims.evidence import Evidence, gather
-from penultimate.paper.claims.further import EVERY_CLAIM
+from penultimate.paper.claims.evidence import StudyEvidence, gather
+from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.prices import judged_pairs, mean_of_pairs, price_effects
 from penultimate.paper.claims.strengths import dose_curves, price_effect
 from penultimate.paper.claims.verdicts import Judged, judge
@@ -105,7 +105,7 @@ def planted_strengths(
     return StudyResults(description, Table([*main, *rows]))
 
 
-def evidence_of(results: StudyResults) -> Evidence:
+def evidence_of(results: StudyResults) -> StudyEvidence:
     return gather(admit(results))
 
 

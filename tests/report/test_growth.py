@@ -11,7 +11,7 @@ import pytest
 
 from penultimate import register, registry
 from penultimate.paper.claims.evidence import gather
-from penultimate.paper.claims.further import EVERY_CLAIM
+from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.rules import Alike, Claim
 from penultimate.paper.claims.verdicts import judge
 from penultimate.report import exhibit, read_reference, render_report

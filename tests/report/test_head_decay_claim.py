@@ -6,14 +6,16 @@ import dataclasses
 from typing import Any
 
 from penultimate.objectives.presets import resolve
-from penultimate.paper.claims.evidence import Assessment, gather, paper
-from penultimate.paper.claims.further import EVERY_CLAIM
+from penultimate.paper.claims.evidence import gather
+from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.head_decay import (
     HEAD_DECAY_CLAIMS,
     HEAD_DECAY_RULES,
     head_decay_digest,
     head_decay_spoken,
 )
+from penultimate.paper.claims.quoted import paper
+from penultimate.paper.claims.trials import Assessment
 from penultimate.paper.claims.verdicts import Judged, judge
 from penultimate.records.table import Table
 from penultimate.report.base import StudyResults
@@ -118,12 +120,14 @@ def test_an_alternative_that_diverged_leaves_it_open() -> None:
 def test_the_papers_side_is_its_printed_table() -> None:
     means = paper("accuracy")
     gain = sum(means[name] - means["softmax"] for name in SEVEN) / 7
-    said = judged(planted(LEVEL)).paper
-    assert said.startswith(
-        f"+{gain:.2f} points of test accuracy, eight runs each, mean of seven alternatives"
-    )
+    one = judged(planted(LEVEL))
+    said = one.paper
+    assert said.startswith(f"+{gain:.2f} points of test accuracy (")
+    assert "), eight runs each, mean of seven alternatives" in said
     assert f": {100 * gain / (100 - means['softmax']):.1f} in a hundred of softmax's errors" in said
-    assert said.endswith("; seven of seven beyond chance")
+    assert one.printed is not None
+    assert one.printed.verdict == "holds"
+    assert " One by one, gains are beyond chance for seven of seven: " in one.printed.reason
 
 
 def test_its_study_has_the_papers_strengths_and_decay() -> None:

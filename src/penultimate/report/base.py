@@ -161,7 +161,8 @@ class Bar:
 class Panel:
     """One pair of axes; several make a figure.
 
-    If `labelled`, the marks have labels beside them; with a `raster`, the panel is a map. If not `numbered`,
+    If `labelled`, the marks have labels beside them; with a `raster`, the panel is a map. `outline` is the
+    drawing in lines of text, for a terminal, where marks do not say what it shows. If not `numbered`,
     the vertical axis has an order but no numbers. `y_unit` is the unit of the vertical axis if its label does
     not end with it.
     """
@@ -182,6 +183,7 @@ class Panel:
     numbered: bool = True
     y_unit: str = ""
     bar: Bar | None = None
+    outline: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

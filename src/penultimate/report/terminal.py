@@ -15,6 +15,8 @@ from penultimate.report.tables import GAP, TAGS, WORD_WIDTH, column_groups, hold
 from penultimate.report.text import NO_BREAK, fixed, plain, unbroken
 
 TEXT_WIDTH = 100
+BLOCKS, SPARKS = "▁▂▃▄▅▆▇█", 24
+"""The blocks that draw a curve in a terminal, and the most that draw one."""
 HEAD_WIDTH, HEAD_LINES = 14, 3
 """The number of characters in a line of a heading over numbers; a long heading gets wider lines."""
 
@@ -27,9 +29,8 @@ def render_exhibit_text(exhibit: Built) -> str:
     parts = [f"LIMITED RUN, not evidence. {heading}" if exhibit.limited else heading]
     parts += [_wrapped(text) for text in (exhibit.finding, exhibit.caption) if text]
     parts.extend(to_text(table) for table in exhibit.tables)
-    parts.extend(
-        to_text(panel_table(panel)) for figure in exhibit.figures for panel in figure.panels if panel.points
-    )
+    panels = [panel for figure in exhibit.figures for panel in figure.panels if panel.points]
+    parts.extend(_panel_text(panel) for panel in panels)
     notes = [note for note in exhibit.notes if note != exhibit.finding]
     if notes:
         parts.append("\n".join(map(_wrapped, notes)))
@@ -129,6 +130,56 @@ def _wrapped(note: str) -> str:
     starred = re.sub(rf"(?:^|(?<=[.;] )){BOLD}", "* ", plain(note), flags=re.IGNORECASE)
     filled = textwrap.fill(unbroken(starred), TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
     return filled.replace(NO_BREAK, " ")
+
+
+def _panel_text(panel: Panel) -> str:
+    """Return a panel as text: its outline if it has one, its curves in short, or the marks in it."""
+    if panel.outline:
+        return "\n".join([f"{plain(panel.title)} [{TAGS[panel.source]}]", *map(plain, panel.outline)])
+    return to_text(course_table(panel) or panel_table(panel))
+
+
+def course_table(panel: Panel) -> ExhibitTable | None:
+    """Return the curves of a panel whose marks only stand at their ends; None for another panel.
+
+    Each row draws a curve with blocks, from its lowest value to its highest, and says where these are.
+    """
+    ends = {curve.points[-1]: curve for curve in panel.curves if len(curve.points) > 2}
+    marks = [point for point in panel.points if not point.faint]
+    if not marks or not all((mark.x, mark.y) in ends for mark in marks):
+        return None
+    lines = {mark: ends[mark.x, mark.y].points for mark in marks}
+    texts: list[dict[float, str]] = []
+    for axis in (0, 1):
+        values = [point[axis] for line in lines.values() for point in line]
+        texts.append({cell.value or 0.0: cell.text for cell in _coordinates(values)})
+    rows = []
+    for label, (mark, line) in zip(_distinct_labels(marks), lines.items(), strict=True):
+        lowest, highest = (pick(line, key=lambda point: point[1]) for pick in (min, max))
+        cells = [Cell(f"{texts[1][y]} at {texts[0][x]}", y) for x, y in (line[0], lowest, highest, line[-1])]
+        rows.append(TableRow(label, (Cell(sparkline([y for _, y in line])), *cells), mark.objective))
+    columns = (
+        Column("course", "Course"),
+        *(Column(name.lower(), name, panel.y_label) for name in ("First", "Lowest", "Highest", "Last")),
+    )
+    notes = (
+        f"At: {panel.x_label}. Each course is drawn on a scale of its own.",
+        *filter(None, [panel.finding]),
+    )
+    return ExhibitTable(panel.name, panel.title, "Line", columns, tuple(rows), panel.source, notes)
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Return values as a line of blocks, the lowest for the least value; a long line is thinned out.
+
+    >>> sparkline([0.1, 0.2, 0.4, 0.3])
+    '▁▃█▆'
+    """
+    count = min(len(values), SPARKS)
+    kept = [values[round(place * (len(values) - 1) / max(count - 1, 1))] for place in range(count)]
+    low, span = min(kept), max(kept) - min(kept)
+    steps = len(BLOCKS) - 1
+    return "".join(BLOCKS[round(steps * (value - low) / span) if span else 0] for value in kept)
 
 
 def panel_table(panel: Panel) -> ExhibitTable:

@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from penultimate.data.catalog import SHARES, SHIFTS
-from penultimate.paper.arms import AUTOAUGMENT, COMBINATIONS, ONE_DRAW, SWEEP
+from penultimate.paper import published
+from penultimate.paper.arms import AUTOAUGMENT, COMBINATIONS, COSINE_DECAY, ONE_DRAW, SWEEP
 from penultimate.report.quantity import Quantity
 
 Aspect: TypeAlias = Literal[
@@ -31,16 +32,28 @@ Aspect: TypeAlias = Literal[
     "likeness",
     "augmented",
     "combined",
+    "active",
+    "snapshots",
+    "moved",
+    "ensembles",
+    "labels",
+    "benchmarks",
 ]
 Among: TypeAlias = Literal["objectives", "temperatures"]
 """What a claim ranks: the objectives that are compared, or the temperatures of the sweep."""
 
 MEASURED_BY = "glyphs"
 """The study of this package that measures most of what the claims ask for."""
+FRESH = "head=fresh"
+"""The setting of fine-tuning that begins with a fresh final layer, as the paper's does."""
 ELSEWHERE: dict[Aspect, str] = {
     "fine_tuned": "penultimate run evidence",
     "augmented": "penultimate run evidence",
     "combined": "penultimate run evidence",
+    "snapshots": "penultimate run evidence",
+    "moved": "penultimate run evidence",
+    "labels": "penultimate run evidence",
+    "benchmarks": "penultimate run evidence",
 }
 """The commands that measure the aspects that the study MEASURED_BY lacks."""
 NAMES: dict[Aspect, str] = {
@@ -63,6 +76,12 @@ NAMES: dict[Aspect, str] = {
     "likeness": "likeness (CKA) of layers, two networks of each objective",
     "augmented": "accuracy and class separation under AutoAugment",
     "combined": "combinations of objectives",
+    "active": "penultimate activations that are not zero",
+    "snapshots": "linear transfer in the course of training",
+    "moved": "likeness (CKA) of layers before and after fine-tuning",
+    "ensembles": "ensembles of networks",
+    "labels": "transfer to images of several labels",
+    "benchmarks": "accuracy of further architectures",
 }
 QUANTITIES: dict[Aspect, Quantity] = {
     "accuracy": Quantity("top1"),
@@ -76,14 +95,22 @@ QUANTITIES: dict[Aspect, Quantity] = {
     "linear": Quantity("linear_{accuracy}", target="targets"),
     "knn": Quantity("knn_{accuracy}", target="targets"),
     "relearned": Quantity("relearn_top1", setting="shots"),
-    "fine_tuned": Quantity("fine_tuned_{accuracy}", target="targets", setting="head=fresh", optional=True),
+    "fine_tuned": Quantity("fine_tuned_{accuracy}", target="targets", setting=FRESH, optional=True),
     "robust": Quantity("top1", target="v2"),
     "likeness": Quantity("cka", over="layers", or_arm=ONE_DRAW),
     "combined": Quantity("top1", split="holdout", over="epochs"),
+    "active": Quantity("nonzero_share", over="layers"),
+    "snapshots": Quantity("linear_{accuracy}", target="targets", over="epochs", optional=True),
+    "moved": Quantity("fine_tuned_cka", target="targets", setting=FRESH, over="layers", optional=True),
+    "ensembles": Quantity("ensemble_top1", setting="models", or_arm=ONE_DRAW, optional=True),
+    "labels": Quantity("multilabel_auc", target="targets", setting="label, uncertain", optional=True),
+    "benchmarks": Quantity("top1", arm=COSINE_DECAY, optional=True),
 }
 """The rows that hold an aspect, or from which it is computed; all other aspects follow from these."""
 ORIGINAL = Quantity("relearn_original_top1", setting="shots", optional=True)
 """The accuracy of original heads on the images that score relearned ones, if these are other images."""
+EDGES = Quantity("fine_tuned_edges", "train", target="targets", setting=FRESH, optional=True)
+"""Whether the best cell of a grid of fine-tuning lies on the grid's edge, by objective and task."""
 OF_SPLITS = {"test": "test ", "train": "training ", "holdout": "holdout "}
 """The words before an accuracy on a split of the pretraining data."""
 
@@ -110,8 +137,19 @@ def unit_of(aspect: Aspect) -> str:
     return f"points of {of_split}{quantity.declared.called}"
 
 
-SHARED: Mapping[str, float] = MappingProxyType({"newfaces": 1.0, "pets": 1.0, **SHARES})
-"""The share of a task's classes that count as classes of pretraining; 0 for a task that is not listed."""
+SHARED: Mapping[str, float] = MappingProxyType(
+    {
+        "newfaces": 1.0,
+        **SHARES,
+        **{
+            row["dataset"]: int(row["semantic_class_overlap_classes"]) / int(row["classes"])
+            for row in published.printed("neurips_tableF1_class_overlap")
+        },
+    }
+)
+"""The share of a task's classes that are classes of pretraining; 0 for a task that is not listed.
+
+Those of the paper's data sets are the paper's own, of its Table F.1: Pets 25 of 37, CIFAR-10 9 of 10."""
 OF_THE_SWEEP: tuple[Aspect, ...] = ("accuracy", "separation", "linear")
 """The aspects that claims about temperatures take from the sweep."""
 UNDER_AUGMENTATION: tuple[Aspect, ...] = ("accuracy", "separation")
@@ -128,4 +166,5 @@ def read_by_claims() -> tuple[Quantity, ...]:
         *(replace(QUANTITIES[aspect].of_arm(AUTOAUGMENT), optional=True) for aspect in UNDER_AUGMENTATION),
         *(Quantity("top1", target=shift) for shift in SHIFTS),
         replace(QUANTITIES["combined"].of_arm(COMBINATIONS), optional=True),
+        EDGES,
     )

@@ -1,311 +1,251 @@
-"""Comparisons of softmax with the alternatives in one quantity: with each, with all, and task by task."""
+"""Rules that compare softmax with the alternatives in one quantity: each, all, and task by task."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from penultimate.objectives.presets import PRESETS
-from penultimate.paper import published
 from penultimate.paper.claims.aspects import NAMES, Aspect, is_ratio
-from penultimate.paper.claims.criteria import Criteria
-from penultimate.paper.claims.effects import (
-    BySeed,
-    Effect,
-    Verdict,
-    all_of,
-    common_seeds,
-    contrast,
-    corrected,
-    decide,
-    difference,
-    each,
+from penultimate.paper.claims.criteria import Criterion
+from penultimate.paper.claims.effects import BySeed, common_seeds, corrected
+from penultimate.paper.claims.evidence import BASELINE, Evidence, StudyEvidence
+from penultimate.paper.claims.rules import (
+    ALTERNATIVES,
+    Adds,
+    Alike,
+    Below,
+    BestForMost,
+    BestForShare,
+    BestOfAll,
+    Better,
+    NoSingleBest,
+    OnlyThese,
+    SomeBetter,
+    Unbeaten,
 )
-from penultimate.paper.claims.evidence import (
-    BASELINE,
-    PAPER_RUNS,
-    Assessment,
-    Evidence,
-    not_judged,
-    paper,
-    paper_runs,
-    unmeasured,
-)
-from penultimate.paper.claims.rules import ALTERNATIVES, BestForMost, BestOfAll, OnlyThese, Unbeaten
-from penultimate.paper.claims.wording import (
-    COPIES,
-    amount,
-    difference_text,
-    enough_seeds,
-    least_gain,
-    level_text,
-    names_of,
-    not_enough_runs,
-    reason,
-    runs_each,
-)
-from penultimate.paper.printed import PAPER_TARGETS
+from penultimate.paper.claims.trials import Trial, Trials, Unit, refused, unit
 from penultimate.report.base import MISSING
-from penultimate.report.text import counted
-from penultimate.statistics import holm, mean, pooled_spread, seeds_needed
+from penultimate.report.text import counted, fixed
+from penultimate.statistics import mean
+
+Sides: TypeAlias = Mapping[str, Sequence[tuple[int, bool]]]
+"""The differences of each alternative from softmax that are tested: the sign, and whether they are denied."""
+LOWER, HIGHER, NOT_HIGHER = ((-1, False),), ((1, False),), ((1, True),)
+NO_OTHER = ((1, True), (-1, True))
 
 
-@dataclass(frozen=True)
-class AgainstSoftmax:
-    """Softmax and the alternatives in one quantity, by seed; alternatives with enough runs can be tested.
+def level_text(value: float, aspect: Aspect) -> str:
+    """Return a value of a quantity, with its unit or its name.
 
-    With `blocks`, they are compared within the seeds that they share.
+    >>> level_text(75.95, "linear"), level_text(0.349, "separation")
+    ('76.0 %', 'R² 0.349')
     """
-
-    aspect: Aspect
-    softmax: BySeed
-    alternatives: Mapping[str, BySeed]
-    criteria: Criteria
-    blocks: bool
-
-    @property
-    def margin(self) -> float:
-        """The smallest difference that counts: a share of softmax's distance from the highest value."""
-        return least_difference(self.aspect, mean(self.softmax.values()), self.criteria)
-
-    def groups(self, slug: str) -> tuple[BySeed, BySeed]:
-        """Return the runs of the alternative and of softmax that are compared."""
-        pair = self.alternatives[slug], self.softmax
-        if not self.blocks:
-            return pair
-        seeds = common_seeds(pair)
-        return {seed: pair[0][seed] for seed in seeds}, {seed: pair[1][seed] for seed in seeds}
-
-    def effect(self, slug: str, sign: int = 1) -> Effect | None:
-        """Return the effect sign * (alternative - softmax), or None if it has no interval."""
-        return difference(self.groups(slug), (sign, -sign), self.margin, self.criteria, self.blocks)
-
-    def gain(self, slug: str) -> float:
-        """Return alternative - softmax, from the means over common seeds or, without any, over all seeds."""
-        groups = self.groups(slug) if all(self.counts(slug)) else (self.alternatives[slug], self.softmax)
-        return mean(groups[0].values()) - mean(groups[1].values())
-
-    def counts(self, slug: str) -> tuple[int, int]:
-        first, second = self.groups(slug)
-        return len(first), len(second)
-
-    def tested(self, sign: int = 1, among: Collection[str] = ALTERNATIVES) -> dict[str, Effect]:
-        """Return the effects of those of these alternatives that can be tested."""
-        enough = self.criteria.least_runs.value
-        slugs = [slug for slug in among if slug in self.alternatives and min(self.counts(slug)) >= enough]
-        effects = {slug: self.effect(slug, sign) for slug in slugs}
-        return {slug: effect for slug, effect in effects.items() if effect is not None}
-
-    def untested(self, ours: str, slugs: Iterable[str]) -> Assessment:
-        """Return the assessment for the case that none of these alternatives can be tested."""
-        counts = [count for slug in slugs for count in self.counts(slug)]
-        few = min(counts) < self.criteria.least_runs.value
-        return not_judged(ours, not_enough_runs(counts, self.criteria) if few else COPIES)
-
-    def seeds_to_find(self, slug: str, gain: float) -> int | None:
-        """Return the number of seeds that would find a gain of this size, given how differences spread here.
-
-        The number is corrected for all alternatives. It is None if the comparison is not within blocks, or if
-        no number of seeds can be given.
-        """
-        ours, softmax = self.groups(slug)
-        differences = [ours[seed] - softmax[seed] for seed in common_seeds((ours, softmax))]
-        if not self.blocks or gain <= 0 or len(differences) < 2:
-            return None
-        spread = pooled_spread([differences])
-        return seeds_needed(gain, spread, len(self.alternatives)) if spread else None
-
-    def text(self, slug: str) -> str:
-        effect = self.effect(slug) if min(self.counts(slug)) > 1 else None
-        return difference_text(self.gain(slug), effect, self.counts(slug), self.aspect)
+    return f"R² {fixed(value, 3)}" if is_ratio(aspect) else f"{fixed(value, 1)} %"
 
 
-def least_difference(aspect: Aspect, softmax: float, criteria: Criteria) -> float:
-    """Return the smallest difference that counts if softmax has this value."""
-    return criteria.least_gain.value * ((1 if is_ratio(aspect) else 100) - softmax)
-
-
-def compare(evidence: Evidence, aspect: Aspect, criteria: Criteria, blocks: bool) -> AgainstSoftmax | None:
-    """Return the comparison that a study allows, or None if softmax was not measured."""
+def against_softmax(
+    evidence: Evidence, aspect: Aspect, sides: Sides, share: Criterion | None = None
+) -> Trials:
+    """Return the differences of alternatives from softmax; `share` is the share of its errors that counts."""
     softmax, alternatives = evidence.alternatives(aspect)
-    return AgainstSoftmax(aspect, softmax, alternatives, criteria, blocks) if softmax else None
+    present = {slug: alternatives[slug] for slug in sides if slug in alternatives}
+    if not softmax or not present:
+        return evidence.lacking(aspect)
+    margin = evidence.least(aspect, softmax, share)
+    trials = []
+    for slug, runs in present.items():
+        count = runs_compared(evidence, (runs, softmax))
+        trials += [
+            Trial(
+                evidence.effect((runs, softmax), (sign, -sign), margin),
+                unit(aspect),
+                PRESETS[slug].label,
+                denied,
+                sign,
+                runs=count,
+                least=unit(aspect).either_way(margin) if len(sides[slug]) > 1 else "",
+            )
+            for sign, denied in sides[slug]
+        ]
+    return Trials(
+        {"": trials},
+        lead=f"Softmax {level_text(mean(softmax.values()), aspect)}",
+        extent=evidence.extent(trial.runs for trial in trials),
+        absent=tuple(PRESETS[slug].label for slug in sides if slug not in present),
+    )
 
 
-def better(evidence: Evidence, aspect: Aspect, slug: str, criteria: Criteria, blocks: bool) -> Assessment:
-    """Judge whether an alternative is above softmax, corrected for being one of several."""
-    compared = compare(evidence, aspect, criteria, blocks)
-    if compared is None or slug not in compared.alternatives:
-        return _no_run(evidence, aspect, BASELINE if compared is None else slug)
-    effects = compared.tested()
-    if slug not in effects:
-        return compared.untested(compared.text(slug), [slug])
-    family = corrected(corrected(list(effects.values()), "p_for"), "p_against")
-    effect = dict(zip(effects, family, strict=True))[slug]
-    opposite = dict(zip(effects, holm([1 - one.p_for for one in effects.values()]), strict=True))[slug]
-    verdict = decide(effect, criteria)
-    why = reason(effect, verdict, least_gain(compared.margin, aspect), criteria, len(family), opposite)
-    gain = paper(aspect)[slug] - paper(aspect)[BASELINE]
-    seeds = compared.seeds_to_find(slug, gain) if verdict == "undecided" else None
-    enough = enough_seeds(gain, seeds, aspect) if seeds else ""
-    return Assessment(compared.text(slug), verdict, f"{why}{enough}")
+def runs_compared(evidence: Evidence, groups: Sequence[BySeed]) -> int:
+    """Return the number of runs that a comparison rests on: common seeds, or the fewest of a group."""
+    return len(common_seeds(groups)) if evidence.blocks else min(map(len, groups))
 
 
-def _no_run(evidence: Evidence, aspect: Aspect, slug: str) -> Assessment:
-    labels = {entry.label for entry in evidence.measurements.objectives if entry.slug == slug}
-    if labels & {run.objective for run in evidence.measurements.diverged if not run.backbone}:
-        return not_judged(MISSING, f"No run of {PRESETS[slug].label} is left: all diverged.")
-    return unmeasured(f"{PRESETS[slug].label}, {NAMES[aspect]}")
+def all_sides(side: Sequence[tuple[int, bool]], among: Sequence[str] = ALTERNATIVES) -> Sides:
+    """Return the same differences for each of these alternatives."""
+    return dict.fromkeys(among, side)
 
 
-def better_in_paper(aspect: Aspect, slug: str, criteria: Criteria) -> str:
-    """Return the paper's difference, with the interval from its standard errors if it prints them."""
-    means, runs = paper(aspect), paper_runs(aspect)
-    effect = contrast([runs[slug], runs[BASELINE]], (1, -1), 0.0, criteria) if runs else None
-    return difference_text(means[slug] - means[BASELINE], effect, [PAPER_RUNS], aspect)
+def better(evidence: Evidence, rule: Better) -> Trials:
+    """Return the difference of one alternative from softmax, corrected for being one of several."""
+    family = against_softmax(evidence, rule.aspect, all_sides(HIGHER))
+    label = PRESETS[rule.objective].label
+    own = [trial for trial in family.every if trial.name == label]
+    if not own:
+        return _no_run(evidence, rule)
+    tested = [trial for trial in family.every if trial.is_tested and evidence.is_enough(trial.runs)]
+    (chosen,) = own
+    if chosen in tested:
+        effects = corrected(corrected([trial.effect for trial in tested], "p_for"), "p_against")
+        note = f"corrected for {counted(len(tested), 'comparison')}" if len(tested) > 1 else ""
+        chosen = dataclasses.replace(
+            chosen, effect=effects[tested.index(chosen)], note=note, times=len(tested)
+        )
+    return Trials({"": (dataclasses.replace(chosen, name=""),)}, extent=evidence.extent([chosen.runs]))
 
 
-def against_all(
-    evidence: Evidence, rule: BestOfAll | Unbeaten | OnlyThese, criteria: Criteria, blocks: bool
-) -> Assessment:
-    """Judge whether softmax is ahead of each alternative, behind each, behind none, or behind these alone.
-
-    "Each" is an intersection: to hold, every test must pass, uncorrected; to fail, one must, corrected.
-    """
-    compared = compare(evidence, rule.aspect, criteria, blocks)
-    sign, among, denied = _tests(rule)
-    if compared is None or not {*among} & {*compared.alternatives}:
-        return unmeasured(NAMES[rule.aspect])
-    gains = {slug: compared.gain(slug) for slug in among if slug in compared.alternatives}
-    rival = _rival(rule, gains)
-    ours = _rivals_text(rule, mean(compared.softmax.values()), rival, compared.text(rival))
-    effects = compared.tested(sign, among)
-    if not effects:
-        return compared.untested(ours, gains)
-    verdicts = each(effects, denied, criteria)
-    verdict = all_of(verdicts.values())
-    absent = [slug for slug in among if slug not in verdicts]
-    if verdict == "holds" and absent:
-        why = f"It holds against all but {names_of(absent)}: too few runs, or none."
-        return not_judged(ours, why)
-    names = names_of(slug for slug, one in verdicts.items() if one == verdict)
-    every = f"each of {counted(len(verdicts), 'alternative')}"
-    least = f"{amount(compared.margin, rule.aspect)} or more"
-    return Assessment(ours, verdict, _reasons(rule)[verdict].format(names=names, each=every, least=least))
+def _no_run(evidence: Evidence, rule: Better) -> Trials:
+    label = PRESETS[rule.objective].label
+    if isinstance(evidence, StudyEvidence):
+        study = evidence.measurements
+        labels = {entry.label for entry in study.objectives if entry.slug == rule.objective}
+        if labels & {run.objective for run in study.diverged if not run.backbone}:
+            return refused(MISSING, f"No run of {label} is left: all diverged.")
+    which = label if evidence.alternatives(rule.aspect)[0] else PRESETS[BASELINE].label
+    return evidence.lacking(rule.aspect, f"{which}, {NAMES[rule.aspect]}")
 
 
-def _tests(rule: BestOfAll | Unbeaten | OnlyThese) -> tuple[int, tuple[str, ...], frozenset[str]]:
-    """Return the sign of the tested differences, the alternatives, and those for which a gain is denied."""
+def against_all(evidence: Evidence, rule: BestOfAll | Unbeaten | OnlyThese) -> Trials:
+    """Return the differences that decide if softmax is ahead of each, behind each, of none, or of some."""
     match rule:
-        case BestOfAll(_, sign, among):
-            return -sign, among, frozenset()
-        case Unbeaten():
-            return 1, ALTERNATIVES, frozenset(ALTERNATIVES)
-        case OnlyThese(_, objectives):
-            return 1, ALTERNATIVES, frozenset(ALTERNATIVES) - {*objectives}
+        case BestOfAll(aspect, sign, among):
+            return against_softmax(evidence, aspect, all_sides(LOWER if sign > 0 else HIGHER, among))
+        case Unbeaten(aspect):
+            return against_softmax(evidence, aspect, all_sides(NOT_HIGHER))
+        case OnlyThese(aspect, objectives):
+            return against_softmax(
+                evidence, aspect, {**all_sides(NOT_HIGHER), **all_sides(HIGHER, objectives)}
+            )
 
 
-def _reasons(rule: BestOfAll | Unbeaten | OnlyThese) -> dict[Verdict, str]:
-    match rule:
-        case BestOfAll(_, sign):
-            side = "Ahead of" if sign > 0 else "Behind"
-            lead = "a lead of {least} over" if sign > 0 else "a gain of {least} by"
-            return {
-                "holds": side + " {each} beyond chance, by an estimated {least}.",
-                "does not hold": "Excluded (corrected): " + lead + " {names}.",
-                "undecided": "Open for {names}: no clear difference, and no clear lack of one.",
-            }
-        case Unbeaten():
-            return {
-                "holds": "Excluded for {each}: a gain of {least}.",
-                "does not hold": "Better beyond chance (corrected), by an estimated {least}: {names}.",
-                "undecided": "Open for {names}: a gain of {least} is neither shown nor excluded.",
-            }
-        case OnlyThese(_, objectives):
-            these = names_of(objectives)
-            return {
-                "holds": f"Gains of {{least}} by {these} beyond chance; excluded for all others.",
-                "does not hold": "Otherwise (corrected; a gain of {least} counts): {names}.",
-                "undecided": "Open for {names}: a gain of {least} is neither shown nor excluded.",
-            }
+def alike(evidence: Evidence, rule: Alike) -> Trials:
+    """Return the differences either way, of which none may count: two one-sided tests of each alternative."""
+    return against_softmax(evidence, rule.aspect, all_sides(NO_OTHER), evidence.further.little)
 
 
-def in_paper(rule: BestOfAll | Unbeaten | OnlyThese) -> str:
-    """Return the paper's softmax and its nearest rival."""
-    means = paper(rule.aspect)
-    rival = _rival(rule, {slug: means[slug] for slug in _tests(rule)[1]})
-    gain = difference_text(means[rival] - means[BASELINE], None, [PAPER_RUNS], rule.aspect)
-    return _rivals_text(rule, means[BASELINE], rival, gain)
+def some_better(evidence: Evidence, rule: SomeBetter) -> Trials:
+    """Return the gains, on the first task of the rule that there is, of those that separate further."""
+    task = next((one for one in rule.tasks if one in evidence.tasks(rule.aspect)), "")
+    softmax, others = evidence.alternatives("separation")
+    if not task or not softmax:
+        return evidence.lacking(rule.aspect, NAMES["shared"])
+    further = [slug for slug, runs in others.items() if mean(runs.values()) > mean(softmax.values())]
+    trials = against_softmax(evidence.on_task(task), rule.aspect, all_sides(NOT_HIGHER, further))
+    return dataclasses.replace(trials, any_of=True, absent=()) if further else trials
 
 
-def _rival(rule: BestOfAll | Unbeaten | OnlyThese, gains: Mapping[str, float]) -> str:
-    """Return the alternative that decides the claim: the best, or the lowest if each is claimed to gain."""
-    sign = rule.sign if isinstance(rule, BestOfAll) else 1
-    return max(gains, key=lambda slug: sign * gains[slug])
+def best_for_most(evidence: Evidence, rule: BestForMost | BestForShare) -> Trials:
+    """Return, for each task, label or epoch, softmax's leads on the alternatives.
 
-
-def _rivals_text(rule: BestOfAll | Unbeaten | OnlyThese, softmax: float, rival: str, gain: str) -> str:
-    which = "lowest" if isinstance(rule, BestOfAll) and rule.sign < 0 else "best"
-    level = level_text(softmax, rule.aspect)
-    return f"Softmax {level}; {which} alternative: {PRESETS[rival].label}, {gain}"
-
-
-def best_for_most(evidence: Evidence, rule: BestForMost, criteria: Criteria, blocks: bool) -> Assessment:
-    """Judge whether softmax is ahead of every alternative on more than half of the tasks.
-
-    To hold, that many tasks must pass: with u of T needed, p_(u) (T - u + 1) <= a over the tasks' own p, each
-    an intersection over alternatives. To fail, T - u + 1 of them must, likewise.
+    To hold, as many must pass as are needed: with u of T, p_(u) (T - u + 1) <= a over their own p, each an
+    intersection over alternatives. To fail, T - u + 1 of them must, likewise.
 
     Benjamini and Heller, 2008.
     """
-    tasks = evidence.measurements.targets
-    compared = {task: compare(evidence.on_task(task), rule.aspect, criteria, blocks) for task in tasks}
-    if not tasks or any(one is None or not one.alternatives for one in compared.values()):
-        return unmeasured(NAMES[rule.aspect])
-    best, tied = _count_best({task: _means(one) for task, one in compared.items() if one})
-    some = next(one for one in compared.values() if one)
-    counts = [count for slug in some.alternatives for count in some.counts(slug)]
-    ours = f"{_best_text(best, tied, len(tasks))}, {runs_each(counts)}"
-    needed, verdicts = len(tasks) // 2 + 1, list[Verdict]()
-    for one in compared.values():
-        assert one is not None
-        effects = one.tested(-1)
-        if len(effects) < len(ALTERNATIVES):
-            absent = [slug for slug in ALTERNATIVES if slug not in one.alternatives]
-            if absent:
-                return not_judged(ours, f"Not measured on every task: {names_of(absent)}.")
-            return one.untested(ours, [slug for slug in ALTERNATIVES if slug not in effects])
-        verdict_here = each(effects, (), criteria, len(tasks) - needed + 1, needed)
-        verdicts.append(all_of(verdict_here.values()))
-    ahead, behind = verdicts.count("holds"), verdicts.count("does not hold")
-    said = f"ahead of all beyond chance on {ahead} of {len(tasks)} tasks, clearly not on {behind}"
-    verdict: Verdict = "undecided"
-    if ahead >= needed:
-        verdict = "holds"
-    elif behind > len(tasks) - needed:
-        verdict = "does not hold"
-    return Assessment(ours, verdict, f"Softmax is {said} (corrected); {needed} are most.")
-
-
-def _means(compared: AgainstSoftmax) -> dict[str, float]:
-    """Return means to a millionth of a point, so that ties stay ties in a kept study with nine digits."""
-    runs = {BASELINE: compared.softmax, **compared.alternatives}
-    return {slug: round(mean(values.values()), 6) for slug, values in runs.items()}
-
-
-def best_for_most_in_paper(aspect: Aspect) -> str:
-    """Return on how many of the paper's tasks softmax is best, as printed."""
-    rows = published.printed(f"neurips_table1_{aspect}")
+    of_share = isinstance(rule, BestForShare)
     by_task = {
-        task: {row["objective"]: float(row[f"{task}_percent"]) for row in rows} for task in PAPER_TARGETS
+        task: against_softmax(evidence.on_task(task), rule.aspect, all_sides(LOWER))
+        for task in evidence.tasks(rule.aspect)
     }
-    return _best_text(*_count_best(by_task), len(by_task))
+    if not by_task or any(one.missing for one in by_task.values()):
+        return evidence.lacking(rule.aspect)
+    total = len(by_task)
+    needed = (
+        -(-round(1000 * rule.share * total) // 1000) if isinstance(rule, BestForShare) else total // 2 + 1
+    )
+    means = {task: _means(evidence.on_task(task), rule.aspect) for task in by_task}
+    noun = {"labels": "label", "snapshots": "snapshot"}.get(rule.aspect, "task")
+    best = [of for of in means.values() if of[BASELINE] == max(of.values())]
+    tied = sum([*of.values()].count(of[BASELINE]) > 1 for of in best)
+    lead = f"Softmax best on {len(best)} of {total} {noun}s{f' (tied on {tied})' if tied else ''}"
+    absent = () if of_share else next(iter(by_task.values())).absent
+    counts = [trial.runs for one in by_task.values() for trial in one.every]
+    return Trials(
+        {task: one.every for task, one in by_task.items()},
+        needed,
+        lead=lead,
+        extent=evidence.extent(counts),
+        of_groups=noun,
+        absent=absent,
+    )
 
 
-def _count_best(by_task: Mapping[str, Mapping[str, float]]) -> tuple[int, int]:
-    """Return on how many tasks softmax has the highest mean, and on how many of these it shares it."""
-    best = [means for means in by_task.values() if means[BASELINE] == max(means.values())]
-    return len(best), sum([*means.values()].count(means[BASELINE]) > 1 for means in best)
+def _means(evidence: Evidence, aspect: Aspect) -> dict[str, float]:
+    """Return means to a millionth of a point, so that ties stay ties in a kept study with nine digits."""
+    softmax, others = evidence.alternatives(aspect)
+    return {slug: round(mean(runs.values()), 6) for slug, runs in {BASELINE: softmax, **others}.items()}
 
 
-def _best_text(best: int, tied: int, tasks: int) -> str:
-    return f"Softmax best on {best} of {tasks} tasks{f' (tied on {tied})' if tied else ''}"
+def below(evidence: Evidence, rule: Below) -> Trials:
+    """Return how far the means of these objectives lie below a limit."""
+    _, alternatives = evidence.alternatives(rule.aspect)
+    present = [slug for slug in rule.objectives if slug in alternatives]
+    if not present:
+        return evidence.lacking(rule.aspect)
+    words = Unit("{} % of activations", 1, has_sign=False)
+    trials = []
+    for slug in present:
+        room = {seed: rule.limit - value for seed, value in alternatives[slug].items()}
+        effect = evidence.effect((room,), (1,))
+        trials.append(Trial(effect, words, PRESETS[slug].label, sign=-1, offset=rule.limit, runs=len(room)))
+    absent = tuple(PRESETS[slug].label for slug in rule.objectives if slug not in present)
+    return Trials({"": trials}, extent=evidence.extent(trial.runs for trial in trials), absent=absent)
+
+
+def adds(evidence: Evidence, rule: Adds) -> Trials:
+    """Return what each alternative gains on softmax in an arm, and what the arm gains on the main one."""
+    softmax, inside = evidence.with_arm(rule.arm).alternatives("accuracy")
+    _, outside = evidence.alternatives("accuracy")
+    groups: dict[str, list[Trial]] = {}
+    for slug, runs in inside.items():
+        if not softmax or slug not in outside:
+            continue
+        margin = evidence.least("accuracy", softmax)
+        for words, other in (("on softmax, augmented too", softmax), ("on itself without", outside[slug])):
+            pair = (runs, other)
+            name = f"{PRESETS[slug].label} {words}"
+            effect, count = evidence.effect(pair, (1, -1), margin), runs_compared(evidence, pair)
+            groups.setdefault("", []).append(Trial(effect, unit("accuracy"), name, runs=count))
+    if not groups:
+        return evidence.lacking("augmented")
+    return Trials(groups, extent=evidence.extent(trial.runs for trial in groups[""]), noun="gain")
+
+
+def no_single_best(evidence: Evidence, _: NoSingleBest) -> Trials:
+    """Return, for each objective, what every other gains on it in each benchmark: one gain must count."""
+    benchmarks = evidence.benchmarks()
+    objectives = list(next(iter(benchmarks.values()), {}))
+    groups: dict[str, list[Trial]] = {}
+    for spec in objectives:
+        for title, runs in benchmarks.items():
+            margin = evidence.least("accuracy", runs[objectives[0]]) if objectives[0] in runs else 0.0
+            for rival in runs:
+                if rival == spec or spec not in runs:
+                    continue
+                pair = (runs[rival], runs[spec])
+                name = f"{evidence.label(rival)} on {title}"
+                effect = evidence.effect(pair, (1, -1), margin)
+                count = runs_compared(evidence, pair)
+                groups.setdefault(evidence.label(spec), []).append(
+                    Trial(effect, unit("accuracy"), name, True, runs=count)
+                )
+    if not groups:
+        return evidence.lacking("benchmarks")
+    best = {
+        title: max(runs, key=lambda spec: mean(runs[spec].values())) for title, runs in benchmarks.items()
+    }
+    lead = "; ".join(f"best on {title}: {evidence.label(spec)}" for title, spec in best.items())
+    counts = [trial.runs for group in groups.values() for trial in group]
+    extent = evidence.extent(counts)
+    return Trials(groups, len(groups), True, f"{lead[0].upper()}{lead[1:]}", extent, of_groups="objective")

@@ -177,6 +177,21 @@ class DoseCriteria:
 DOSES = DoseCriteria()
 
 
+@dataclass(frozen=True)
+class FiledCriteria:
+    """The further numbers on which a verdict of the fourth set of rules depends."""
+
+    most_edges: Criterion = Criterion(
+        0.1,
+        "What fine-tuning reaches is judged only where at most a tenth of the best cells of its grids lie on"
+        " the edge: beyond an edge a learning rate or decay may be better, for some objectives more than for"
+        " others.",
+    )
+
+
+FOURTH = FiledCriteria()
+
+
 def judged_shots(shots: Iterable[int], images_per_class: float) -> int | None:
     """Return the number of images per class at which relearning is judged, or None if there is none.
 

@@ -66,6 +66,58 @@ def decide(effect: Effect, criteria: Criteria = CRITERIA) -> Verdict:
     return "undecided"
 
 
+def exact_effect(estimate: float, margin: float) -> Effect:
+    """Return the effect of printed means, which are taken as they stand: its interval is the estimate itself.
+
+    >>> decide(exact_effect(0.3, 0.2)), decide(exact_effect(0.1, 0.2))
+    ('holds', 'does not hold')
+    """
+    return Effect(estimate, estimate, estimate, margin, float(estimate <= 0), float(estimate >= margin))
+
+
+def unknown_effect(estimate: float, margin: float) -> Effect:
+    """Return the effect of runs too few, or too much alike, for an interval, which decides nothing."""
+    return Effect(estimate, -math.inf, math.inf, margin, 1.0, 1.0)
+
+
+def needed_units(
+    effect: Effect, units: int, over: str, criteria: Criteria = CRITERIA, times: int = 1
+) -> int | None:
+    """Return how many units would decide an effect whose p counts so many times, at the same estimate.
+
+    `over` is "seed" for a mean over `units` runs, by a t test, and "objective" for a rank correlation of that
+    many objectives. None if the estimate lies just on the border, or nothing is known of other units.
+
+    >>> needed_units(Effect(0.4, -0.2, 1.0, 0.2, 0.08, 0.8), 5, "seed")
+    9
+    """
+    counts = effect.estimate >= effect.margin
+    if over == "objective":
+        rho = max(-0.999, min(0.999, effect.estimate))
+        gap = math.atanh(rho) if counts else math.atanh(effect.margin) - math.atanh(rho)
+        z = NormalDist().inv_cdf(1 - criteria.one_sided / times)
+        return math.ceil(3 + (z / gap) ** 2 * (1 + rho**2 / 2)) if gap > 0.02 else None
+    gap, reach = (
+        effect.estimate if counts else effect.margin - effect.estimate,
+        (effect.high - effect.low) / 2,
+    )
+    if over != "seed" or units < 2 or gap <= reach / 100:
+        return None
+    from scipy.special import stdtrit
+
+    def is_enough(count: int) -> bool:
+        quantiles = stdtrit([units - 1, count - 1], [1 - criteria.one_sided, 1 - criteria.one_sided / times])
+        return bool(quantiles[1] / math.sqrt(count) * reach < gap * quantiles[0] / math.sqrt(units))
+
+    few, enough = units, 2 * units
+    while not is_enough(enough):
+        few, enough = enough, 2 * enough
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if is_enough(middle) else (middle, enough)
+    return enough
+
+
 def negated(verdict: Verdict) -> Verdict:
     """Return the verdict on the contrary claim.
 

@@ -23,7 +23,7 @@ import dataclasses
 from penultimate.paper.arms import AUTOAUGMENT
 from penultimate.paper.claims.criteria import CRITERIA, FURTHER, Criterion
 from penultimate.paper.claims.rules import Alike, Claim, LastLayers, Narrower, NoSum, OnlyAccuracy, Rule
-from penultimate.paper.claims.stated import CLAIMS, digest_of
+from penultimate.paper.claims.stated import digest_of
 from penultimate.report.text import fixed
 
 FURTHER_RULES = "2026-11-22, second set"
@@ -74,7 +74,6 @@ FURTHER_CLAIMS: tuple[Claim, ...] = (
         Narrower("robust", "linear"),
     ),
 )
-EVERY_CLAIM = (*CLAIMS, *FURTHER_CLAIMS)
 
 
 def further_digest() -> str:

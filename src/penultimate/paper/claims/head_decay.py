@@ -22,47 +22,23 @@ hold, or stays undecided, the regime stays, and the report says so.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 
-from penultimate.paper.claims.aspects import Aspect
-from penultimate.paper.claims.comparisons import AgainstSoftmax, compare, least_difference
-from penultimate.paper.claims.criteria import CRITERIA, Criteria
-from penultimate.paper.claims.effects import (
-    Effect,
-    common_seeds,
-    contrast,
-    corrected,
-    decide,
-    difference,
-)
-from penultimate.paper.claims.evidence import (
-    BASELINE,
-    PAPER_RUNS,
-    Assessment,
-    Evidence,
-    not_judged,
-    paper,
-    paper_runs,
-    unmeasured,
-)
+from penultimate.objectives.presets import PRESETS
+from penultimate.paper.claims.comparisons import HIGHER, against_softmax, all_sides, runs_compared
+from penultimate.paper.claims.criteria import CRITERIA
+from penultimate.paper.claims.effects import corrected, decide
+from penultimate.paper.claims.evidence import BASELINE, Evidence, StudyEvidence
+from penultimate.paper.claims.quoted import paper
 from penultimate.paper.claims.rules import ALTERNATIVES, Claim, Regained
 from penultimate.paper.claims.stated import digest_of
-from penultimate.paper.claims.wording import (
-    COPIES,
-    difference_text,
-    least_gain,
-    names_of,
-    not_enough_runs,
-    reason,
-)
-from penultimate.report.text import counted, fixed, in_words
+from penultimate.paper.claims.trials import Trial, Trials, one, refused, unit, unmeasured
+from penultimate.report.text import counted, fixed, in_words, listed
 from penultimate.statistics import mean
 
 HEAD_DECAY_RULES = "2026-11-26, the final layer's decay"
 """The date of this rule."""
 STUDY = "head_decay"
 """The study that measures what this rule judges."""
-ACCURACY: Aspect = "accuracy"
 
 HEAD_DECAY_CLAIMS: tuple[Claim, ...] = (
     Claim(
@@ -95,73 +71,59 @@ def head_decay_spoken() -> tuple[str, ...]:
     )
 
 
-def regained(evidence: Evidence, rule: Regained, criteria: Criteria) -> Assessment:
-    """Judge the mean gain of these alternatives on softmax where the final layer has its own decay."""
-    compared = _with_own_decay(evidence, criteria)
-    if compared is None or not {*rule.among} & {*compared.alternatives}:
+def regained(evidence: Evidence, rule: Regained) -> Trials:
+    """Return the mean gain of these alternatives on softmax where the final layer has its own decay."""
+    own = _with_own_decay(evidence)
+    softmax, alternatives = own.alternatives("accuracy") if own else ({}, {})
+    there = {slug: alternatives[slug] for slug in rule.among if slug in alternatives}
+    if own is None or not softmax or not there:
         what = "accuracy of networks whose final layer has a weight decay of its own"
-        return unmeasured(what, f"penultimate run {STUDY}")
-    there = [slug for slug in rule.among if slug in compared.alternatives]
-    runs = [compared.alternatives[slug] for slug in there]
-    seeds = common_seeds((compared.softmax, *runs))
-    errors = 100 - mean(compared.softmax.values())
-    margin = rule.share * _papers_gain(rule) * errors
-    gains = {seed: mean([one[seed] for one in runs]) - compared.softmax[seed] for seed in seeds}
-    effect = difference([gains], [1], margin, criteria) if len(gains) > 1 else None
-    gain = mean(gains.values()) if gains else mean([compared.gain(slug) for slug in there])
-    ours = f"{difference_text(gain, effect, [len(gains)], ACCURACY)}, {_of_errors(len(there), gain / errors)}"
-    absent = [slug for slug in rule.among if slug not in there]
+        return Trials({}, missing=unmeasured(what, f"penultimate run {STUDY}").missing)
+    groups, count = [*there.values(), softmax], len(there)
+    errors = 100 - mean(softmax.values())
+    effect = own.effect(groups, [1 / count] * count + [-1], rule.share * _papers_gain(rule) * errors)
+    trial = Trial(effect, unit("accuracy"), runs=runs_compared(own, groups))
+    share = fixed(100 * effect.estimate / errors, 1)
+    told = f"mean of {counted(count, 'alternative')}: {share} in a hundred of softmax's errors"
+    extent = f"{own.extent([trial.runs])}, {told}"
+    absent = [PRESETS[slug].label for slug in rule.among if slug not in there]
     if absent:
-        return not_judged(ours, f"Not measured, or diverged: {names_of(absent)}.")
-    if len(seeds) < criteria.least_runs.value:
-        return not_judged(ours, not_enough_runs([len(seeds)], criteria))
-    if effect is None:
-        return not_judged(ours, COPIES)
-    verdict = decide(effect, criteria)
-    found = _beyond_chance(compared.tested(1, rule.among), criteria)
-    by_itself = (
-        f" One by one, gains are beyond chance for {in_words(len(found), 'none')} of {in_words(len(there))}"
-    )
-    named = f": {names_of(found)}." if found else "."
-    why = reason(effect, verdict, least_gain(margin, ACCURACY), criteria)
-    return Assessment(ours, verdict, why + by_itself + named)
+        return refused(f"{trial.text}, {extent}", f"Not measured, or diverged: {listed(absent)}.")
+    return dataclasses.replace(one(trial, extent), remark=_one_by_one(own, rule))
 
 
-def _with_own_decay(evidence: Evidence, criteria: Criteria) -> AgainstSoftmax | None:
-    """Return the comparison in the first arm whose recipe has a weight decay of the final layer's own."""
-    measurements = evidence.measurements
-    arms = (measurements.in_arm(arm) for arm in dict.fromkeys((measurements.arm, *measurements.arms)))
+def _with_own_decay(evidence: Evidence) -> Evidence | None:
+    """Return the evidence of the first arm whose recipe has a weight decay of the final layer's own.
+
+    The paper's own numbers are all of that kind.
+    """
+    if not isinstance(evidence, StudyEvidence):
+        return evidence
+    study = evidence.measurements
+    arms = (study.in_arm(arm) for arm in dict.fromkeys((study.arm, *study.arms)))
     own = next((arm for arm in arms if arm.recipe.get("head_decay") is not None), None)
-    if own is None:
-        return None
-    return compare(dataclasses.replace(evidence, measurements=own), ACCURACY, criteria, blocks=True)
+    return None if own is None else dataclasses.replace(evidence, measurements=own)
 
 
 def _papers_gain(rule: Regained) -> float:
     """Return the mean of the printed gains, as a share of the errors of the paper's softmax."""
-    means = paper(ACCURACY)
+    means = paper("accuracy")
     return mean([means[name] - means[BASELINE] for name in rule.among]) / (100 - means[BASELINE])
 
 
-def _of_errors(count: int, share: float) -> str:
-    return (
-        f"mean of {counted(count, 'alternative')}: {fixed(100 * share, 1)} in a hundred of softmax's errors"
-    )
-
-
-def _beyond_chance(effects: Mapping[str, Effect], criteria: Criteria) -> list[str]:
-    """Return the alternatives that gain what counts beyond chance, corrected for their number."""
-    family = corrected(list(effects.values()), "p_for")
-    return [slug for slug, effect in zip(effects, family, strict=True) if decide(effect, criteria) == "holds"]
-
-
-def regained_in_paper(rule: Regained, criteria: Criteria) -> str:
-    """Return the mean of the printed gains, and how many of them are beyond chance by the printed errors."""
-    means, runs = paper(ACCURACY), paper_runs(ACCURACY)
-    margin = least_difference(ACCURACY, means[BASELINE], criteria)
-    effects = {name: contrast([runs[name], runs[BASELINE]], (1, -1), margin, criteria) for name in rule.among}
-    found = _beyond_chance({name: one for name, one in effects.items() if one is not None}, criteria)
-    gain = mean([means[name] - means[BASELINE] for name in rule.among])
-    text = difference_text(gain, None, [PAPER_RUNS], ACCURACY)
-    told = _of_errors(len(rule.among), _papers_gain(rule))
-    return f"{text}, {told}; {in_words(len(found), 'none')} of {in_words(len(rule.among))} beyond chance"
+def _one_by_one(evidence: Evidence, rule: Regained) -> str:
+    """Return for how many alternatives a gain that counts is beyond chance, corrected for their number."""
+    trials = [
+        trial
+        for trial in against_softmax(evidence, "accuracy", all_sides(HIGHER, rule.among)).every
+        if trial.is_tested
+    ]
+    family = corrected([trial.effect for trial in trials], "p_for")
+    found = [
+        trial.name
+        for trial, effect in zip(trials, family, strict=True)
+        if decide(effect, evidence.criteria) == "holds"
+    ]
+    named = f": {listed(found)}" if found else ""
+    count = f"{in_words(len(found), 'none')} of {in_words(len(rule.among))}"
+    return f" One by one, gains are beyond chance for {count}{named}."

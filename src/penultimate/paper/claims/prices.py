@@ -23,9 +23,9 @@ from penultimate.paper.claims.effects import (
     corrected,
     decide,
 )
-from penultimate.paper.claims.evidence import Assessment, Evidence, not_judged, unmeasured
+from penultimate.paper.claims.evidence import Evidence, StudyEvidence
 from penultimate.paper.claims.rankings import ranked
-from penultimate.paper.claims.rules import Dose
+from penultimate.paper.claims.rules import Dose, Ranked
 from penultimate.paper.claims.strengths import (
     PER,
     DoseCurve,
@@ -35,7 +35,15 @@ from penultimate.paper.claims.strengths import (
     price_effect,
     price_text,
 )
-from penultimate.paper.claims.wording import not_enough_runs, runs_each
+from penultimate.paper.claims.trials import (
+    Assessment,
+    Trials,
+    assess,
+    not_enough_runs,
+    not_judged,
+    runs_each,
+    unmeasured,
+)
 from penultimate.report.base import MISSING
 from penultimate.report.measurements import Seed
 from penultimate.report.text import counted, fixed, listed, p_value, signed
@@ -45,8 +53,11 @@ WHAT = "objectives at several strengths"
 COMMAND = "penultimate run sweep_smallest"
 
 
-def judge_dose(evidence: Evidence, rule: Dose, criteria: Criteria) -> Assessment:
-    """Judge a claim about strengths."""
+def judge_dose(evidence: Evidence, rule: Dose) -> Assessment | Trials:
+    """Judge a claim about strengths, of which the paper varies none but the temperature."""
+    criteria = evidence.criteria
+    if not isinstance(evidence, StudyEvidence):
+        return evidence.lacking("separation", WHAT)
     match rule.test:
         case "reading":
             return reading(evidence, rule.aspect, criteria)
@@ -66,10 +77,10 @@ def judge_dose(evidence: Evidence, rule: Dose, criteria: Criteria) -> Assessment
                 return unmeasured(
                     "objectives at the strengths that the paper prints", "penultimate run sweep"
                 )
-            return ranked(of_paper, "separation", rule.aspect, -1, criteria)
+            return assess(ranked(of_paper, Ranked("separation", rule.aspect, -1)), criteria)
 
 
-def _labels_of_strengths(evidence: Evidence) -> dict[str, str]:
+def _labels_of_strengths(evidence: StudyEvidence) -> dict[str, str]:
     arms = (evidence.measurements.in_arm(family) for family in FAMILIES)
     return {one.spec: one.label for arm in arms for one in arm.objectives}
 
@@ -90,7 +101,7 @@ def rising(found: Sequence[DoseCurve], criteria: Criteria) -> list[str]:
 
 
 def judge_prices(
-    evidence: Evidence,
+    evidence: StudyEvidence,
     aspect: Aspect,
     criteria: Criteria,
     within: Mapping[str, tuple[str, ...]] | None = None,
@@ -137,7 +148,7 @@ def _labels_of_families(families: Iterable[str]) -> list[str]:
     return [PRESETS[family].label for family in families]
 
 
-def overall(evidence: Evidence, aspect: Aspect, criteria: Criteria) -> Assessment:
+def overall(evidence: StudyEvidence, aspect: Aspect, criteria: Criteria) -> Assessment:
     """Judge the mean price of the families, by t over seeds and by t over families, which must agree."""
     found = dose_curves(evidence, aspect)
     prices = {curve.family: curve.prices() for curve in found}
@@ -188,7 +199,9 @@ class JudgedPair:
     why_not: str = ""
 
 
-def judged_pair(evidence: Evidence, pair: PairOfStrengths, aspect: Aspect, criteria: Criteria) -> JudgedPair:
+def judged_pair(
+    evidence: StudyEvidence, pair: PairOfStrengths, aspect: Aspect, criteria: Criteria
+) -> JudgedPair:
     """Return a pair with its differences, and whether it counts: equal accuracy, and R² that rises."""
     of_arm = in_family(evidence, pair.family)
     columns = [of_arm.values(name) for name in ("separation", aspect, "accuracy")]
@@ -213,7 +226,7 @@ def judged_pair(evidence: Evidence, pair: PairOfStrengths, aspect: Aspect, crite
     return JudgedPair(pair, by, mean(gains.values()), mean(accuracies.values()), apart, prices, why_not)
 
 
-def judged_pairs(evidence: Evidence, aspect: Aspect, criteria: Criteria) -> list[JudgedPair]:
+def judged_pairs(evidence: StudyEvidence, aspect: Aspect, criteria: Criteria) -> list[JudgedPair]:
     """Return every pair of strengths that was fixed beforehand."""
     return [judged_pair(evidence, pair, aspect, criteria) for pair in PAIRS]
 
@@ -226,7 +239,7 @@ def mean_of_pairs(counting: Sequence[JudgedPair], criteria: Criteria) -> Effect 
     return price_effect({seed: mean(one.prices[seed] for one in counting) for seed in seeds}, criteria)
 
 
-def judge_pairs(evidence: Evidence, aspect: Aspect, criteria: Criteria) -> Assessment:
+def judge_pairs(evidence: StudyEvidence, aspect: Aspect, criteria: Criteria) -> Assessment:
     """Judge the mean price of those pairs that are equally accurate and whose R² rises."""
     if not dose_curves(evidence, aspect):
         return unmeasured(WHAT, COMMAND)
@@ -259,7 +272,7 @@ _OF_PAIRS: dict[Verdict, str] = {
 }
 
 
-def judge_one_line(evidence: Evidence, aspect: Aspect, criteria: Criteria) -> Assessment:
+def judge_one_line(evidence: StudyEvidence, aspect: Aspect, criteria: Criteria) -> Assessment:
     """Judge whether families share a line: their transfer at one R², and their slopes."""
     found = [
         curve
@@ -330,13 +343,13 @@ def _all_near(columns: Mapping[str, BySeed], margin: float, criteria: Criteria) 
     return True
 
 
-def speaking(evidence: Evidence, aspect: Aspect) -> list[str]:
+def speaking(evidence: StudyEvidence, aspect: Aspect) -> list[str]:
     """Return the families whose strengths in the window span enough of R² to say something."""
     found = [curve.among(WINDOW[curve.family]) for curve in dose_curves(evidence, aspect, tuple(WINDOW))]
     return [curve.family for curve in found if curve.span >= DOSES.span.value]
 
 
-def reading(evidence: Evidence, aspect: Aspect, criteria: Criteria) -> Assessment:
+def reading(evidence: StudyEvidence, aspect: Aspect, criteria: Criteria) -> Assessment:
     """Judge the paper's reading: by what refutes it, by whether the study is silent, and by pairs."""
     found = dose_curves(evidence, aspect)
     if not found:

@@ -16,7 +16,8 @@ AMENDED = "2026-11-23"
 """The date since which shared classes are judged by a slope over their share, not as all or none."""
 FILED = "2026-11-26"
 """The date since which squared error's accuracy is filed as ours, and softmax's linear transfer and the
-spread on shifted test sets as the paper's. No rule and no number was changed."""
+spread on shifted test sets as the paper's, and since which the paper's tasks share the classes of its
+Table F.1. No other rule and no number was changed. On this date the fourth set of rules was filed, too."""
 ALTERNATIVES = tuple(name for name in published.objectives() if name != "softmax")
 """The objectives that the paper compares with softmax."""
 
@@ -156,6 +157,63 @@ class Regained:
     share: float
 
 
+@dataclass(frozen=True)
+class Unassociated:
+    """Rule: x and y do not rank the objectives alike."""
+
+    x: Aspect
+    y: Aspect
+
+
+@dataclass(frozen=True)
+class BestForShare:
+    """Rule: on this share of the labels, or snapshots, softmax is above every alternative measured."""
+
+    aspect: Literal["labels", "snapshots"]
+    share: float
+
+
+@dataclass(frozen=True)
+class Below:
+    """Rule: the mean of each of these objectives is below a limit."""
+
+    aspect: Aspect
+    limit: float
+    objectives: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Adds:
+    """Rule: in this arm each alternative is more accurate than softmax there, and than itself without it."""
+
+    arm: str
+
+
+@dataclass(frozen=True)
+class SomeBetter:
+    """Rule: on the first of these tasks some objective that separates further is above softmax."""
+
+    aspect: Aspect
+    tasks: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class NoMixture:
+    """Rule: ensembles of two objectives are no better than the better one's own, in the mean of mixtures."""
+
+
+@dataclass(frozen=True)
+class NoSingleBest:
+    """Rule: every objective is beaten by another one on some benchmark."""
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Rule: another rule, in a second architecture."""
+
+    rule: Ranked | Unassociated | BestOfAll
+
+
 Rule: TypeAlias = (
     Better
     | BestOfAll
@@ -174,6 +232,14 @@ Rule: TypeAlias = (
     | NoSum
     | Dose
     | Regained
+    | Unassociated
+    | BestForShare
+    | Below
+    | Adds
+    | SomeBetter
+    | NoMixture
+    | NoSingleBest
+    | Elsewhere
 )
 
 

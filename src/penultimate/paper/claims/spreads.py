@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import mean, stdev
 from typing import TYPE_CHECKING
 
-from penultimate.data.catalog import shifted
-from penultimate.objectives.presets import PRESETS
-from penultimate.paper.claims.aspects import ELSEWHERE, MEASURED_BY, NAMES, Aspect
+from penultimate.paper.claims.aspects import Aspect
 from penultimate.paper.claims.criteria import CRITERIA, FURTHER, Criteria, FurtherCriteria
-from penultimate.paper.claims.effects import BySeed, Effect, Verdict, common_seeds, decide
-from penultimate.paper.claims.evidence import Assessment, Evidence, not_judged, paper, unmeasured
+from penultimate.paper.claims.effects import Effect, common_seeds, exact_effect
+from penultimate.paper.claims.evidence import Evidence
 from penultimate.paper.claims.rules import Narrower
-from penultimate.paper.claims.wording import not_enough_runs, range_text, runs_each, too_few
-from penultimate.report.text import counted, fixed, p_value
+from penultimate.paper.claims.trials import (
+    Trial,
+    Trials,
+    Unit,
+    not_enough_runs,
+    one,
+    refused,
+    runs_each,
+    too_few,
+)
+from penultimate.report.measurements import ByRun
+from penultimate.report.text import counted, fixed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,79 +108,65 @@ def spread_ratio(
     return Ratio(of_x, of_y, Effect(least - ratio, least - high, least - low, 0.0, above, below))
 
 
-def narrower(evidence: Evidence, rule: Narrower, criteria: Criteria, further: FurtherCriteria) -> Assessment:
-    """Judge whether the spread of the objectives in x is far below that in y."""
-    import numpy as np
-
-    of_x, of_y = _by_task(evidence, rule.x), _by_task(evidence, rule.y)
+def narrower(evidence: Evidence, rule: Narrower) -> Trials:
+    """Return how far the ratio of the objectives' spread in x to that in y is below `far`."""
+    of_x, of_y = evidence.by_task(rule.x), evidence.by_task(rule.y)
     for aspect, tasks in ((rule.x, of_x), (rule.y, of_y)):
         if not tasks:
-            return unmeasured(NAMES[aspect], ELSEWHERE.get(rule.x, f"penultimate run {MEASURED_BY}"))
+            return evidence.lacking(aspect if aspect == rule.x or not of_x else rule.y)
+    far = evidence.further.far.value
+    words = Unit("a ratio of {}", 2, has_sign=False)
+    if evidence.is_exact:
+        spreads = [
+            stdev(mean(runs.values()) for runs in evidence.values(one).values()) for one in (rule.x, rule.y)
+        ]
+        effect = exact_effect(far - spreads[0] / spreads[1], 0.0)
+        extent = counted(len(evidence.values(rule.x)), "objective")
+        return one(Trial(effect, words, sign=-1, offset=far), extent, lead=_spreads_text(rule, *spreads))
+    return _measured(evidence, rule, of_x, of_y, words)
+
+
+def _measured(
+    evidence: Evidence, rule: Narrower, of_x: dict[str, ByRun], of_y: dict[str, ByRun], words: Unit
+) -> Trials:
+    import numpy as np
+
+    criteria, further = evidence.criteria, evidence.further
     parts = [*of_x.values(), *of_y.values()]
     shared = {
         spec: [seed for seed in runs if all(seed in part.get(spec, {}) for part in parts)]
         for spec, runs in parts[0].items()
     }
     shared = {spec: seeds for spec, seeds in shared.items() if seeds}
-    usable = [spec for spec, seeds in shared.items() if len(seeds) >= criteria.least_runs.value]
+    usable = [spec for spec, seeds in shared.items() if evidence.is_enough(len(seeds))]
     enough = int(criteria.least_objectives.value)
     extent = f"{counted(len(shared), 'objective')}, {counted(len(of_x), PLACES[rule.x][1])}"
     if len(shared) < enough:
-        return not_judged(extent, too_few(len(shared), enough, "objective"))
+        return refused(extent, too_few(len(shared), enough, "objective"))
     seeds = common_seeds(dict.fromkeys(shared[spec], 0.0) for spec in usable) if usable else []
-    if len(usable) < enough or len(seeds) < criteria.least_runs.value:
+    if len(usable) < enough or not evidence.is_enough(len(seeds)):
         counts = [len(seeds)] if len(usable) >= enough else [len(of) for of in shared.values()]
-        return not_judged(extent, not_enough_runs(counts, criteria))
+        return refused(extent, not_enough_runs(counts, criteria))
     for aspect, tasks in ((rule.x, of_x), (rule.y, of_y)):
         needed = int((further.least_sets if aspect == "robust" else further.least_tasks).value)
         if len(tasks) < needed:
-            return not_judged(extent, too_few(len(tasks), needed, PLACES[aspect][1]))
+            return refused(extent, too_few(len(tasks), needed, PLACES[aspect][1]))
     x, y = (
         np.array([[[runs[spec][seed] for runs in tasks.values()] for seed in seeds] for spec in usable])
         for tasks in (of_x, of_y)
     )
     found = spread_ratio(x, y, same_tasks=[*of_x] == [*of_y], criteria=criteria, further=further)
     if found is None:
-        where = PLACES[rule.y][0]
-        return not_judged(extent, f"No spread beyond chance {where}, of which to take a share.")
-    effect, least = found.effect, fixed(further.far.value, 2)
-    interval = range_text(further.far.value - effect.high, further.far.value - effect.low, 2)
-    ours = (
-        f"{_spreads_text(rule, found.of_x, found.of_y)} ({interval}, 99 %),"
-        f" {counted(len(usable), 'objective')}, {counted(len(of_x), PLACES[rule.x][1])},"
+        return refused(extent, f"No spread beyond chance {PLACES[rule.y][0]}, of which to take a share.")
+    extent = (
+        f"{counted(len(usable), 'objective')}, {counted(len(of_x), PLACES[rule.x][1])},"
         f" {runs_each([len(seeds)])}"
     )
-    verdict = decide(effect, criteria)
-    reasons: dict[Verdict, str] = {
-        "holds": f"Excluded: a ratio of {least} or more ({p_value(effect.p)}).",
-        "does not hold": f"Excluded: a ratio below {least} ({p_value(min(1, 2 * effect.p_against))}).",
-        "undecided": f"Both are possible: a ratio below {least}, and one above it.",
-    }
-    return Assessment(ours, verdict, reasons[verdict])
-
-
-def _by_task(evidence: Evidence, aspect: Aspect) -> dict[str, Mapping[str, BySeed]]:
-    """Return the runs of every objective by task, or by shifted test set, if there are any."""
-    of_study = evidence.measurements
-    tasks: Sequence[str] = tuple(shifted(of_study.source)) if aspect == "robust" else of_study.targets
-    by_task = {task: evidence.on_task(task).values(aspect) for task in tasks}
-    return {task: runs for task, runs in by_task.items() if runs}
+    trial = Trial(
+        found.effect, words, sign=-1, offset=further.far.value, runs=len(seeds), over="", level=", 99 %"
+    )
+    return one(trial, extent, lead=_spreads_text(rule, found.of_x, found.of_y))
 
 
 def _spreads_text(rule: Narrower, of_x: float, of_y: float) -> str:
-    return (
-        f"Spread {fixed(of_x, 2)} points {PLACES[rule.x][0]}, {fixed(of_y, 2)} {PLACES[rule.y][0]}: ratio"
-        f" {fixed(of_x / of_y, 2)}"
-    )
-
-
-def narrower_in_paper(rule: Narrower) -> str:
-    """Return the ratio of spreads of the paper's printed means, also without the objective lowest in y."""
-    from statistics import stdev
-
-    x, y = paper(rule.x), paper(rule.y)
-    farthest = min(y, key=lambda name: y[name])
-    rest = [name for name in y if name != farthest]
-    without = fixed(stdev(x[name] for name in rest) / stdev(y[name] for name in rest), 2)
-    said = _spreads_text(rule, stdev(x.values()), stdev(y.values()))
-    return f"{said} (without {PRESETS[farthest].label} {without}), {counted(len(y), 'objective')}"
+    return f"Spread {fixed(of_x, 2)} points {PLACES[rule.x][0]}, {fixed(of_y, 2)} {PLACES[rule.y][0]}"

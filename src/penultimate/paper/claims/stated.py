@@ -223,8 +223,9 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
         f"These rules are of {RULES_OF} (sha256 {digest()[:12]}); the first, of {FIRST_RULES}, came"
         " before this package's first run. A run that is older than its rules is described by them, not"
         f" tested. The rule on shared classes was amended on {AMENDED}, for tasks that share a part of"
-        f" them. On {FILED} three claims were filed with the side that makes them, the paper or us; no rule"
-        " was changed.",
+        f" them, and on {FILED} it took the paper's shares for the paper's tasks, which changes no verdict on"
+        " this package's own. On that day three claims were filed with the side that makes them, the paper or"
+        " us.",
         "Holds: the effect has the claimed sign beyond chance, and its estimate is as large as the least that"
         " counts. Does not hold: an effect that counts is excluded. Undecided: neither. That something makes"
         " no difference holds only where a difference that counts is excluded.",
@@ -245,7 +246,10 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
         " block, on test images. Shared classes: the slope of the tasks' ρ over the share of their"
         " classes that pretraining has, which is the difference of two means where they share all or none."
         " Mistakes: of networks of different seeds, which are left out in turn (jackknife).",
-        "Replication: the same rules on the first half of the seeds, and on the second.",
+        "Replication: the same rules on the first half of the seeds, and on the second. A claim of no"
+        " difference can be shown only where the interval is narrower than the difference that counts, and"
+        " that two quantities are unrelated only with 16 objectives or more: until then it can be refuted,"
+        " not shown, and its row says so.",
     )
 
 

@@ -11,8 +11,8 @@ from penultimate.paper.claims.aspects import Aspect
 from penultimate.paper.claims.criteria import DOSES, Criteria
 from penultimate.paper.claims.doses import FAMILIES
 from penultimate.paper.claims.effects import BySeed, Effect, difference
-from penultimate.paper.claims.evidence import Evidence
-from penultimate.paper.claims.wording import range_text
+from penultimate.paper.claims.evidence import StudyEvidence
+from penultimate.paper.claims.trials import range_text
 from penultimate.report.measurements import ByRun, Seed
 from penultimate.report.text import signed
 from penultimate.statistics import least_squares, mean
@@ -75,7 +75,7 @@ class DoseCurve:
         )
 
 
-def curve_of(evidence: Evidence, family: str, aspect: Aspect) -> DoseCurve | None:
+def curve_of(evidence: StudyEvidence, family: str, aspect: Aspect) -> DoseCurve | None:
     """Return the curve of a family, or None if the study has no networks of it."""
     of_arm = in_family(evidence, family)
     planned = of_family(evidence, family)
@@ -94,18 +94,20 @@ def curve_of(evidence: Evidence, family: str, aspect: Aspect) -> DoseCurve | Non
     )
 
 
-def in_family(evidence: Evidence, family: str) -> Evidence:
+def in_family(evidence: StudyEvidence, family: str) -> StudyEvidence:
     """Return the evidence of the networks of a family alone."""
     return dataclasses.replace(evidence, measurements=evidence.measurements.in_arm(family))
 
 
-def of_family(evidence: Evidence, family: str) -> tuple[str, ...]:
+def of_family(evidence: StudyEvidence, family: str) -> tuple[str, ...]:
     """Return the objectives of a family as the study lists them, from the weakest to the strongest."""
     grids = evidence.measurements.networks.grids(family)
     return tuple(dict.fromkeys(str(spec) for grid in grids for spec in grid.get("objectives", ())))
 
 
-def dose_curves(evidence: Evidence, aspect: Aspect, families: Iterable[str] = FAMILIES) -> list[DoseCurve]:
+def dose_curves(
+    evidence: StudyEvidence, aspect: Aspect, families: Iterable[str] = FAMILIES
+) -> list[DoseCurve]:
     """Return the curves of those families that the study has."""
     found = [curve_of(evidence, family, aspect) for family in families]
     return [curve for curve in found if curve is not None]

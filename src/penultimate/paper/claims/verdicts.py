@@ -1,95 +1,110 @@
-"""The verdicts on all claims, each with the paper's evidence and ours in a line, and with its replication."""
+"""The verdicts on all claims: on this study, on the paper's own numbers, and on each half of the seeds."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from penultimate.paper.claims.comparisons import (
-    against_all,
-    best_for_most,
-    best_for_most_in_paper,
-    better,
-    better_in_paper,
-    in_paper,
+from penultimate.paper.claims import (
+    comparisons,
+    head_decay,
+    likeness,
+    patterns,
+    prices,
+    rankings,
+    rules,
+    spreads,
 )
-from penultimate.paper.claims.criteria import CRITERIA, FURTHER, Criteria, FurtherCriteria
-from penultimate.paper.claims.evidence import Assessment, Evidence, paper
-from penultimate.paper.claims.further import EVERY_CLAIM
-from penultimate.paper.claims.head_decay import regained, regained_in_paper
-from penultimate.paper.claims.likeness import last_layers
-from penultimate.paper.claims.patterns import none_positive, positive, shared_in_paper
-from penultimate.paper.claims.prices import judge_dose
-from penultimate.paper.claims.rankings import levels, levels_text, ranked, ranked_in_paper, trend
-from penultimate.paper.claims.rules import (
-    FIRST_RULES,
-    Alike,
-    BestForMost,
-    BestOfAll,
-    Better,
-    Claim,
-    Dose,
-    LastLayers,
-    Levels,
-    Narrower,
-    NonePositive,
-    NoSum,
-    OnlyAccuracy,
-    OnlyThese,
-    Positive,
-    Ranked,
-    Regained,
-    Trend,
-    Unbeaten,
-)
-from penultimate.paper.claims.spreads import narrower, narrower_in_paper
-from penultimate.paper.claims.unchanged import (
-    alike,
-    alike_in_paper,
-    no_sum,
-    no_sum_in_paper,
-    only_accuracy,
-    only_accuracy_in_paper,
-)
+from penultimate.paper.claims.criteria import CRITERIA, FOURTH, FURTHER, Criteria, FurtherCriteria
+from penultimate.paper.claims.evidence import Evidence, StudyEvidence
+from penultimate.paper.claims.filed import EVERY_CLAIM
+from penultimate.paper.claims.quoted import QuotedEvidence
+from penultimate.paper.claims.rules import FIRST_RULES, Claim, Rule
+from penultimate.paper.claims.trials import Assessment, Trials, assess
 from penultimate.report.measurements import Seed
 
 LIMITED = "A limited run is no evidence."
+TRIALS: Mapping[type, Callable[[Any, Any], Trials | Assessment]] = {
+    rules.Better: comparisons.better,
+    rules.BestOfAll: comparisons.against_all,
+    rules.Unbeaten: comparisons.against_all,
+    rules.OnlyThese: comparisons.against_all,
+    rules.Alike: comparisons.alike,
+    rules.BestForMost: comparisons.best_for_most,
+    rules.BestForShare: comparisons.best_for_most,
+    rules.Below: comparisons.below,
+    rules.Adds: comparisons.adds,
+    rules.SomeBetter: comparisons.some_better,
+    rules.NoSingleBest: comparisons.no_single_best,
+    rules.Ranked: rankings.ranked,
+    rules.Unassociated: rankings.ranked,
+    rules.Trend: rankings.trend,
+    rules.Levels: rankings.levels,
+    rules.Positive: patterns.positive,
+    rules.NonePositive: patterns.none_positive,
+    rules.OnlyAccuracy: patterns.only_accuracy,
+    rules.NoSum: patterns.no_sum,
+    rules.Narrower: spreads.narrower,
+    rules.LastLayers: likeness.last_layers,
+    rules.NoMixture: likeness.no_mixture,
+    rules.Dose: prices.judge_dose,
+    rules.Regained: head_decay.regained,
+}
+"""What each kind of rule tests on the evidence of a study, or of the paper, or what it finds there."""
 
 
 @dataclass(frozen=True)
 class Judged:
     """A claim with the evidence on both sides.
 
+    paper   the paper's numbers in a line
+    printed what the rule says of the paper's printed numbers; None if it prints none of them
     first   the verdict of the first rules on the same runs; None for a claim that they did not have
     halves  the verdicts of the present rules on the first half of the seeds, and on the second
     """
 
     claim: Claim
     paper: str
+    printed: Assessment | None
     ours: Assessment
     first: Assessment | None
     halves: tuple[Assessment, Assessment]
 
 
 def judge(
-    evidence: Evidence,
+    evidence: StudyEvidence,
     claims: Sequence[Claim] = EVERY_CLAIM,
     criteria: Criteria = CRITERIA,
     further: FurtherCriteria = FURTHER,
 ) -> tuple[Judged, ...]:
     """Return the verdict on every claim; a limited study decides none."""
+    evidence = dataclasses.replace(evidence, criteria=criteria, further=further)
     first, second = (evidence.of_seeds(half) for half in halves(evidence.measurements.seeds))
-    return tuple(
-        Judged(
-            claim,
-            claim.prints or _in_paper(claim, criteria, further),
-            _assess(evidence, claim, criteria, further),
-            _assess(evidence, claim, criteria, further, False) if claim.since == FIRST_RULES else None,
-            (_assess(first, claim, criteria, further), _assess(second, claim, criteria, further)),
+    blind = dataclasses.replace(evidence, blocks=False)
+    judged = []
+    for claim in claims:
+        found = on_printed(claim.rule, criteria, further)
+        printed = None if found.missing else found
+        judged.append(
+            Judged(
+                claim,
+                claim.prints or (printed.ours if printed else ""),
+                printed,
+                _of_study(evidence, claim),
+                _of_study(blind, claim) if claim.since == FIRST_RULES else None,
+                (_of_study(first, claim), _of_study(second, claim)),
+            )
         )
-        for claim in claims
-    )
+    return tuple(judged)
+
+
+@cache
+def on_printed(rule: Rule, criteria: Criteria = CRITERIA, further: FurtherCriteria = FURTHER) -> Assessment:
+    """Return what a rule says of the paper's printed numbers."""
+    return apply_rule(QuotedEvidence(criteria=criteria, further=further), rule)
 
 
 def halves(seeds: Sequence[Seed]) -> tuple[tuple[Seed, ...], tuple[Seed, ...]]:
@@ -102,76 +117,26 @@ def halves(seeds: Sequence[Seed]) -> tuple[tuple[Seed, ...], tuple[Seed, ...]]:
     return tuple(seeds[:middle]), tuple(seeds[middle:])
 
 
-def _assess(
-    evidence: Evidence, claim: Claim, criteria: Criteria, further: FurtherCriteria, blocks: bool = True
-) -> Assessment:
-    ours = _judge(evidence, claim, criteria, further, blocks)
+def apply_rule(evidence: Evidence, rule: Rule) -> Assessment:
+    """Return what a rule says of the evidence."""
+    if isinstance(rule, rules.Elsewhere):
+        elsewhere = evidence.elsewhere()
+        if elsewhere is None:
+            return assess(
+                evidence.lacking("benchmarks", "transfer of a second architecture"), evidence.criteria
+            )
+        return apply_rule(elsewhere, rule.rule)
+    found = TRIALS[type(rule)](evidence, rule)
+    return assess(found, evidence.criteria, evidence.is_exact) if isinstance(found, Trials) else found
+
+
+def _of_study(evidence: StudyEvidence, claim: Claim) -> Assessment:
+    ours = apply_rule(evidence, claim.rule)
     if evidence.measurements.limited:
         return dataclasses.replace(ours, verdict="undecided", reason=LIMITED, judged=False)
+    on_edge, cells = evidence.on_edge()
+    of_fine_tuning = "fine_tuned" in dataclasses.astuple(claim.rule)
+    if of_fine_tuning and ours.judged and on_edge > FOURTH.most_edges.value * cells:
+        why = f"Not judged: {on_edge} of {cells} best cells lie on the edge of their grid, where a tenth may."
+        return dataclasses.replace(ours, verdict="undecided", reason=why, judged=False)
     return ours
-
-
-def _judge(
-    evidence: Evidence, claim: Claim, criteria: Criteria, further: FurtherCriteria, blocks: bool
-) -> Assessment:
-    match claim.rule:
-        case Better(aspect, objective):
-            return better(evidence, aspect, objective, criteria, blocks)
-        case BestOfAll() | Unbeaten() | OnlyThese():
-            return against_all(evidence, claim.rule, criteria, blocks)
-        case BestForMost():
-            return best_for_most(evidence, claim.rule, criteria, blocks)
-        case Ranked(x, y, sign):
-            return ranked(evidence, x, y, sign, criteria)
-        case Trend(aspect, sign):
-            if blocks:
-                return trend(evidence, claim.rule, criteria)
-            return ranked(evidence, "temperature", aspect, sign, criteria, "temperatures")
-        case Levels(aspect):
-            return levels(evidence, aspect, criteria, blocks)
-        case Positive():
-            return positive(evidence, claim.rule, criteria)
-        case NonePositive():
-            return none_positive(evidence, claim.rule, criteria)
-        case Narrower():
-            return narrower(evidence, claim.rule, criteria, further)
-        case Alike():
-            return alike(evidence, claim.rule, criteria, further)
-        case LastLayers():
-            return last_layers(evidence, criteria, further)
-        case OnlyAccuracy():
-            return only_accuracy(evidence, claim.rule, criteria, further)
-        case NoSum():
-            return no_sum(evidence, criteria)
-        case Dose():
-            return judge_dose(evidence, claim.rule, criteria)
-        case Regained():
-            return regained(evidence, claim.rule, criteria)
-
-
-def _in_paper(claim: Claim, criteria: Criteria, further: FurtherCriteria) -> str:
-    match claim.rule:
-        case Better(aspect, objective):
-            return better_in_paper(aspect, objective, criteria)
-        case BestOfAll() | Unbeaten() | OnlyThese():
-            return in_paper(claim.rule)
-        case BestForMost(aspect):
-            return best_for_most_in_paper(aspect)
-        case Ranked(x, y):
-            return ranked_in_paper(x, y, criteria)
-        case Trend(aspect):
-            return ranked_in_paper("temperature", aspect, criteria, "temperatures")
-        case Levels(aspect):
-            return levels_text({float(t): value for t, value in paper(aspect, "temperatures").items()})
-        case Narrower():
-            return narrower_in_paper(claim.rule)
-        case Alike():
-            return alike_in_paper(claim.rule, further)
-        case OnlyAccuracy():
-            return only_accuracy_in_paper(claim.rule)
-        case NoSum():
-            return no_sum_in_paper()
-        case Regained():
-            return regained_in_paper(claim.rule, criteria)
-        case Positive() | NonePositive() | LastLayers() | Dose():
-            return shared_in_paper()

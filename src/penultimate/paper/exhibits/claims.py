@@ -10,16 +10,17 @@ from penultimate.paper.claims.rules import FIRST_RULES
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
 from penultimate.report.measurements import Measurements
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
-from penultimate.report.text import counted
+from penultimate.report.text import counted, listed
 
 if TYPE_CHECKING:
     from penultimate.paper.claims.criteria import Criterion
-    from penultimate.paper.claims.evidence import Assessment
+    from penultimate.paper.claims.trials import Assessment
     from penultimate.paper.claims.verdicts import Judged
 
 EVIDENCE = (
     Column("whose", "Whose claim"),
     Column("paper", "The paper's evidence"),
+    Column("printed", "The rule on the paper's numbers"),
     Column("ours", "This study's evidence"),
     Column("verdict", "Verdict"),
     Column("reason", "Why"),
@@ -34,10 +35,11 @@ HALVES = (
 )
 NUMBERS = (Column("value", "Value"), Column("reason", "Why"))
 CLAIM = "The claim, in our words"
-NOT_JUDGED = "not judged"
+NOT_JUDGED, NOT_PRINTED = "not judged", "the paper prints no number for it"
 
 
 def _table(measurements: Measurements) -> Piece:
+    from penultimate.paper.claims.filed import filed_reasons, filed_spoken
     from penultimate.paper.claims.further import further_reasons, further_spoken
     from penultimate.paper.claims.joint import judge_jointly
     from penultimate.paper.claims.stated import reasons, spoken
@@ -74,7 +76,9 @@ def _table(measurements: Measurements) -> Piece:
         "Every number in the rules, and why it is this one",
         "Number",
         NUMBERS,
-        tuple(_number(name, criterion) for name, criterion in (*reasons(), *further_reasons())),
+        tuple(
+            _number(name, criterion) for name, criterion in (*reasons(), *further_reasons(), *filed_reasons())
+        ),
         folded=True,
     )
     differs = not of_all or any(one.first and one.first.verdict != "undecided" for one in judged)
@@ -86,10 +90,16 @@ def _table(measurements: Measurements) -> Piece:
         if {one.ours.verdict for one in judged} == {verdict}:
             what = f"every claim is {verdict}{'' if of_all else f', {part} for one reason'}"
         notes.insert(0, f"{OURS}: {what}. {reason}")
+    notes += _filed_after(measurements, judged)
     if gaps:
         left = counted(len(every) - len(judged), "claim")
         notes.append(f"{left[0].upper()}{left[1:]} more could be judged if what they need were measured.")
-    return Piece(tables, notes=tuple(notes), missing=tuple(gaps), method=(*spoken(), *further_spoken()))
+    return Piece(
+        tables,
+        notes=tuple(notes),
+        missing=tuple(gaps),
+        method=(*spoken(), *further_spoken(), *filed_spoken()),
+    )
 
 
 def _evidence(judged: Judged, said: str, columns: int) -> TableRow:
@@ -97,7 +107,8 @@ def _evidence(judged: Judged, said: str, columns: int) -> TableRow:
     claim, ours = judged.claim, judged.ours
     cells = (
         Cell("ours" if claim.ours else "the paper's"),
-        Cell(f"{judged.paper} ({claim.where})"),
+        Cell(f"{judged.paper} ({claim.where})".lstrip()),
+        Cell(judged.printed.verdict if judged.printed else NOT_PRINTED),
         Cell(ours.ours),
         Cell(ours.verdict),
         Cell("as most" if ours.reason == said else ours.reason.replace("`", "")),
@@ -144,6 +155,19 @@ def _replication(measurements: Measurements, judged: tuple[Judged, ...]) -> str:
     )
 
 
+def _filed_after(measurements: Measurements, judged: tuple[Judged, ...]) -> list[str]:
+    """Return a sentence on the claims whose rules were filed after this run was measured, if it says when."""
+    day = str(measurements.results.provenance.get("measured", ""))
+    late = [one.claim for one in judged if day and one.claim.since[:10] > day]
+    if not late:
+        return []
+    since = listed(sorted({claim.since[:10] for claim in late}))
+    return [
+        f"The rules of {counted(len(late), 'claim')} were filed on {since}, after this run, which was"
+        f" measured on {day}: they describe it, and do not test it."
+    ]
+
+
 def _no_replication(measurements: Measurements) -> str:
     from penultimate.paper.claims.criteria import CRITERIA
 
@@ -156,8 +180,9 @@ CLAIMS = Exhibit(
     name="claims",
     title="The paper's claims, and a few of ours",
     caption="Each claim of the paper that this study can judge, and a few of ours: the paper's numbers,"
-    " recomputed from its printed tables; the same numbers measured here, with 95 % intervals; and what they"
-    " come to. Undecided means that these data cannot tell, not that the claim is in doubt.",
+    " recomputed from its printed tables, and whether they satisfy the rule (means without a standard error"
+    " are taken as they stand); the same numbers measured here, with 95 % intervals; and what they come to."
+    " Undecided means that these data cannot tell, not that the claim is in doubt.",
     parts=(Bespoke(_table, read_by_claims()),),
     place=2,
     measured_by=MEASURED_BY,

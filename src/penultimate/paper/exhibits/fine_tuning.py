@@ -29,7 +29,7 @@ from penultimate.report.shapes.table import (
 )
 from penultimate.report.spec import Exhibit, Piece
 from penultimate.report.text import counted, fixed, in_words, listed, p_value
-from penultimate.statistics import two_way_anova
+from penultimate.statistics import bold, two_way_anova
 from penultimate.statistics.comparison import LEVEL
 
 FRESH, PROBE = "head=fresh", "head=probe"
@@ -170,8 +170,20 @@ def _by_variance(measurements: Measurements) -> str:
         "By the paper's test of averages, a two-way analysis of variance of objective and task, the"
         f" objectives {'differ' if found.p < LEVEL else 'do not differ'} beyond chance"
         f" (F({found.degrees_of_freedom}, {found.error_degrees_of_freedom}) = {found.f:.2f},"
-        f" {p_value(found.p)}); two at a time, {told}. It"
-        " takes a network's accuracies on several tasks to be independent, which bold here does not."
+        f" {p_value(found.p)}); two at a time, {told}. {_beside_bold(measurements)}"
+    )
+
+
+def _beside_bold(measurements: Measurements) -> str:
+    """Return a sentence that reconciles the analysis of variance with the bold cells of the table."""
+    columns = [measurements.on_target(FINE_TUNED, target) for target in measurements.targets]
+    unbeaten = sum(len(bold(column).entries) for column in columns)
+    cells = counted(sum(map(len, columns)), "cell")
+    return (
+        f"Bold, which {in_words(unbeaten, 'none')} of {cells} are, asks task by task whether one objective is"
+        " beaten by another, corrected for the number of pairs; the analysis of variance asks once of all"
+        " objectives and tasks together, and takes a network's accuracies on several tasks to be independent,"
+        " so that it can find a difference that no single cell shows."
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from penultimate.paper.arms import COSINE_DECAY
-from penultimate.paper.claims.wording import runs_each
+from penultimate.paper.claims.trials import runs_each
 from penultimate.report.base import Missing
 from penultimate.report.measurements import Measurements, run_name
 from penultimate.report.networks import USUAL_PAGE, is_further

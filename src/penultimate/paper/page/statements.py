@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Literal, TypeAlias
 
 from penultimate.paper import FIRST_STUDY
-from penultimate.paper.claims.criteria import CRITERIA
 from penultimate.paper.claims.evidence import gather
-from penultimate.paper.claims.rankings import ranked
+from penultimate.paper.claims.rules import Ranked
+from penultimate.paper.claims.verdicts import apply_rule
 from penultimate.paper.exhibits.separation import LINEAR, SEPARATION, SEPARATION_IN_PAPER
 from penultimate.paper.exhibits.transfer import TOP1
 from penultimate.report.base import Built
@@ -90,7 +90,8 @@ Relation: TypeAlias = Literal["falls", "rises", "no fall", "undecided"]
 
 def _verdict(measurements: Measurements) -> Relation:
     evidence = gather(measurements)
-    falls, rises = (ranked(evidence, "separation", "linear", sign, CRITERIA).verdict for sign in (-1, 1))
+    falls = apply_rule(evidence, Ranked("separation", "linear", -1)).verdict
+    rises = apply_rule(evidence, Ranked("separation", "linear", 1)).verdict
     if measurements.limited:
         return "undecided"
     if "holds" in (falls, rises):

@@ -50,7 +50,34 @@ def tree_panel(
         numbered=False,
         size=(420, max(340.0, LEAF * len(networks) + MARGINS)),
         y_limits=(0.0, len(networks) + 1.0),
+        outline=tuple(_outline(tree, leaves, [run_name(network.seed) for network in networks], unit)),
     )
+
+
+def _outline(tree: Dendrogram, leaves: Sequence[StudyObjective], runs: Sequence[str], unit: str) -> list[str]:
+    """Return the tree in indented lines: where groups are joined, and below it what they join.
+
+    Networks of one objective that are joined before any other stand in one line.
+    """
+    members = {leaf: [leaf] for leaf in range(len(leaves))}
+    joined = dict(enumerate(tree.merges, len(leaves)))
+    for number, merge in joined.items():
+        members[number] = members[merge.left] + members[merge.right]
+    place = {leaf: at for at, leaf in enumerate(tree.order)}
+
+    def lines(cluster: int, depth: int) -> list[str]:
+        inside, indent = sorted(members[cluster], key=place.__getitem__), "  " * depth
+        at = f"{fixed(100 * joined[cluster].distance, 1)} {unit}" if cluster in joined else ""
+        if len({leaves[leaf].label for leaf in inside}) == 1:
+            named = f"{leaves[inside[0]].label}: {listed([runs[leaf] for leaf in inside])}"
+            return [f"{indent}{named}{f' (joined at {at})' if at else ''}"]
+        below = sorted(
+            (joined[cluster].left, joined[cluster].right),
+            key=lambda one: min(place[leaf] for leaf in members[one]),
+        )
+        return [f"{indent}joined at {at}:", *(line for one in below for line in lines(one, depth + 1))]
+
+    return lines(len(leaves) + len(tree.merges) - 1, 0)
 
 
 def _branches(tree: Dendrogram, leaves: Sequence[StudyObjective]) -> tuple[list[Curve], dict[int, float]]:
