@@ -13,7 +13,7 @@ from penultimate import registry
 from penultimate.paper.claims.doses import DOSE_CLAIMS, DOSE_RULES, FAMILIES
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.filed import EVERY_CLAIM
-from penultimate.paper.claims.rules import AMENDED, RULES_OF
+from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF
 from penultimate.paper.claims.verdicts import judge
 from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
@@ -114,6 +114,7 @@ def test_the_verdicts_that_the_readme_counts(claims: list[dict[str, str]]) -> No
     first = [row["first_rules"] for row in claims if row["first_rules"] != "no such claim"]
     assert f"can judge {len(claims)} claims" in page
     assert f"dated {RULES_OF}, but for one that was amended on {AMENDED}" in page
+    assert f"filed on {FILED}, after this run, which describes it" in page
     assert f"Of the {len(papers)} that are the paper's, {counts(papers)}" in page
     assert f"of the {len(own)} that are ours, {counts(own)}" in page
     assert f"of {len(first)} claims {counts(first)}" in page
@@ -151,17 +152,20 @@ def test_what_the_readme_says_of_claims(claims: list[dict[str, str]]) -> None:
         f"better than softmax ({gain} points), squared error worse ({squared}), dropout and more final-layer"
         f" L² do not gain what counts ({dropout} and {final}), the other four are open" in page
     )
-    turned = {key for key in by_key if by_key[key]["reason"].endswith("it is the other way round.")}
-    assert {key for key in turned if key.startswith("accuracy_")} == {"accuracy_squared_error"}
-    error = re.match(r"With the calibration error .*?: (ρ = \S+) ", by_key["calibration"]["ours"])
+    assert by_key["accuracy_squared_error"]["reason"].startswith("Excluded (p < 0.0001, corrected for eight")
+    thesis = {side: re.search(r"ρ = \S+", by_key["thesis"][side]) for side in ("ours", "paper")}
+    assert thesis["ours"] is not None
+    assert thesis["paper"] is not None
+    assert by_key["thesis"]["verdict"] == by_key["thesis"]["printed"] == "undecided"
+    assert f"is open here ({thesis['ours'][0]}), as it is by the same rule on the paper's own" in page
+    assert f"numbers ({thesis['paper'][0]}): nine objectives" in page
+    error = re.match(r"With the calibration error .*?; (ρ = \S+) ", by_key["calibration"]["ours"])
     assert error is not None
     assert f"the more accurate, the larger the calibration error ({error[1]} now)" in page
     excluded = by_key["separation_linear"]["reason"]
-    assert re.fullmatch(
-        r"Excluded: ρ = −0.50 or stronger \(p = 0.04\d\), and less does not count\.", excluded
-    )
+    assert re.fullmatch(r"Excluded \(p = 0.04\d\): ρ = −0.50 or less\.", excluded)
     kept_back = by_key["softmax_best_knn"]
-    assert kept_back["reason"].endswith("over Sigmoid.")
+    assert kept_back["reason"].endswith("for Sigmoid.")
     ahead = re.search(r"Sigmoid, ([+]0[.]\d+) points of kNN transfer \((.*?)\)", kept_back["ours"])
     assert ahead is not None
     assert f"is excluded (sigmoid {ahead[1]} points, {ahead[2]})" in page
@@ -173,12 +177,15 @@ def test_what_the_readme_says_of_claims(claims: list[dict[str, str]]) -> None:
     assert of_nine is not None
     assert f"for {of_nine[1]}, by {last[1]} of CKA" in page
     assert f"for objectives at large is open ({last[2]})" in page
-    ratio = re.search(r"ratio (\d\.\d\d)", by_key["robustness"]["ours"])
+    ratio = re.search(r"ratio of (\d\.\d\d)", by_key["robustness"]["ours"])
     assert ratio is not None
     assert f"differ {ratio[1]} times as much as in transfer" in page
-    erased = re.search(r"ratio (\S+) [(](.*?), 99 %[)]", by_key["fine_tuning_erases"]["ours"])
+    erased = re.search(r"ratio of (\S+) [(](.*?), 99 %[)]", by_key["fine_tuning_erases"]["ours"])
     assert erased is not None
-    assert f"open (their spread is {erased[1]} times as wide as with linear classifiers, {erased[2]})" in page
+    assert (
+        f"not judged (their spread is {erased[1]} times as wide as with linear classifiers, {erased[2]})"
+        in page
+    )
     combined = re.match(r"(\S+) points .* mean of seven combinations;", by_key["combinations"]["ours"])
     assert combined is not None
     assert (
@@ -248,7 +255,9 @@ def test_what_the_readme_says_of_a_second_architecture(reference: StudyResults) 
 def test_what_the_readme_says_of_shared_classes() -> None:
     rows = exhibit("claims", read_reference("shared_classes")).tables[0].rows
     says = next(claim.says for claim in EVERY_CLAIM if claim.key == "separation_shared")
-    (ours,) = [cell.text for row in rows if row.label == says for cell in row.cells if " of ρ (" in cell.text]
+    (ours,) = [
+        cell.text for row in rows if row.label == says for cell in row.cells[2:] if " of ρ (" in cell.text
+    ]
     said = ours.partition(",")[0].replace(" of ρ", "")
     assert f"rho changes by {said.removesuffix(')')}" in text("README.md")
 

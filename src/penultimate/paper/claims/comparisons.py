@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -25,7 +26,7 @@ from penultimate.paper.claims.rules import (
     SomeBetter,
     Unbeaten,
 )
-from penultimate.paper.claims.trials import Trial, Trials, Unit, refused, unit
+from penultimate.paper.claims.trials import EffectUnit, Trial, Trials, refused, unit
 from penultimate.report.base import MISSING
 from penultimate.report.text import counted, fixed
 from penultimate.statistics import mean
@@ -193,7 +194,7 @@ def below(evidence: Evidence, rule: Below) -> Trials:
     present = [slug for slug in rule.objectives if slug in alternatives]
     if not present:
         return evidence.lacking(rule.aspect)
-    words = Unit("{} % of activations", 1, has_sign=False)
+    words = EffectUnit("{} % of activations", 1, has_sign=False)
     trials = []
     for slug in present:
         room = {seed: rule.limit - value for seed, value in alternatives[slug].items()}
@@ -225,27 +226,18 @@ def adds(evidence: Evidence, rule: Adds) -> Trials:
 def no_single_best(evidence: Evidence, _: NoSingleBest) -> Trials:
     """Return, for each objective, what every other gains on it in each benchmark: one gain must count."""
     benchmarks = evidence.benchmarks()
-    objectives = list(next(iter(benchmarks.values()), {}))
-    groups: dict[str, list[Trial]] = {}
-    for spec in objectives:
-        for title, runs in benchmarks.items():
-            margin = evidence.least("accuracy", runs[objectives[0]]) if objectives[0] in runs else 0.0
-            for rival in runs:
-                if rival == spec or spec not in runs:
-                    continue
-                pair = (runs[rival], runs[spec])
-                name = f"{evidence.label(rival)} on {title}"
-                effect = evidence.effect(pair, (1, -1), margin)
-                count = runs_compared(evidence, pair)
-                groups.setdefault(evidence.label(spec), []).append(
-                    Trial(effect, unit("accuracy"), name, True, runs=count)
-                )
+    softmax, groups = PRESETS[BASELINE].label, dict[str, list[Trial]]()
+    for title, runs in benchmarks.items():
+        margin = evidence.least("accuracy", runs.get(softmax) or next(iter(runs.values())))
+        for label, rival in itertools.permutations(runs, 2):
+            pair = (runs[rival], runs[label])
+            effect, count = evidence.effect(pair, (1, -1), margin), runs_compared(evidence, pair)
+            trial = Trial(effect, unit("accuracy"), f"{rival} on {title}", True, runs=count)
+            groups.setdefault(label, []).append(trial)
     if not groups:
         return evidence.lacking("benchmarks")
-    best = {
-        title: max(runs, key=lambda spec: mean(runs[spec].values())) for title, runs in benchmarks.items()
-    }
-    lead = "; ".join(f"best on {title}: {evidence.label(spec)}" for title, spec in best.items())
+    best = {title: max(runs, key=lambda one: mean(runs[one].values())) for title, runs in benchmarks.items()}
+    lead = "; ".join(f"best on {title}: {label}" for title, label in best.items())
     counts = [trial.runs for group in groups.values() for trial in group]
     extent = evidence.extent(counts)
     return Trials(groups, len(groups), True, f"{lead[0].upper()}{lead[1:]}", extent, of_groups="objective")

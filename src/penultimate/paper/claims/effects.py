@@ -83,7 +83,9 @@ def unknown_effect(estimate: float, margin: float) -> Effect:
 def needed_units(
     effect: Effect, units: int, over: str, criteria: Criteria = CRITERIA, times: int = 1
 ) -> int | None:
-    """Return how many units would decide an effect whose p counts so many times, at the same estimate.
+    """Return how many units would decide an effect if its estimate stayed as it is.
+
+    Its p is corrected for `times` comparisons.
 
     `over` is "seed" for a mean over `units` runs, by a t test, and "objective" for a rank correlation of that
     many objectives. None if the estimate lies just on the border, or nothing is known of other units.

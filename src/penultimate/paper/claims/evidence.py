@@ -100,7 +100,7 @@ class Evidence(ABC):
 
     @abstractmethod
     def benchmarks(self) -> dict[str, ByRun]:
-        """Return the accuracies of all objectives by benchmark: data set or architecture."""
+        """Return the accuracies of all objectives, by their labels, on each benchmark."""
 
     def on_task(self: _E, task: str) -> _E:
         return dataclasses.replace(self, task=task)
@@ -116,7 +116,7 @@ class Evidence(ABC):
         return "" if self.is_exact and {*counts} <= {0, 1} else runs_each(counts)
 
     def is_enough(self, runs: int) -> bool:
-        """Return whether so many runs are enough to judge anything."""
+        """Return whether this number of runs is enough to judge anything."""
         return self.is_exact or runs >= self.criteria.least_runs.value
 
     def effect(self, groups: Sequence[BySeed], weights: Sequence[float], margin: float = 0.0) -> Effect:
@@ -193,7 +193,9 @@ class StudyEvidence(Evidence):
 
     def combinations(self) -> tuple[BySeed, list[Whole]]:
         combined, single = best_epochs(self.measurements, COMBINATIONS), best_epochs(self.measurements)
-        alone = {_terms(spec): _scaled_runs(runs) for spec, runs in single.items() if len(_terms(spec)) < 2}
+        alone: dict[frozenset[str], BySeed] = {
+            _terms(spec): _scaled_runs(runs) for spec, runs in single.items() if len(_terms(spec)) < 2
+        }
         wholes: list[Whole] = []
         for spec, runs in combined.items():
             parts = [alone[part] for term in sorted(_terms(spec)) if (part := frozenset({term})) in alone]
@@ -203,10 +205,16 @@ class StudyEvidence(Evidence):
         return alone.get(frozenset(), {}), wholes if of_one_recipe(self.measurements) else []
 
     def benchmarks(self) -> dict[str, ByRun]:
-        others = self.measurements.of_others if self.measurements.further else ()
-        found = {other.backbone: _scaled(other.values(QUANTITIES["benchmarks"]), 100) for other in others}
-        found = {name: runs for name, runs in found.items() if runs}
-        return {self.measurements.title: self.values("accuracy"), **found} if found else {}
+        quantity = QUANTITIES["benchmarks"]
+        further = self.measurements.of_others if self.measurements.further else ()
+        others = {other.backbone: (other.in_arm(quantity.arm), other.values(quantity)) for other in further}
+        found = {
+            title: {of.objective(spec).label: _scaled_runs(one) for spec, one in runs.items()}
+            for title, (of, runs) in others.items()
+            if runs
+        }
+        own = {self.label(spec): runs for spec, runs in self.values("accuracy").items()}
+        return {self.measurements.title: own, **found} if found else {}
 
     def on_edge(self) -> tuple[int, int]:
         """Return how many of the best cells of fine-tuning lie on the edge of their grid, and of how many."""
@@ -298,7 +306,7 @@ def _scaled(runs: ByRun, scale: float) -> ByRun:
     }
 
 
-def _scaled_runs(runs: BySeed) -> BySeed:
+def _scaled_runs(runs: BySeed) -> dict[Seed, float]:
     return {seed: 100 * value for seed, value in runs.items()}
 
 

@@ -11,13 +11,13 @@ from penultimate.paper.claims.aspects import QUANTITIES
 from penultimate.paper.claims.effects import BySeed
 from penultimate.paper.claims.evidence import Evidence, StudyEvidence
 from penultimate.paper.claims.rules import LastLayers, NoMixture
-from penultimate.paper.claims.trials import Trial, Trials, Unit, one, refused, too_few, unit
+from penultimate.paper.claims.trials import EffectUnit, Trial, Trials, one, refused, too_few, unit
 from penultimate.report.measurements import Measurements
 from penultimate.report.shapes.depth import in_order
 from penultimate.report.shapes.pairs import Pairs, pairs_of
 from penultimate.report.text import counted, in_words, listed
 
-CKA = Unit("{}", 3)
+CKA = EffectUnit("{}", 3)
 
 
 def last_layers(evidence: Evidence, _: LastLayers) -> Trials:

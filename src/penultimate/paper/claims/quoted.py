@@ -161,7 +161,7 @@ class QuotedEvidence(Evidence):
     def benchmarks(self) -> dict[str, ByRun]:
         rows = published.printed("iclr_table1_accuracy")
         return {
-            title: {row["objective"]: {None: float(row[f"{name}_top1_percent"])} for row in rows}
+            title: {self.label(row["objective"]): {None: float(row[f"{name}_top1_percent"])} for row in rows}
             for title, name in _BENCHMARKS.items()
         }
 

@@ -199,7 +199,7 @@ class SomeBetter:
 
 @dataclass(frozen=True)
 class NoMixture:
-    """Rule: ensembles of two objectives are no better than the better one's own, in the mean of mixtures."""
+    """Rule: ensembles of two objectives are no better than the better of these alone, in the mean."""
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from penultimate.paper.claims.effects import Effect, common_seeds, exact_effect
 from penultimate.paper.claims.evidence import Evidence
 from penultimate.paper.claims.rules import Narrower
 from penultimate.paper.claims.trials import (
+    EffectUnit,
     Trial,
     Trials,
-    Unit,
     not_enough_runs,
     one,
     refused,
@@ -115,7 +115,7 @@ def narrower(evidence: Evidence, rule: Narrower) -> Trials:
         if not tasks:
             return evidence.lacking(aspect if aspect == rule.x or not of_x else rule.y)
     far = evidence.further.far.value
-    words = Unit("a ratio of {}", 2, has_sign=False)
+    words = EffectUnit("a ratio of {}", 2, has_sign=False)
     if evidence.is_exact:
         spreads = [
             stdev(mean(runs.values()) for runs in evidence.values(one).values()) for one in (rule.x, rule.y)
@@ -127,7 +127,7 @@ def narrower(evidence: Evidence, rule: Narrower) -> Trials:
 
 
 def _measured(
-    evidence: Evidence, rule: Narrower, of_x: dict[str, ByRun], of_y: dict[str, ByRun], words: Unit
+    evidence: Evidence, rule: Narrower, of_x: dict[str, ByRun], of_y: dict[str, ByRun], words: EffectUnit
 ) -> Trials:
     import numpy as np
 

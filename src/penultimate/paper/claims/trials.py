@@ -43,7 +43,7 @@ class Assessment:
 
 
 @dataclass(frozen=True)
-class Unit:
+class EffectUnit:
     """The unit of an effect: words around its number, and its decimals."""
 
     text: str
@@ -53,7 +53,7 @@ class Unit:
     def of(self, value: float) -> str:
         """Return a value with its unit.
 
-        >>> Unit("{} points of linear transfer").of(0.234), Unit("ρ = {}").of(-0.5)
+        >>> EffectUnit("{} points of linear transfer").of(0.234), EffectUnit("ρ = {}").of(-0.5)
         ('+0.23 points of linear transfer', 'ρ = −0.50')
         """
         return self.text.format((signed if self.has_sign else fixed)(value, self.digits))
@@ -67,12 +67,12 @@ class Unit:
         return f"{self.text.format(f'±{fixed(margin, self.digits)}')} or beyond"
 
 
-RHO = Unit("ρ = {}")
+RHO = EffectUnit("ρ = {}")
 
 
-def unit(aspect: Aspect) -> Unit:
+def unit(aspect: Aspect) -> EffectUnit:
     """Return the unit of a difference in an aspect."""
-    return Unit(f"{{}} {unit_of(aspect)}", 3 if is_ratio(aspect) else 2)
+    return EffectUnit(f"{{}} {unit_of(aspect)}", 3 if is_ratio(aspect) else 2)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Trial:
     """
 
     effect: Effect
-    unit: Unit
+    unit: EffectUnit
     name: str = ""
     denied: bool = False
     sign: int = 1
