@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: demo test test-all lint format bench searches parts reference
 
-demo: $(READY)            ## the quickstart study and its report
+demo: $(READY)            ## three objectives, three draws, a verdict, and the report
 	@$(BIN)/penultimate run quickstart --out $(OUT)
 
 test: $(READY)            ## every test but the long ones

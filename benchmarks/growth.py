@@ -54,7 +54,7 @@ def idle(inputs, *, number=tuple(range(20))):
     yield Number("idle", number, "count", setting={"number": number})
 '''
 STUDY = """
-from penultimate.paper.studies.quickstart import NINE
+from penultimate.paper.studies.nine import NINE
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe

@@ -239,7 +239,7 @@ def test_the_settings_are_listed_with_their_values(
     before: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*before, "--set", "--help"]) == 0
-    study = load_study("smoke" if "smoke" in before else "quickstart")
+    study = load_study("smoke" if "smoke" in before else "nine")
     first, *lines = capsys.readouterr().out.splitlines()
     assert study.name in first
     assert f"  recipe.epochs={study.main.recipe.epochs}" in lines

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from penultimate.errors import RequestError
-from penultimate.statistics import equivalence, least_squares
+from penultimate.statistics import equivalence, least_squares, slope_within
 
 RANDOM = np.random.default_rng(11)
 
@@ -46,3 +46,16 @@ def test_equivalence_of_equal_values_and_of_too_few() -> None:
     assert equivalence([0.2], 0.75) is None
     with pytest.raises(RequestError, match="a margin above zero; got 0"):
         equivalence([0.2, 0.1], 0)
+
+
+def test_the_slope_within_blocks_needs_points_that_differ_and_a_degree_of_freedom() -> None:
+    line = [0.3, 0.4, 0.5], [81.0, 80.0, 79.2]
+    alone = slope_within([line])
+    assert alone is not None
+    theirs = stats.linregress(*line)
+    assert math.isclose(alone.slope, theirs.slope)
+    assert math.isclose(alone.standard_error, theirs.stderr)
+    assert slope_within([([0.3, 0.4], [81.0, 80.0])]) is None
+    assert slope_within([([0.4, 0.4, 0.4], [81.0, 80.0, 79.0])]) is None
+    with pytest.raises(RequestError, match="got 3 and 2 values"):
+        slope_within([(line[0], [1.0, 2.0])])

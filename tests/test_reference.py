@@ -148,7 +148,7 @@ def test_a_file_of_choices_is_what_its_search_writes(search: str, choices: Modul
     assert Path(str(choices.__file__)).read_text() == chosen_source(tuning)
 
 
-@pytest.mark.parametrize(("study", "searches"), [("quickstart", SEARCHES[:2]), ("glyphs", SEARCHES)])
+@pytest.mark.parametrize(("study", "searches"), [("nine", SEARCHES[:2]), ("glyphs", SEARCHES)])
 def test_searches_chose_what_their_study_uses(study: str, searches: tuple[str, ...]) -> None:
     loaded = load_study(study)
     assert loaded.tuned_by == searches

@@ -25,7 +25,7 @@ from penultimate.measures import (
     names,
     requested,
 )
-from penultimate.paper.studies.quickstart import MEASURE
+from penultimate.paper.studies.nine import MEASURE
 from penultimate.paper.studies.smoke import STUDY as SMOKE
 from penultimate.registry import register
 from penultimate.report.networks import name_in

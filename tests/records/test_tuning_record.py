@@ -84,7 +84,7 @@ def test_the_start_is_that_of_the_objectives_own_recipe() -> None:
 def test_the_choices_are_study_data(tuning: Tuning) -> None:
     nine = run_source(chosen_source(tuning))
     assert nine == tuple(one.best.objective for one in tuning.objectives if one.best)
-    assert override(load_study("quickstart"), [f"objectives={nine!r}"]).objectives == nine
+    assert override(load_study("nine"), [f"objectives={nine!r}"]).objectives == nine
     assert "penultimate tune all" in chosen_source(tuning)
     assert "holdout of glyphs" in chosen_source(tuning)
 
@@ -120,7 +120,7 @@ def test_the_summary_names_choice_accuracy_and_cells(tuning: Tuning) -> None:
         (["dropout", "--grid", "keep=0,0.5"], "keep must be a number in (0, 1]"),
         (["dropout", "--processes", "0"], "at least 1"),
         (["dropout", "--expansions", "-1"], "--expansions is a whole number"),
-        (["dropout", "--data", "digits=here"], "study 'quickstart' does not need --data digits"),
+        (["dropout", "--data", "digits=here"], "study 'nine' does not need --data digits"),
         ([], "required: OBJECTIVE"),
     ],
 )
@@ -186,11 +186,11 @@ class Planted:
 
 def test_what_was_tuned_with_the_same_settings_is_kept_and_with_others_makes_way(tmp_path: Path) -> None:
     def tuned(objective: str, budget: int, command: str) -> TuningResult:
-        plan = plan_tuning(restrict(load_study("quickstart"), (), (0, 2)), [objective], budget=budget)
+        plan = plan_tuning(restrict(load_study("nine"), (), (0, 2)), [objective], budget=budget)
         return tune(plan, tmp_path, command=command, engine=Planted())
 
     def slugs() -> list[str]:
-        kept = read_tuning(tmp_path / "studies/tune-quickstart/tuning.json")
+        kept = read_tuning(tmp_path / "studies/tune-nine/tuning.json")
         assert kept is not None
         return [one.slug for one in kept.objectives]
 
@@ -241,10 +241,10 @@ def test_a_damaged_cell_is_healed_by_the_command_that_tuned_its_objective(
 
 
 def test_the_search_of_a_study_is_found_beside_it(tuning: Tuning, tmp_path: Path) -> None:
-    described(prepared(tmp_path), "quickstart", [])
-    assert "tuning" not in study_folder(tmp_path, "quickstart").described()
-    leave(tuning, tmp_path, "quickstart")
-    assert searches_held(study_folder(tmp_path, "quickstart").described()) == (tuning,)
+    described(prepared(tmp_path), "nine", [])
+    assert "tuning" not in study_folder(tmp_path, "nine").described()
+    leave(tuning, tmp_path, "nine")
+    assert searches_held(study_folder(tmp_path, "nine").described()) == (tuning,)
 
 
 def test_the_search_of_another_study_stands_in_for_ones_own(tuning: Tuning, tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ def test_what_was_not_measured_is_said_and_never_drawn_empty(name: str) -> None:
     built = exhibit(name, only(glyphs(), lambda row: row.objective_b is None))
     assert built.tables == built.figures == ()
     assert len(built.missing) == (3 if name == "figureC5" else 1)
-    study = "glyphs" if name in ("figureC6", "figureC7") else "quickstart"
+    study = "glyphs" if name in ("figureC6", "figureC7") else "nine"
     assert all(gap.command == f"penultimate run {study}" for gap in built.missing)
     assert built.notes[: len(built.missing)] == tuple(map(str, built.missing))
 

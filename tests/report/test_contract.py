@@ -191,7 +191,7 @@ def test_the_reference_run_has_every_quantity_where_exhibits_look_for_it(referen
     Of what the studies measure whose rows it has, or as much of: not of what others do.
     """
     there = {(row.metric, row.split, row.arm or "", tuple(row.settings)) for row in reference.table}
-    kept = [name for name in EXHIBITS if exhibit_of(name).study in ("quickstart", "glyphs")]
+    kept = [name for name in EXHIBITS if exhibit_of(name).study in ("nine", "quickstart", "glyphs")]
     for exhibit, quantity in ((name, one) for name in kept for one in exhibit_of(name).quantities):
         setting = tuple(part.partition("=")[0] for part in quantity.setting.split(", ") if part)
         if quantity.optional:

@@ -161,7 +161,7 @@ def test_what_was_not_measured_is_said_and_not_drawn(name: str) -> None:
     built = exhibit(name, only(glyphs(), lambda row: row.metric not in METRICS))
     assert built.figures == built.tables == ()
     assert len(built.missing) == 1
-    assert built.notes[0] == f"{built.missing[0].what}: not measured: run `penultimate run quickstart`"
+    assert built.notes[0] == f"{built.missing[0].what}: not measured: run `penultimate run nine`"
     unreadable = exhibit(name, dataclasses.replace(glyphs(), arrays=None))
     assert unreadable.figures == ()
     assert unreadable.missing == built.missing

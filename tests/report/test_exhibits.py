@@ -328,17 +328,17 @@ def test_a_single_limited_row_makes_the_study_limited() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "what", "measures_it"),
     [
-        ("table1", {"probes": ("linear",)}, "Transfer by kNN classifiers", "quickstart"),
-        ("table1", {"probes": ("knn",)}, "Transfer by linear classifiers", "quickstart"),
-        ("table3", {"separation": False}, "Class separation", "quickstart"),
-        ("tableE1", {"separation": False}, "Class separation by three distances", "quickstart"),
-        ("tableE2", {}, "Simplex-ETF measures", "quickstart"),
-        ("tableC3", {}, "Calibration", "quickstart"),
-        ("figure1", {"probes": ()}, "Pretraining accuracy against linear transfer", "quickstart"),
+        ("table1", {"probes": ("linear",)}, "Transfer by kNN classifiers", "nine"),
+        ("table1", {"probes": ("knn",)}, "Transfer by linear classifiers", "nine"),
+        ("table3", {"separation": False}, "Class separation", "nine"),
+        ("tableE1", {"separation": False}, "Class separation by three distances", "nine"),
+        ("tableE2", {}, "Simplex-ETF measures", "nine"),
+        ("tableC3", {}, "Calibration", "nine"),
+        ("figure1", {"probes": ()}, "Pretraining accuracy against linear transfer", "nine"),
         ("figure5", {"separation": False}, "Class separation against linear transfer", "quickstart"),
         ("figure5", {}, "The figure's right half, a sweep of cosine softmax over temperatures", "glyphs"),
         ("table4", {}, "Cosine softmax at three temperatures or more", "glyphs"),
-        ("figureD1", {"targets": ()}, "Linear transfer", "quickstart"),
+        ("figureD1", {"targets": ()}, "Linear transfer", "nine"),
     ],
 )
 def test_what_was_not_measured_is_said_and_not_drawn_empty(

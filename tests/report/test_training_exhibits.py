@@ -174,7 +174,7 @@ def test_what_was_not_measured_is_said_and_never_drawn_empty(name: str) -> None:
     assert all(panel.source == "published" for panel in panels(built).values())
     assert all(figure.panels for figure in built.figures)
     assert len(built.missing) == 1
-    assert built.notes[0] == f"{built.missing[0].what}: not measured: run `penultimate run quickstart`"
+    assert built.notes[0] == f"{built.missing[0].what}: not measured: run `penultimate run nine`"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,7 +14,7 @@ from penultimate.objectives.presets import resolve
 from penultimate.paper.arms import PAPERS_STRENGTHS
 from penultimate.paper.claims.doses import FAMILIES, PAIRS, WINDOW
 from penultimate.paper.studies import smoke
-from penultimate.paper.studies.quickstart import CHANGES, NINE
+from penultimate.paper.studies.nine import CHANGES, NINE
 from penultimate.paper.studies.sweep import PAPERS, RECIPE, SMALLEST
 from penultimate.records.reading import reference_tuning, study_folder
 from penultimate.study import Study, load_study

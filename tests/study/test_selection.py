@@ -278,6 +278,7 @@ def test_a_study_file_is_read_and_a_bad_one_is_named(tmp_path: Path) -> None:
     [
         "smoke",
         "quickstart",
+        "nine",
         "glyphs",
         "full",
         "evidence",

@@ -12,7 +12,7 @@ from penultimate.tuning.conduct import Setting, SettingOutcome, conduct, plan_tu
 
 
 def three_seeds() -> Study:
-    return restrict(load_study("quickstart"), (), (0, 1, 2))
+    return restrict(load_study("nine"), (), (0, 1, 2))
 
 
 def outcome(accuracies: Sequence[float | None], peak: int | None = None) -> SettingOutcome:
@@ -34,7 +34,7 @@ def tune_planted(
     def runner(asked: Sequence[Setting]) -> dict[Setting, SettingOutcome]:
         return {one: outcome([score([value_in(one)])]) for one in asked}
 
-    plan = plan_tuning(load_study("quickstart"), [objective], {}, budget, expansions)
+    plan = plan_tuning(load_study("nine"), [objective], {}, budget, expansions)
     (tuned,) = conduct(plan, runner)
     return tuned
 

@@ -372,7 +372,7 @@ def test_what_is_to_be_typed_next_names_the_folder_of_results(out: str, option: 
     tuning = record_of(plan, conduct(plan, planted_runner))
     result = TuningResult(tuning, Summary(), Path(out) / "studies" / tuning.name, ("sigmoid",), ())
     lines, _ = result_lines(result)
-    assert lines[-1] == f"Every cell: penultimate show tableA1 --study tune-quickstart{option}"
+    assert lines[-1] == f"Every cell: penultimate show tableA1 --study tune-nine{option}"
 
 
 def on_disk(root: Path) -> Study:
@@ -454,7 +454,7 @@ def test_a_wrong_request_is_refused_with_its_reason(
     names: list[str], grids: list[str], budget: int | None, answer: str
 ) -> None:
     with pytest.raises(RequestError, match=answer):
-        plan_tuning(load_study("quickstart"), names, parse_grids(grids), budget)
+        plan_tuning(load_study("nine"), names, parse_grids(grids), budget)
 
 
 def test_searches_start_from_the_studys_values_and_take_the_first_of_a_sweep() -> None:
@@ -493,7 +493,7 @@ def test_an_objective_is_tuned_from_the_recipe_of_its_own_grid() -> None:
 
 
 def test_a_long_grid_raises_the_budget_of_all() -> None:
-    plan = plan_tuning(load_study("quickstart"), grids={"temperature": tuple(range(1, 13))})
+    plan = plan_tuning(load_study("nine"), grids={"temperature": tuple(range(1, 13))})
     assert plan.budget == 12 + 2 + 2
 
 

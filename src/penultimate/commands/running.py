@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -99,7 +100,8 @@ def _tell_of_plugins(study: Study) -> None:
 def _run(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.engine.run import run
-    from penultimate.report import refresh_page
+    from penultimate.report import refresh_page, study_answer
+    from penultimate.report.terminal import TEXT_WIDTH
     from penultimate.store import Store
 
     check_processes(options)
@@ -113,6 +115,9 @@ def _run(options: argparse.Namespace) -> int:
     if options.verify:
         print(f"Every file of {counted(summary.cached, 'finished step')} is as it was written.")
     tell(summary, report)
+    answer = study_answer(options.out, study.name)
+    if answer:
+        say("", *textwrap.wrap(answer, TEXT_WIDTH))
     return 0 if summary.complete else 1
 
 
@@ -130,12 +135,12 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def settings_help(arguments: Sequence[str]) -> int:
-    """Print the settings of the study that is named before `--set --help`, by default those of quickstart."""
+    """Print the settings of the study that is named before `--set --help`, by default those of nine."""
     from penultimate.study.selection import load_study
     from penultimate.study.settings import settings
 
-    command, study, *_ = (*arguments, "quickstart")
-    study = study if command in ("run", "plan") and not study.startswith("-") else "quickstart"
+    command, study, *_ = (*arguments, "nine")
+    study = study if command in ("run", "plan") and not study.startswith("-") else "nine"
     say(
         f"What --set changes, with the values of {study}; of one arm alone: ARM.SETTING=VALUE.",
         *(f"  {shortened(line, 110)}" for line in settings(load_study(study))),

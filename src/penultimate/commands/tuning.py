@@ -31,7 +31,7 @@ def _takes(tune: argparse.ArgumentParser) -> None:
         metavar="OBJECTIVE",
         help=f"an objective, such as 'sigmoid + dropout' ({SUM}), or all of the study's: all",
     )
-    tune.add_argument("--study", default="quickstart", help="whose data, recipe and values to start from")
+    tune.add_argument("--study", default="nine", help="whose data, recipe and values to start from")
     tune.add_argument("--seeds", help="the seeds of every cell, such as 0,1 (default: the study's)")
     tune.add_argument(
         "--grid",

@@ -158,6 +158,10 @@ class EvaluationPage:
         """Return whether an exhibit shows anything of this evaluation, not only the paper's numbers."""
         return shows(built)
 
+    def answer(self, measurements: Measurements) -> str:
+        """Return nothing: an evaluation ends with its ranking, which `evaluate` prints."""
+        return ""
+
     def context(self, drawn: Drawn) -> Mapping[str, Any]:
         """Return the variables of its template besides those of every page."""
         measurements = drawn.measurements

@@ -213,8 +213,8 @@ class Tuning:
 def folder_name(study: str) -> str:
     """Return the name under which the tuning of a study is kept: a study of its own.
 
-    >>> folder_name("quickstart")
-    'tune-quickstart'
+    >>> folder_name("nine")
+    'tune-nine'
     """
     return f"tune-{study}"
 

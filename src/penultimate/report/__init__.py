@@ -24,7 +24,7 @@ __getattr__, __dir__ = attributes(
         "page.page": "render_report write_report",
         "terminal": "render_exhibit_text",
     },
-    "exhibit read_reference read_study refresh_page",
+    "exhibit read_reference read_study refresh_page study_answer",
 )
 __all__ = __dir__()
 
@@ -81,6 +81,16 @@ def refresh_page(out: Path | str, study: str, again: bool = False) -> Path:
         write_report(read_study(out, study), page)
         atomic_write(shown, state, durable=False)
     return page
+
+
+def study_answer(out: Path | str, study: str) -> str:
+    """Return the verdict of a study by a rule of its own, in a sentence; empty if it has no such rule."""
+    from penultimate.report.measurements import admit
+    from penultimate.report.page.form import page_of
+    from penultimate.report.text import plain
+
+    measurements = admit(read_study(out, study), allow_limited=True)
+    return plain(page_of(measurements).answer(measurements))
 
 
 def read_reference(study: str = "") -> StudyResults:

@@ -223,8 +223,8 @@ class Gallery:
 class Missing:
     """A quantity that an exhibit lacks because nothing measured it, and the command that measures it.
 
-    >>> print(Missing("kNN transfer").run_by("quickstart"))
-    kNN transfer: not measured: run `penultimate run quickstart`
+    >>> print(Missing("kNN transfer").run_by("nine"))
+    kNN transfer: not measured: run `penultimate run nine`
     """
 
     what: str

@@ -76,3 +76,43 @@ def equivalence(values: Iterable[float], margin: float) -> float | None:
     from scipy.special import stdtr
 
     return float(stdtr(summary.n - 1, -nearest / summary.standard_error))
+
+
+@dataclass(frozen=True)
+class SlopeWithin:
+    """The common slope of several blocks, each with a height of its own, and its standard error."""
+
+    slope: float
+    standard_error: float
+    degrees_of_freedom: int
+
+
+def slope_within(blocks: Iterable[tuple[Iterable[float], Iterable[float]]]) -> SlopeWithin | None:
+    """Return the slope of y on x within blocks [b], each of which has an intercept of its own.
+
+    slope = sum_b Sxy_b / sum_b Sxx_b,    e^2 = (sum_b Syy_b - slope sum_b Sxy_b) / (df sum_b Sxx_b)
+
+    with sums of squares and products around the means of each block, and df = n - b - 1. Return None if x
+    does not differ within any block, or without a degree of freedom; raise RequestError as `least_squares`
+    does.
+
+    >>> found = slope_within([([0.3, 0.4, 0.5], [81.0, 80.0, 79.2]), ([0.3, 0.4, 0.5], [83.1, 82.2, 81.0])])
+    >>> round(found.slope, 2), round(found.standard_error, 2), found.degrees_of_freedom
+    (-9.75, 0.59, 3)
+    """
+    apart: list[tuple[float, float]] = []
+    count, largest = 0, 0.0
+    for x, y in blocks:
+        first, second = numbers(x, "values of x"), numbers(y, "values of y")
+        if len(first) != len(second):
+            raise RequestError(f"a line goes through pairs; got {len(first)} and {len(second)} values")
+        middle = summarise(first).mean, summarise(second).mean
+        apart += [(a - middle[0], b - middle[1]) for a, b in zip(first, second, strict=True)]
+        count, largest = count + 1, max(largest, *map(abs, first))
+    degrees = len(apart) - count - 1
+    squares = math.fsum(a * a for a, _ in apart)
+    if degrees < 1 or squares <= (1e-12 * largest) ** 2:
+        return None
+    slope = math.fsum(a * b for a, b in apart) / squares
+    rest = math.fsum((b - slope * a) ** 2 for a, b in apart)
+    return SlopeWithin(slope, math.sqrt(rest / degrees / squares), degrees)

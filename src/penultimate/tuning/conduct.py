@@ -117,7 +117,7 @@ def plan_tuning(
     a budget that is too small for the grids.
 
     >>> from penultimate.study import load_study
-    >>> plan = plan_tuning(load_study("quickstart"), ["squared_error"])
+    >>> plan = plan_tuning(load_study("nine"), ["squared_error"])
     >>> [(axis.key, axis.grid) for axis in plan.candidates[0].axes][:2], plan.budget
     ([('kappa', (4.5, 9, 18)), ('target', (1.88, 3.75, 7.5))], 9)
     """

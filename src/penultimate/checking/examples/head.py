@@ -1,7 +1,7 @@
 """A head: it turns features into logits, with a weight and a bias for each class.
 
     penultimate check mine.py
-    penultimate run quickstart --plugin mine.py --only "softmax, nearness, nearness(temperature=4) + sigmoid"
+    penultimate run nine --plugin mine.py --only "softmax, nearness, nearness(temperature=4) + sigmoid"
 
 It is called with features [n m], weight [k m] and bias [k], and returns logits [n k].
 """

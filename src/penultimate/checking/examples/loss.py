@@ -1,7 +1,7 @@
 """A loss: a measure of how wrong the logits of each example are.
 
     penultimate check mine.py
-    penultimate run quickstart --plugin mine.py --only "softmax, margin, cosine_softmax + margin(margin=7)"
+    penultimate run nine --plugin mine.py --only "softmax, margin, cosine_softmax + margin(margin=7)"
 
 `logits` [n k] come from the head. The usual, linear head gives W x + b; logit_norm gives the same, scaled to
 length 1 / tau; cosine_softmax gives cos(W_k, x) / tau + b_k. That one is already divided by tau, so that a

@@ -42,13 +42,17 @@ def _table(measurements: Measurements) -> Piece:
     from penultimate.paper.claims.filed import filed_reasons, filed_spoken
     from penultimate.paper.claims.further import further_reasons, further_spoken
     from penultimate.paper.claims.joint import judge_jointly
+    from penultimate.paper.claims.quick import is_quick
     from penultimate.paper.claims.stated import reasons, spoken
 
     every = judge_jointly(measurements)
-    judged = tuple(one for one in every if one.ours.missing is None)
+    quick = is_quick(measurements)
+    judged = tuple(
+        one for one in every if one.ours.missing is None and (one.ours.verdict != "undecided" or not quick)
+    )
     gaps = dict.fromkeys(one.ours.missing for one in every if one.ours.missing is not None)
     if not judged:
-        return Piece(missing=tuple(gaps))
+        return Piece(missing=() if quick else tuple(gaps))
     twice = any(all(half.judged for half in one.halves) for one in judged)
     (((verdict, reason), count),) = Counter(
         (one.ours.verdict, one.ours.reason) for one in judged
@@ -93,11 +97,15 @@ def _table(measurements: Measurements) -> Piece:
     notes += _filed_after(measurements, judged)
     if gaps:
         left = counted(len(every) - len(judged), "claim")
-        notes.append(f"{left[0].upper()}{left[1:]} more could be judged if what they need were measured.")
+        notes.append(
+            f"{left[0].upper()}{left[1:]} more are not decided by three objectives in so few draws."
+            if quick
+            else f"{left[0].upper()}{left[1:]} more could be judged if what they need were measured."
+        )
     return Piece(
         tables,
         notes=tuple(notes),
-        missing=tuple(gaps),
+        missing=() if quick else tuple(gaps),
         method=(*spoken(), *further_spoken(), *filed_spoken()),
     )
 

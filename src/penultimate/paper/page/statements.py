@@ -7,10 +7,12 @@ from typing import Literal, TypeAlias
 
 from penultimate.paper import FIRST_STUDY
 from penultimate.paper.claims.evidence import gather
+from penultimate.paper.claims.quick import is_quick
 from penultimate.paper.claims.rules import Ranked
 from penultimate.paper.claims.verdicts import apply_rule
 from penultimate.paper.exhibits.separation import LINEAR, SEPARATION, SEPARATION_IN_PAPER
 from penultimate.paper.exhibits.transfer import TOP1
+from penultimate.paper.page.quick import quick_headline
 from penultimate.report.base import Built
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.page.form import Headline, Tile
@@ -58,6 +60,8 @@ def _verdict_words(verdict: str, count: int) -> str:
 
 def headline(measurements: Measurements) -> Headline:
     """Return the study's answer about class separation and transfer, beside the paper's."""
+    if is_quick(measurements):
+        return quick_headline(measurements)
     theirs = correlation_of(SEPARATION_IN_PAPER.points())
     assert theirs is not None
     points = SEPARATION.means(measurements)

@@ -6,8 +6,9 @@ for _name, _summary in (
     ("smoke", "three objectives on a tiny world: every step once, in seconds; no evidence"),
     (
         "quickstart",
-        "nine objectives, one seed, eight transfer tasks on the embedded world: minutes on a laptop",
+        "three objectives, three draws, a rule fixed beforehand: four minutes on a laptop",
     ),
+    ("nine", "nine objectives, one seed, eight transfer tasks on the embedded world: minutes on a laptop"),
     ("glyphs", "nine objectives, nine seeds, one draw with five, eight temperatures: hours on a laptop"),
     ("full", "all 42 tables and figures, one seed or two: three hours on a laptop"),
     ("evidence", "all 42 with what the claims need: glyphs, and four hours more on a laptop"),

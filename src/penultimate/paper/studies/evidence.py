@@ -21,7 +21,7 @@ from __future__ import annotations
 from penultimate.paper.studies import full, glyphs
 from penultimate.paper.studies.full import FOUR, FURTHER, GRID
 from penultimate.paper.studies.glyphs import RECIPE
-from penultimate.paper.studies.quickstart import CHANGES, NINE
+from penultimate.paper.studies.nine import CHANGES, NINE
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.spec import Study
 

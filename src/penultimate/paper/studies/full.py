@@ -35,7 +35,7 @@ import dataclasses
 from penultimate.paper import arms
 from penultimate.paper.studies import glyphs
 from penultimate.paper.studies.glyphs import COMPARED, EACH, RECIPE, THE_DRAW
-from penultimate.paper.studies.quickstart import CHANGES, NINE
+from penultimate.paper.studies.nine import CHANGES, NINE
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe

@@ -26,7 +26,7 @@ import dataclasses
 
 from penultimate.paper import arms
 from penultimate.paper.studies import chosen_matched_sweep, matched_search
-from penultimate.paper.studies.quickstart import CHANGES, MEASURE, NINE, TARGETS
+from penultimate.paper.studies.nine import CHANGES, MEASURE, NINE, TARGETS
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.spec import Study
 

@@ -17,7 +17,7 @@ There are no shifted test sets, and no heads are relearned.
 import dataclasses
 
 from penultimate.paper.studies.matched_search import RECIPE
-from penultimate.paper.studies.quickstart import MEASURE, TARGETS
+from penultimate.paper.studies.nine import MEASURE, TARGETS
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
 

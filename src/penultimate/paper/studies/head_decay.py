@@ -15,9 +15,9 @@ trained.
 import dataclasses
 
 from penultimate.paper.studies import matched_search
+from penultimate.paper.studies.nine import CHANGES, TARGETS
+from penultimate.paper.studies.nine import NINE as CHOSEN
 from penultimate.paper.studies.paper import BY_SLUG
-from penultimate.paper.studies.quickstart import CHANGES, TARGETS
-from penultimate.paper.studies.quickstart import NINE as CHOSEN
 from penultimate.study.blocks import runs_by_recipe
 from penultimate.study.spec import Study
 

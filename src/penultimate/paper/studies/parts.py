@@ -14,7 +14,7 @@ shares eight with `glyphs_temperatures`.
 import dataclasses
 
 from penultimate.paper.studies import evidence, full, glyphs
-from penultimate.paper.studies.quickstart import CHANGES, NINE
+from penultimate.paper.studies.nine import CHANGES, NINE
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.spec import Study
 

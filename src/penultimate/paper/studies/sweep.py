@@ -41,7 +41,7 @@ import dataclasses
 
 from penultimate.paper import arms
 from penultimate.paper.studies import matched_search
-from penultimate.paper.studies.quickstart import CHANGES, NINE, TARGETS
+from penultimate.paper.studies.nine import CHANGES, NINE, TARGETS
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.spec import Study
 from penultimate.study.sweeps import Sweep

@@ -35,11 +35,15 @@ class Tile:
 
 @dataclass(frozen=True)
 class Headline:
-    """The answer: one sentence, the sentences after it, and the numbers that they rest on."""
+    """The answer: one sentence, the sentences after it, and the numbers that they rest on.
+
+    `decides` says that it is a verdict by a rule of the study's own, so that no other verdicts are counted.
+    """
 
     answer: str
     details: tuple[str, ...] = ()
     facts: tuple[Tile, ...] = ()
+    decides: bool = False
 
 
 class Drawn(NamedTuple):
@@ -79,6 +83,9 @@ class Page(Protocol):
 
     def shows(self, built: Built) -> bool:
         """Return whether the page shows an exhibit as built from a study."""
+
+    def answer(self, measurements: Measurements) -> str:
+        """Return the sentence that a terminal prints after a run, or an empty string."""
 
     def context(self, drawn: Drawn) -> Mapping[str, Any]:
         """Return the variables of its template besides those of every page."""

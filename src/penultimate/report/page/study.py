@@ -107,6 +107,13 @@ class StudyPage:
         """Return True: the page shows every exhibit, because it also says what was not measured."""
         return True
 
+    def answer(self, measurements: Measurements) -> str:
+        """Return the headline's first sentence if it is a verdict by a rule of the study's own."""
+        if measurements.limited:
+            return ""
+        headline = self.headline(measurements)
+        return headline.answer if headline.decides else ""
+
     def context(self, drawn: Drawn) -> Mapping[str, Any]:
         """Return the variables of its template besides those of every page."""
         from markupsafe import Markup
@@ -117,10 +124,11 @@ class StudyPage:
         )
         exhibits = [built for chapter in measured for built in chapter.exhibits]
         claims = next((built for built in exhibits if built.name == CLAIMS), None)
+        headline = self.headline(measurements)
         leading = [panel for figure in figures for panel in figure.panels if panel.name in self.leading]
         return {
-            "headline": self.headline(measurements),
-            "tally": self.tally(claims) if claims and self.tally else None,
+            "headline": headline,
+            "tally": self.tally(claims) if claims and self.tally and not headline.decides else None,
             "leading": leading if any(panel.source == "ours" for panel in leading) else (),
             "chapters": measured,
             "partly": [built for built in exhibits if built.missing],

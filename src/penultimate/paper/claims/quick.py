@@ -1,0 +1,115 @@
+"""The rule of the quickstart: does transfer fall as class separation rises, within three draws of the world?
+
+It was written on 2026-11-26, before any network of the quickstart was transferred. The objectives come from a
+pilot of pretraining alone (seed 7001, which no study uses): softmax; a logit penalty that separated the
+classes further, at equal accuracy after 14 epochs; and squared error, which separates them far, at a cost in
+accuracy. Whether the accuracies of the study's twelve epochs are equal is told, and not asked for.
+
+Linear transfer, the mean over the study's tasks, is regressed on R² within draws: one slope, and an intercept
+for each draw. With nine networks and three draws it has 9 - 3 - 1 = 5 degrees of freedom. As networks of one
+draw share nothing but the draw, they count one by one, where the rules on strengths count seeds. Mostly the
+slope lies between squared error and the other two, so that it is no price of separation by itself: squared
+error is less accurate as well. The differences of both to softmax are paired
+within draws (t, two degrees of freedom), and are told with their intervals beside the verdict.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from penultimate.paper.claims.criteria import CRITERIA, DOSES, Criteria
+from penultimate.paper.claims.effects import BySeed, Effect, Verdict, common_seeds, decide, difference
+from penultimate.paper.claims.evidence import gather
+from penultimate.paper.claims.strengths import PER
+from penultimate.report.measurements import Measurements
+from penultimate.statistics import mean, slope_within
+
+QUICK_RULE = "2026-11-26, the quickstart"
+"""The date of this rule."""
+COMPARED = ("softmax", "logit_penalty(beta=0.0047)", "squared_error(kappa=9, scale=1.28, target=3.75)")
+"""The baseline of the quickstart, the objective of equal accuracy, and the one that separates far."""
+
+
+@dataclass(frozen=True)
+class BesideSoftmax:
+    """What an objective has more than softmax: R² and accuracy in means, transfer with its interval."""
+
+    spec: str
+    separation: float
+    accuracy: float
+    transfer: Effect
+
+
+@dataclass(frozen=True)
+class QuickAnswer:
+    """The verdict of the rule over a number of draws; a `price` is positive if transfer falls."""
+
+    draws: int
+    price: Effect
+    verdict: Verdict
+    beside: tuple[BesideSoftmax, ...]
+
+
+def is_quick(measurements: Measurements) -> bool:
+    """Return whether a study compares the quickstart's three objectives, to which alone the rule applies."""
+    return not measurements.limited and {one.spec for one in measurements.objectives} == {*COMPARED}
+
+
+def answer_quickly(measurements: Measurements, criteria: Criteria = CRITERIA) -> QuickAnswer | None:
+    """Return the answer from the draws in which all three objectives are measured, or None with too few."""
+    evidence = gather(measurements)
+    separation, accuracy, transfer = (
+        evidence.values(aspect) for aspect in ("separation", "accuracy", "linear")
+    )
+    columns = [of.get(spec, {}) for of in (separation, accuracy, transfer) for spec in COMPARED]
+    draws = common_seeds(columns)
+    if len(draws) < criteria.least_runs.value:
+        return None
+    found = slope_within(
+        ([separation[spec][draw] for spec in COMPARED], [transfer[spec][draw] for spec in COMPARED])
+        for draw in draws
+    )
+    if found is None or found.standard_error == 0:
+        return None
+    price = fall(found.slope, found.standard_error, found.degrees_of_freedom, criteria)
+    softmax, *others = COMPARED
+    beside = []
+    for spec in others:
+        gained = difference([transfer[spec], transfer[softmax]], [1, -1], criteria=criteria)
+        if gained is None:
+            return None
+        more, better = (_mean_difference(of[spec], of[softmax], draws) for of in (separation, accuracy))
+        beside.append(BesideSoftmax(spec, more, better, gained))
+    return QuickAnswer(len(draws), price, decide(price, criteria), tuple(beside))
+
+
+def fall(slope: float, error: float, degrees: int, criteria: Criteria = CRITERIA) -> Effect:
+    """Return the effect that transfer falls with R², in points for each .1, from a slope and its error.
+
+    >>> effect = fall(slope=-18.0, error=3.0, degrees=5)
+    >>> round(effect.estimate, 2), round(effect.low, 2), round(effect.high, 2), decide(effect)
+    (1.8, 1.03, 2.57, 'holds')
+    """
+    from scipy.special import stdtr, stdtrit
+
+    estimate, error, margin = -PER * slope, PER * error, DOSES.least_price.value
+    reach = float(stdtrit(degrees, 1 - criteria.one_sided)) * error
+    return Effect(
+        estimate,
+        estimate - reach,
+        estimate + reach,
+        margin,
+        p_for=float(stdtr(degrees, -estimate / error)),
+        p_against=float(stdtr(degrees, (estimate - margin) / error)),
+    )
+
+
+def _mean_difference(one: BySeed, other: BySeed, seeds: list[int | None]) -> float:
+    return mean([one[seed] - other[seed] for seed in seeds])
+
+
+def quick_digest() -> str:
+    """Return the sha256 of this rule: its objectives and the numbers that it shares with other sets."""
+    rule = (COMPARED, PER, DOSES.least_price, CRITERIA.level, CRITERIA.least_runs)
+    return hashlib.sha256(repr(rule).encode()).hexdigest()

@@ -1,0 +1,112 @@
+"""The quickstart's rule: planted slopes in three directions, its statistic against SciPy, and its page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from penultimate.paper.claims.effects import Verdict
+from penultimate.paper.claims.evidence import gather
+from penultimate.paper.claims.quick import COMPARED, answer_quickly, is_quick
+from penultimate.paper.page.statements import headline
+from penultimate.report import exhibit
+from penultimate.report.base import StudyResults
+from penultimate.report.measurements import admit
+from penultimate.report.page.page import render_report
+from penultimate.study import load_study
+from tests.report.html import Page
+from tests.report.planted import planted
+
+SEPARATIONS = (0.36, 0.41, 0.45)
+
+
+def with_price(
+    price: float, noise: float = 0.05, seeds: tuple[int, ...] = (0, 1, 2), limited: bool = False
+) -> StudyResults:
+    """The three objectives, with transfer that changes by so many points for each .1 of R²."""
+    truth = {
+        spec: {
+            "separation": separation,
+            "accuracy": 63.0 - 40 * max(0.0, separation - 0.41),
+            "linear": 75.0 + price * (separation - 0.36) / 0.1,
+            "knn": 70.0,
+        }
+        for spec, separation in zip(COMPARED, SEPARATIONS, strict=True)
+    }
+    return planted(
+        truth, seeds=seeds, noise=noise, draws=(0.0, 3.0, -2.0, 1.0)[: len(seeds)], limited=limited
+    )
+
+
+@pytest.mark.parametrize(
+    ("price", "noise", "verdict", "words"),
+    [
+        (-4.0, 0.05, "holds", "the worse the features transfer"),
+        (0.0, 0.05, "does not hold", "a fall of 0.5 points or more is excluded"),
+        (4.0, 0.05, "does not hold", "a fall of 0.5 points or more is excluded"),
+        (-1.0, 3.0, "undecided", "open, since"),
+    ],
+)
+def test_the_rule_falls_as_the_planted_truth_does(
+    price: float, noise: float, verdict: Verdict, words: str
+) -> None:
+    measurements = admit(with_price(price, noise))
+    found = answer_quickly(measurements)
+    assert found is not None
+    assert found.verdict == verdict
+    assert found.price.low <= -price <= found.price.high
+    told = headline(measurements)
+    assert told.decides
+    assert told.answer.startswith("Over three draws, each .1 of class separation goes with ")
+    assert words in told.answer
+    assert "Logit penalty separates further than softmax (+0.0" in told.answer
+    better = "better" if found.beside[0].transfer.estimate > 0 else "worse"
+    assert f" points {better} (" in told.answer
+
+
+def test_the_slope_is_that_of_a_regression_with_an_intercept_for_each_draw() -> None:
+    measurements = admit(with_price(-2.0, 0.4))
+    x, y = (gather(measurements).values(aspect) for aspect in ("separation", "linear"))
+    design = np.array(
+        [[x[spec][s], *(s == other for other in (0, 1, 2))] for spec in COMPARED for s in (0, 1, 2)]
+    )
+    transfer = np.array([y[spec][s] for spec in COMPARED for s in (0, 1, 2)])
+    coefficients, rest, *_ = np.linalg.lstsq(design, transfer)
+    error = np.sqrt(rest[0] / 5 * np.linalg.inv(design.T @ design)[0, 0])
+    low, high = stats.t.interval(0.95, 5, loc=-0.1 * coefficients[0], scale=0.1 * error)
+    found = answer_quickly(measurements)
+    assert found is not None
+    assert (found.price.low, found.price.high) == pytest.approx((low, high))
+    assert found.price.p_for == pytest.approx(stats.t.sf(-coefficients[0] / error, 5))
+
+
+def test_two_draws_are_too_few_and_other_objectives_have_another_page() -> None:
+    few = admit(with_price(-4.0, seeds=(0, 1)))
+    assert answer_quickly(few) is None
+    assert "cannot be applied yet" in headline(few).answer
+    assert not headline(few).decides
+    limited = admit(with_price(-4.0, limited=True), allow_limited=True)
+    assert not is_quick(limited)
+    two = planted({spec: {"separation": 0.4, "linear": 70.0} for spec in COMPARED[:2]}, seeds=(0, 1, 2))
+    assert not is_quick(admit(two))
+
+
+def test_the_page_decides_first_and_lists_no_claim_as_undecided() -> None:
+    results = with_price(-4.0)
+    page = Page(render_report(results)[""].decode())
+    opening = next(element for element in page.elements if element.attributes.get("id") == "answer")
+    assert "the worse the features transfer" in opening.all_text
+    assert not any("tally" in element.classes for element in page.elements)
+    claims = exhibit("claims", results)
+    verdicts = [cell.text for row in claims.tables[0].rows for cell in row.cells]
+    assert "undecided" not in verdicts
+    assert not claims.missing
+    assert any("not decided by three objectives" in note for note in claims.notes)
+
+
+def test_the_study_is_the_rules() -> None:
+    study = load_study("quickstart")
+    assert study.objectives == COMPARED
+    assert study.main.seeds == (0, 1, 2)
+    assert {"accuracy", "class_separation", "linear"} <= {*study.measure}
