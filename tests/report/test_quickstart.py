@@ -101,6 +101,8 @@ def test_the_page_decides_first_and_lists_no_claim_as_undecided() -> None:
     claims = exhibit("claims", results)
     verdicts = [cell.text for row in claims.tables[0].rows for cell in row.cells]
     assert "undecided" not in verdicts
+    assert "The reference run glyphs (nine draws, 44 epochs, nine objectives" in opening.all_text
+    assert "transfers 4.58 points worse" in opening.all_text
     assert not claims.missing
     assert any("not decided by three objectives" in note for note in claims.notes)
 

@@ -16,13 +16,14 @@ within draws (t, two degrees of freedom), and are told with their intervals besi
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penultimate.paper.claims.criteria import CRITERIA, DOSES, Criteria
 from penultimate.paper.claims.effects import BySeed, Effect, Verdict, common_seeds, decide, difference
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.strengths import PER
-from penultimate.report.measurements import Measurements
+from penultimate.report.measurements import Measurements, Seed
 from penultimate.statistics import mean, slope_within
 
 QUICK_RULE = "2026-11-26, the quickstart"
@@ -73,15 +74,27 @@ def answer_quickly(measurements: Measurements, criteria: Criteria = CRITERIA) ->
     if found is None or found.standard_error == 0:
         return None
     price = fall(found.slope, found.standard_error, found.degrees_of_freedom, criteria)
-    softmax, *others = COMPARED
-    beside = []
-    for spec in others:
-        gained = difference([transfer[spec], transfer[softmax]], [1, -1], criteria=criteria)
-        if gained is None:
-            return None
-        more, better = (_mean_difference(of[spec], of[softmax], draws) for of in (separation, accuracy))
-        beside.append(BesideSoftmax(spec, more, better, gained))
-    return QuickAnswer(len(draws), price, decide(price, criteria), tuple(beside))
+    beside = [beside_softmax(measurements, spec, criteria) for spec in COMPARED[1:]]
+    told = tuple(one for one in beside if one is not None)
+    if len(told) < len(beside):
+        return None
+    return QuickAnswer(len(draws), price, decide(price, criteria), told)
+
+
+def beside_softmax(
+    measurements: Measurements, spec: str, criteria: Criteria = CRITERIA
+) -> BesideSoftmax | None:
+    """Return what an objective has more than softmax within draws, or None if that has no interval."""
+    evidence = gather(measurements)
+    separation, accuracy, transfer = (
+        [evidence.values(aspect).get(one, {}) for one in (spec, COMPARED[0])]
+        for aspect in ("separation", "accuracy", "linear")
+    )
+    gained = difference(transfer, [1, -1], criteria=criteria)
+    draws = common_seeds([*separation, *accuracy, *transfer])
+    if gained is None or not draws:
+        return None
+    return BesideSoftmax(spec, _mean_difference(separation, draws), _mean_difference(accuracy, draws), gained)
 
 
 def fall(slope: float, error: float, degrees: int, criteria: Criteria = CRITERIA) -> Effect:
@@ -105,7 +118,8 @@ def fall(slope: float, error: float, degrees: int, criteria: Criteria = CRITERIA
     )
 
 
-def _mean_difference(one: BySeed, other: BySeed, seeds: list[int | None]) -> float:
+def _mean_difference(pair: Sequence[BySeed], seeds: Sequence[Seed]) -> float:
+    one, other = pair
     return mean([one[seed] - other[seed] for seed in seeds])
 
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 from penultimate.paper.claims.criteria import CRITERIA, DOSES
 from penultimate.paper.claims.effects import Verdict
 from penultimate.paper.claims.quick import (
+    COMPARED,
     QUICK_RULE,
     BesideSoftmax,
     QuickAnswer,
     answer_quickly,
+    beside_softmax,
     quick_digest,
 )
 from penultimate.paper.claims.strengths import PER
-from penultimate.paper.claims.wording import range_text
+from penultimate.paper.claims.trials import range_text
 from penultimate.paper.exhibits.separation import SEPARATION_IN_PAPER
-from penultimate.report.measurements import Measurements
+from penultimate.report import read_reference
+from penultimate.report.measurements import Measurements, admit
 from penultimate.report.page.form import Headline, Tile
 from penultimate.report.text import counted, fixed, p_value, signed
 from penultimate.statistics import least_squares
 
+REFERENCE_STUDY = "glyphs"
+"""The kept run that trains the same objectives longer, and more of them."""
 LEAST = fixed(DOSES.least_price.value, 1)
 SAID: dict[Verdict, str] = {
     "holds": "the further apart the classes, the worse the features transfer",
@@ -47,7 +52,7 @@ def quick_headline(measurements: Measurements) -> Headline:
         f" estimate is {LEAST} points or more for each .1 of R², beyond chance ({p_value(found.price.p)}),"
         f" does not if {LEAST} is excluded, and is open otherwise. The slope rests mostly on the objective"
         " that separates furthest; accuracy differs as well, so that it is no price of separation by itself.",
-        _in_paper(),
+        f"{_in_reference()}{_in_paper()}",
     )
     tiles = (
         Tile(
@@ -87,6 +92,21 @@ def _beside(one: BesideSoftmax, label: str) -> str:
         f"{label} separates {further} than softmax ({signed(one.separation, 3)} of R²) at"
         f" {signed(one.accuracy, 1)} points of accuracy and transfers {fixed(abs(gained.estimate), 2)} points"
         f" {better} ({range_text(gained.low, gained.high, 2)}{chance})."
+    )
+
+
+def _in_reference() -> str:
+    """Return a sentence on squared error in the reference run, which is longer and has more draws."""
+    reference = admit(read_reference(REFERENCE_STUDY))
+    spec = COMPARED[-1]
+    found = beside_softmax(reference, spec)
+    if found is None:
+        return ""
+    draws, epochs = counted(len(reference.seeds), "draw"), counted(int(reference.recipe["epochs"]), "epoch")
+    told = _beside(found, reference.objective(spec).label)
+    return (
+        f"The reference run {REFERENCE_STUDY} ({draws}, {epochs}, nine objectives:"
+        f" `penultimate report --reference --study {REFERENCE_STUDY}`): {told} "
     )
 
 
