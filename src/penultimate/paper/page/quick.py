@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from penultimate.paper.claims.criteria import CRITERIA, DOSES
 from penultimate.paper.claims.effects import Verdict
 from penultimate.paper.claims.quick import (
@@ -95,6 +97,7 @@ def _beside(one: BesideSoftmax, label: str) -> str:
     )
 
 
+@functools.cache
 def _in_reference() -> str:
     """Return a sentence on squared error in the reference run, which is longer and has more draws."""
     reference = admit(read_reference(REFERENCE_STUDY))

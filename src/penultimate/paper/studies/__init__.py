@@ -6,7 +6,7 @@ for _name, _summary in (
     ("smoke", "three objectives on a tiny world: every step once, in seconds; no evidence"),
     (
         "quickstart",
-        "three objectives, three draws, a rule fixed beforehand: four minutes on a laptop",
+        "three objectives, three draws, a rule fixed beforehand: minutes on a laptop",
     ),
     ("nine", "nine objectives, one seed, eight transfer tasks on the embedded world: minutes on a laptop"),
     ("glyphs", "nine objectives, nine seeds, one draw with five, eight temperatures: hours on a laptop"),
