@@ -26,6 +26,7 @@ register.printed(
     (
         {"objective": "softmax", "train_percent": "99.0"},
         {"objective": "dropout", "train_percent": "91.5"},
+        {"objective": "an objective of its own", "train_percent": "88.0"},
     ),
     name="forgetting_table1",
 )

@@ -44,7 +44,8 @@ def ids_of(page: Page) -> set[str]:
 def test_its_exhibits_are_shown_from_its_rows(results: StudyResults) -> None:
     built = exhibit("memories", results, allow_limited=True)
     table, printed = built.tables
-    assert [row.cells[0].text for row in printed.rows] == ["99.0", "91.5"]
+    assert [row.cells[0].text for row in printed.rows] == ["99.0", "91.5", "88.0"]
+    assert [row.label for row in printed.rows] == ["Softmax", "Dropout", "an objective of its own"]
     assert [row.objective for row in table.rows] == ["softmax", "dropout", "label_smoothing"]
     assert all(cell.value is not None for row in table.rows for cell in row.cells)
     assert built.missing == ()

@@ -96,6 +96,7 @@ def render_report(results: StudyResults, stem: str = "report") -> dict[str, byte
     curves = training_curves(measurements) if page.curves else None
     figures = [*(figure for exhibit in exhibits for figure in exhibit.figures), *([curves] if curves else [])]
     drawn = [point.objective for figure in figures for panel in figure.panels for point in panel.points]
+    drawn += [row.objective for exhibit in exhibits for table in exhibit.tables for row in table.rows]
     objectives = tuple({one.slug: one for each in of for one in of_all_arms(each)}.values())
     known = marks([*(objective.slug for objective in objectives), *page.explained, *filter(None, drawn)])
     panels: dict[str, Panel] = {}

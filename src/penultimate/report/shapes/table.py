@@ -15,6 +15,7 @@ from penultimate.report.sets import official_accuracy, short_title
 from penultimate.report.shapes.cells import MEAN_PER_CLASS, bold_notes, published_cell, run_cell
 from penultimate.report.shapes.numbers import best_of, printed_rows
 from penultimate.report.spec import Piece
+from penultimate.report.text import plain
 
 PER_CLASS_NOTE = f"{MEAN_PER_CLASS} mean per-class accuracy; all others top-1."
 
@@ -279,4 +280,7 @@ def _cell_among(column: Printed, rows: Sequence[PrintedRow]) -> Cell:
 
 def printed_label(row: PrintedRow) -> str:
     """Return the label of a printed row: an objective, or a temperature of cosine softmax."""
-    return PRESETS[row["objective"]].label if "objective" in row else f"τ = {row['temperature']}"
+    if "objective" not in row:
+        return f"τ = {row['temperature']}"
+    name = row["objective"]
+    return PRESETS[name].label if name in PRESETS else plain(name)
