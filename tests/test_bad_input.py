@@ -443,7 +443,7 @@ def test_the_longest_names_can_be_run_and_tuned() -> None:
 
 @pytest.mark.parametrize("name", ["x" * 300, "é" * 51, "..", "a/b", "", "a b", ".lock"])
 def test_a_plugin_that_no_folder_can_be_called_by_is_refused(name: str) -> None:
-    for kind in ("loss", "dataset", "measurement", "metric", "probe", "backbone", "head", "penalty"):
+    for kind in registry.PLUGIN_KINDS:
         with pytest.raises(RequestError, match=r"identifier|at most 100 bytes"):
             getattr(registry.register, kind)(name=name)(lambda: None)
 

@@ -11,6 +11,7 @@ import torch
 
 from penultimate import registry
 from penultimate.checking import CheckOutcome, Report, check_entry, check_file, render_report
+from penultimate.objectives.presets import COMPONENT_KINDS
 from penultimate.plugins import loaded
 
 SAMPLES = Path(__file__).parent / "plugins"
@@ -58,7 +59,9 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         "of_logits_alone": {"signature": "of_logits_alone(logits) takes too few arguments"},
         "of_targets_first": {"signature": "argument 'targets' is given logits; a loss is called as"},
         "of_centres": {"signature": "asks for 'features', which a loss is not given: it is called as"},
-        "of_features_by_name": {"signature": "of the plug-ins of an objective only a head is given features"},
+        "of_features_by_name": {
+            "signature": "of the plug-ins of an objective only heads and regularisers are given features"
+        },
         "of_class_indices": {"signature": "asks for 'labels', which a loss is not given"},
         "ending_the_program": {"shape": "of wrong_losses.py: SystemExit: 0"},
         "raising_without_words": {"shape": "of wrong_losses.py: WordlessError."},
@@ -75,6 +78,22 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         "clipping": {"inputs": "changes its weight in place"},
         "unconnected": {"gradient": "carries no gradient"},
         "centred": {"examples": "depends on the others of its batch"},
+    },
+    "wrong_parts": {
+        "summed_up": {"shape": "reduce nothing: return one value per example, [n]"},
+        "of_every_feature": {"shape": "returns [7 4] for 7 examples"},
+        "of_roots": {"order": "when the batch is reordered"},
+        "of_lengths": {"copies": "but its gradient by features is NaN"},
+        "log_of_nothing": {"values": "is NaN on ordinary inputs"},
+        "rectifying": {"inputs": "changes its features in place"},
+        "of_logits": {"signature": "argument 'logits' is given features; a regulariser is called as"},
+        "of_targets_alone": {"gradient": "carries no gradient"},
+        "of_the_first_class": {"classes": "when the classes are reordered"},
+        "without_width": {"module": ".num_features is None"},
+        "forgetful": {"images": "gives one of its examples depend on the others of its batch"},
+        "on_its_side": {"weight": "returns [4, 5] for 5 classes and 4 features; return the weight [k m]"},
+        "of_the_global_generator": {"seed": "draw from the generator alone"},
+        "all_alike": {"classes": "gives two classes the same weight"},
     },
     "wrong_instruments": {
         "as_tensor": {"value": "returns a value of type Tensor; call .item() on it"},
@@ -167,7 +186,7 @@ def test_every_wrong_sample_is_expected(sample: str) -> None:
     ("kind", "name"),
     [
         (kind, name)
-        for kind in ("loss", "head", "penalty", "backbone", "probe")
+        for kind in (*COMPONENT_KINDS, "backbone", "probe")
         for name in registry.names(kind)
         if name != "inception_v3"  # is made for larger images than a check has
     ]

@@ -145,9 +145,13 @@ def test_what_a_sum_of_objectives_is_stands_where_one_can_be_written(tmp_path: P
     for arguments in (["list", "objectives"], ["tune", "--help"]):
         told = " ".join(penultimate(*arguments, cwd=tmp_path).stdout.split())
         assert (
-            "+ joins one head, one loss, any penalties, dropout and a scale; it does not add losses up"
-            in told
+            "+ joins one projector, one head, one loss, any penalties and regularisers, dropout and a scale;"
+            " it does not add losses up" in told
         )
+    told = penultimate("list", "objectives", cwd=tmp_path).stdout
+    for part in ("projector", "simplex_etf", "center_loss", "koleo", "entropy"):
+        assert f"\n{part} " in told
+    assert "fixed head: A final layer that is not trained" in told
 
 
 def test_why_traces_a_number_to_its_data(finished_smoke: Path) -> None:

@@ -33,7 +33,7 @@ from penultimate.userfile import first_line
 
 GROUP = "penultimate.plugins"
 WHAT = "plug-in"
-SPOKEN = ("objective", "loss", "head", "penalty")
+SPOKEN = ("objective", "loss", "head", "fixed_head", "penalty", "projector", "regulariser")
 """Kinds whose names share spec strings such as "focal + dropout"."""
 
 
@@ -334,7 +334,7 @@ def _sentence_of(error: BaseException, path: Path | None = None) -> str:
 def _refuse_ambiguous(name: str, entry: Entry) -> None:
     """Raise RequestError if the name of a plug-in could mean two things in a spec string.
 
-    Objectives, losses, heads and penalties are all named in these strings.
+    Objectives and what they are made of are all named in these strings.
     """
     if entry.kind not in SPOKEN:
         return
@@ -362,7 +362,7 @@ def _registers_nothing(name: str, module: ModuleType) -> str:
     above = f" above '{defined[-1]}'" if defined else " above a function"
     return (
         f"the plug-in '{name}' registers nothing: write 'from penultimate import register' and"
-        f" @register.loss (or .head, .penalty, .dataset, .backbone, .metric, .probe, .measurement){above}"
+        f" @register.loss (or .{', .'.join(kind for kind in registry.PLUGIN_KINDS if kind != 'loss')}){above}"
     )
 
 

@@ -33,7 +33,10 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "objective": ("penultimate.objectives",),
     "loss": ("penultimate.objectives",),
     "head": ("penultimate.objectives",),
+    "fixed_head": ("penultimate.objectives",),
     "penalty": ("penultimate.objectives",),
+    "projector": ("penultimate.objectives",),
+    "regulariser": ("penultimate.objectives",),
     "dataset": ("penultimate.data",),
     "backbone": ("penultimate.backbones",),
     "metric": ("penultimate.metrics",),
@@ -51,6 +54,11 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
 }
 """The rooms that declare the built-in names of each kind; each is imported when its kind is first needed."""
 KINDS = tuple(ROOMS)
+PLUGIN_KINDS = (
+    *("loss", "head", "fixed_head", "penalty", "projector", "regulariser"),
+    *("dataset", "backbone", "metric", "probe", "measurement"),
+)
+"""The kinds of plug-ins that are functions or classes under a decorator."""
 OWN = "penultimate."
 """The prefix of this package's own modules; what they register is built in."""
 
@@ -268,7 +276,10 @@ class Register:
 
     loss = _Decorator("loss")
     head = _Decorator("head")
+    fixed_head = _Decorator("fixed_head")
     penalty = _Decorator("penalty")
+    projector = _Decorator("projector")
+    regulariser = _Decorator("regulariser")
     dataset = _Decorator("dataset")
     backbone = _Decorator("backbone", "size")
     metric = _Decorator("metric")

@@ -76,6 +76,21 @@ def test_the_objective_is_on_what_the_final_layer_was_given(
     torch.testing.assert_close(torch.from_numpy(bank.features), expected, rtol=1e-4, atol=1e-5)
 
 
+def test_with_a_projector_the_features_are_still_the_bodys() -> None:
+    head = objective("cosine_softmax + projector(depth=1, width=4) + koleo")
+    network = pu.replace_head(pu.Model(plain(), size=8), head)
+    network(IMAGES, TARGETS).mean().backward()
+    assert head.projector is not None
+    assert all(parameter.grad is not None for parameter in head.projector.parameters())
+    network.eval()
+    with torch.no_grad():
+        expected = network.body(IMAGES)
+        torch.testing.assert_close(network(IMAGES), head(expected))
+    assert expected.shape == (12, 6)
+    bank = pu.extract(pu.Model(network, layer="body"), [(IMAGES, TARGETS)])
+    torch.testing.assert_close(torch.from_numpy(bank.features), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_it_is_trained_and_its_weights_come_back() -> None:
     network = pu.replace_head(pu.Model(plain(), size=8), objective("cosine_softmax(temperature=0.1)"))
     optimizer = torch.optim.SGD(network.parameters(), lr=0.1)

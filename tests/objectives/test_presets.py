@@ -146,8 +146,9 @@ def test_a_slot_set_twice_names_the_slot_and_both_terms(text, slot, first, secon
 def test_a_term_that_changes_nothing_beside_another_is_refused(text, idle, other, slot):
     with pytest.raises(RequestError) as raised:
         resolve(text)
-    assert f"{idle} changes nothing beside {other}, which sets the {slot}. + joins one head" in str(
-        raised.value
+    assert (
+        f"{idle} changes nothing beside {other}, which sets the {slot}. + joins one projector, one head"
+        in str(raised.value)
     )
     assert "it does not add losses up" in str(raised.value)
 

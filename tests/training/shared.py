@@ -29,6 +29,12 @@ CASES = {
     "mixed": ("cosine_softmax", replace(RECIPE, augmentation=Augmentation(mixup=0.5))),
     "parts": ("dropout(keep=0.7) + label_smoothing", replace(RECIPE, at_once=8)),
     "own decay": ("softmax", replace(RECIPE, head_decay=0.1)),
+    "projected": (
+        "projector(depth=1, width=24) + center_loss + dropout(keep=0.7)",
+        replace(RECIPE, ghost_batch=8, epochs=1),
+    ),
+    "first steps": ("projector(depth=2, width=24) + sigmoid", replace(RECIPE, ghost_batch=8, steps=3)),
+    "fixed": ("simplex_etf + sigmoid", RECIPE),
     "best": ("softmax", replace(RECIPE, stopping="best", patience=1, epochs=3)),
     "again": ("dropout(keep=0.7)", replace(RECIPE, epochs=3, averaging_window=0.3)),
     "killed": ("dropout(keep=0.7)", replace(RECIPE, epochs=3, averaging_window=0.3)),

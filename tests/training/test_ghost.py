@@ -15,7 +15,8 @@ from penultimate import RequestError
 from penultimate.backbones import build
 from penultimate.data.images import ImageSet
 from penultimate.networks.trained import load_network
-from penultimate.training.ghost import GhostBatchNorm2d, by_ghost_batches
+from penultimate.objectives.projectors import projector
+from penultimate.training.ghost import GhostBatchNorm1d, GhostBatchNorm2d, by_ghost_batches
 from penultimate.training.loop import train
 from penultimate.training.recipe import Recipe
 
@@ -55,6 +56,16 @@ def test_parts_are_normalised_apart_and_moments_averaged(images: int) -> None:
     assert ghost.num_batches_tracked == 1
 
 
+def test_vectors_have_ghost_batches_too() -> None:
+    layers = projector(3, depth=1, width=4).double()
+    by_ghost_batches(layers, 5)
+    assert type(layers[1]) is GhostBatchNorm1d
+    x = torch.randn(12, 3, dtype=torch.float64)
+    parts = [part @ layers[0].weight.T for part in x.split(5)]
+    expected = [(part - part.mean(0)) / (part.var(0, unbiased=False) + 1e-5).sqrt() for part in parts]
+    torch.testing.assert_close(layers(x), torch.cat(expected).relu())
+
+
 def test_one_part_and_evaluation_are_batch_normalisation() -> None:
     plain = layer()
     ghost = GhostBatchNorm2d.of(copy.deepcopy(plain), 8)
@@ -76,8 +87,8 @@ def test_a_network_keeps_its_weights_and_their_names() -> None:
 
 
 def test_batch_normalisation_of_another_kind_is_refused() -> None:
-    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.BatchNorm1d(4))
-    with pytest.raises(RequestError, match=r"has a BatchNorm1d \('2'\); give ghost_batch=None"):
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm3d(4))
+    with pytest.raises(RequestError, match=r"has a BatchNorm3d \('1'\); give ghost_batch=None"):
         by_ghost_batches(network, 8)
 
 

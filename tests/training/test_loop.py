@@ -89,6 +89,8 @@ MIXED = replace(RECIPE, augmentation=Augmentation(shift=1, autoaugment=True, mix
     [
         ("softmax", RECIPE),
         ("softmax", replace(RECIPE, head_decay=0.01)),
+        ("projector(depth=2, width=24) + koleo + center_loss", RECIPE),
+        ("simplex_etf + dropout(keep=0.8) + entropy", RECIPE),
         ("dropout(keep=0.8)", RECIPE),
         ("dropout(keep=0.8)", MIXED),
     ],

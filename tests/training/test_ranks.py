@@ -10,13 +10,25 @@ from safetensors.torch import load_file
 
 from penultimate.backbones import build
 from penultimate.errors import RequestError
+from penultimate.objectives.objective import objective
 from penultimate.training import Recipe
 from penultimate.training.checkpoints import Checkpoints
 from penultimate.training.ghost import by_ghost_batches
 from penultimate.training.ranks import Ranks
 from tests.training.shared import KILLED_AT, RECIPE, shared, trained
 
-ALIKE = ("plain", "augmented", "dropout", "mixed", "parts", "own decay", "best")
+ALIKE = (
+    "plain",
+    "augmented",
+    "dropout",
+    "mixed",
+    "parts",
+    "own decay",
+    "projected",
+    "first steps",
+    "fixed",
+    "best",
+)
 """Cases in which the weights are the same but for rounding."""
 
 
@@ -73,6 +85,20 @@ def test_what_is_normalised_over_the_whole_batch_is_not_shared() -> None:
         ranks.expect_shareable(body)
     by_ghost_batches(body, 8)
     ranks.expect_shareable(body)
+
+
+def test_what_compares_examples_is_not_shared() -> None:
+    ranks = Ranks()
+    koleo, plain = objective("koleo + sigmoid", 8, 4), objective("center_loss + projector", 8, 4)
+    ranks.expect_examples_alone(koleo)
+    ranks.count = 2
+    ranks.expect_examples_alone(plain)
+    with pytest.raises(RequestError, match="compares the examples of a batch, which 2 processes share"):
+        ranks.expect_examples_alone(koleo)
+    with pytest.raises(RequestError, match=r"layer 'projector\.1' is normalised over the whole batch"):
+        ranks.expect_shareable(plain)
+    by_ghost_batches(plain, 8)
+    ranks.expect_shareable(plain)
 
 
 def test_ghost_batches_of_every_part_are_whole() -> None:

@@ -10,6 +10,14 @@ head      f(features [n m], weight [k m], bias [k], *, hyperparameter=default) -
           finite with a finite gradient where all features of an example are zero.
 penalty   f(logits [n k], head, *, hyperparameter=default) -> [n], with `head.weight` [k m] and `head.bias`
           [k]. The same; a penalty on the weight alone is the same value for every example.
+fixed_head  f(num_classes, num_features, generator, *, hyperparameter=default) -> weight [k m], float32, which
+          is not trained. Whatever it draws comes from the generator.
+projector  f(num_features, *, hyperparameter=default) -> an nn.Module with `num_features`; called with the
+          body's features [n m], it returns what the head is given, [n num_features]. As for a backbone,
+          everything that it has learnt is in its state_dict, and in eval() each example is treated alone.
+regulariser  f(features [n m], targets [n k], head, *, hyperparameter=default) -> [n], where the features are
+          the body's, before any projector. As a penalty, but it may compare the examples of a batch; what it
+          gives an example does not depend on their order, and one example alone has a value.
 metric    f(bank: FeatureBank, *, hyperparameter=default) -> float, or {name: float}. Finite, the same for
           any order of the examples; the bank is left unchanged. A study calls it with the bank of each split
           of its source: rows NAME or NAME.PART.
@@ -28,9 +36,10 @@ measurement  f(inputs: Inputs, *, setting=default), a generator of Number, Array
           @register.measurement(version=, per=, needs=, yields=): see `penultimate.measures`. What it yields
           is declared, and the same every time.
 
-Random numbers come from the seed alone: a loss, head or penalty draws none, and a backbone draws its initial
-weights from torch's default generator. Objectives compute in float32 or float64 whatever the network runs in,
-so a loss need not support half precision. No tensor library is imported until a file is checked.
+Random numbers come from the seed alone: a loss, head, penalty or regulariser draws none, and a backbone or
+projector draws its initial weights from torch's default generator. Objectives compute in float32 or float64
+whatever the network runs in, so a loss need not support half precision. No tensor library is imported until
+a file is checked.
 """
 
 from __future__ import annotations
@@ -50,7 +59,10 @@ if TYPE_CHECKING:
 CHECKS = {
     "loss": "functions:LOSS_CHECKS",
     "head": "functions:HEAD_CHECKS",
+    "fixed_head": "parts:FIXED_HEAD_CHECKS",
     "penalty": "functions:PENALTY_CHECKS",
+    "projector": "backbones:PROJECTOR_CHECKS",
+    "regulariser": "parts:REGULARISER_CHECKS",
     "metric": "measurements:METRIC_CHECKS",
     "probe": "measurements:PROBE_CHECKS",
     "dataset": "datasets:DATASET_CHECKS",

@@ -1,4 +1,4 @@
-"""The checks of a backbone: features of the promised size, from all parameters, with no hidden state."""
+"""The checks of a backbone and of a projector: features of the promised size, with no hidden state."""
 
 from __future__ import annotations
 
@@ -9,28 +9,47 @@ from torch import Tensor, nn
 
 from penultimate.answers import WrongError, kind_of
 from penultimate.checking.examination import Check, Examined, signature_of
+from penultimate.checking.functions import as_objective
 from penultimate.checks import is_whole
 
 IMAGES = 6
 SIDE = 24
 """The side of the embedded world's images; images and weights are channels-last, as in training."""
+WIDTH = 16
+"""The number of features that a projector is given."""
+
+
+def _is_projector(examined: Examined) -> bool:
+    return examined.entry.kind == "projector"
 
 
 def _build(examined: Examined, seed: int = 0) -> nn.Module:
     torch.manual_seed(seed)
-    built: Any = examined.call(examined.function, given="no arguments")
+    sizes = (WIDTH,) if _is_projector(examined) else ()
+    built: Any = examined.call(
+        examined.function, *sizes, given=f"{WIDTH} features" if sizes else "no arguments"
+    )
     if not isinstance(built, nn.Module):
         raise WrongError(f"{examined.name} builds {kind_of(built)}; build a torch.nn.Module.")
     return built.to(memory_format=torch.channels_last)
 
 
-def _images(seed: int = 0) -> Tensor:
-    images = torch.randn(IMAGES, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(seed))
+def _inputs(examined: Examined, seed: int = 0) -> Tensor:
+    """Return images or, for a projector, features."""
+    generator = torch.Generator().manual_seed(seed)
+    if _is_projector(examined):
+        return torch.rand(IMAGES, WIDTH, generator=generator)
+    images = torch.randn(IMAGES, 3, SIDE, SIDE, generator=generator)
     return images.contiguous(memory_format=torch.channels_last)
 
 
+def _noun(examined: Examined) -> str:
+    return "examples" if _is_projector(examined) else "images"
+
+
 def _features(examined: Examined, built: nn.Module, images: Tensor) -> Tensor:
-    given = f"channels-last float images [{' '.join(map(str, images.shape))}]"
+    kind = "float features" if _is_projector(examined) else "channels-last float images"
+    given = f"{kind} [{' '.join(map(str, images.shape))}]"
     features: Tensor = examined.call(built, images, given=given)
     return features
 
@@ -48,33 +67,38 @@ def ask_features(examined: Examined) -> str:
     built = _build(examined)
     expected = (IMAGES, built.num_features)
     for mode in (True, False):
-        features = _features(examined, built.train(mode), _images())
+        features = _features(examined, built.train(mode), _inputs(examined))
         if not isinstance(features, Tensor):
             raise WrongError(f"{examined.name} returns {kind_of(features)}; return only features [n m].")
         if features.shape != expected:
             hint = "; pool and flatten it: .mean((2, 3))" if features.ndim == 4 else ""
             raise WrongError(
-                f"{examined.name} returns {list(features.shape)} for {IMAGES} images; features"
+                f"{examined.name} returns {list(features.shape)} for {IMAGES} {_noun(examined)}; features"
                 f" [n num_features] = {list(expected)} are expected{hint}."
             )
         if not features.isfinite().all():
-            raise WrongError(f"{examined.name} returns features that are not finite for ordinary images.")
-    return f"float images [n 3 {SIDE} {SIDE}] to features [n {built.num_features}]"
+            raise WrongError(
+                f"{examined.name} returns features that are not finite for ordinary {_noun(examined)}."
+            )
+    takes = f"features [n {WIDTH}]" if _is_projector(examined) else f"float images [n 3 {SIDE} {SIDE}]"
+    return f"{takes} to features [n {built.num_features}]"
 
 
 def ask_parameters(examined: Examined) -> str:
     """Check that a training step reaches every parameter."""
     built = _build(examined).train()
     parameters = dict(built.named_parameters())
-    if not parameters:
+    if not parameters and not _is_projector(examined):
         raise WrongError(
             f"{examined.name} has no parameters; are its layers in a plain list? Use nn.ModuleList."
         )
-    images = _images()
+    images = _inputs(examined)
     given = images.clone()
     _features(examined, built, given).square().mean().backward()  # type: ignore[no-untyped-call]
     if not torch.equal(given, images):
-        raise WrongError(f"{examined.name} changes its images in place, but others read them later.")
+        raise WrongError(
+            f"{examined.name} changes its {_noun(examined)} in place, but others read them later."
+        )
     unused = [
         name for name, parameter in parameters.items() if parameter.requires_grad and parameter.grad is None
     ]
@@ -104,11 +128,11 @@ def ask_state(examined: Examined) -> str:
         for parameter in trained.parameters():
             parameter.add_(0.05 * torch.randn(parameter.shape))
     for batch in range(2):
-        _features(examined, trained, _images(batch))
+        _features(examined, trained, _inputs(examined, batch))
     restored = _build(examined, seed=2)
     restored.load_state_dict(trained.state_dict())
     with torch.no_grad():
-        first, second = (_features(examined, net.eval(), _images()) for net in (trained, restored))
+        first, second = (_features(examined, net.eval(), _inputs(examined)) for net in (trained, restored))
     if not torch.equal(first, second):
         raise WrongError(
             f"{examined.name} is not the same after its state_dict has been saved and loaded; register what"
@@ -119,25 +143,30 @@ def ask_state(examined: Examined) -> str:
 
 def ask_images(examined: Examined) -> str:
     built = _build(examined).eval()
-    images = _images()
+    images = _inputs(examined)
     with torch.no_grad():
         whole = _features(examined, built, images)
         for position in range(IMAGES):
             alone = _features(examined, built, images[position : position + 1])
             if not torch.allclose(alone, whole[position : position + 1], rtol=1e-3, atol=1e-4):
                 raise WrongError(
-                    f"the features that {examined.name} gives an image depend on the others of its batch in"
-                    " eval(); normalise by running moments there."
+                    f"the features that {examined.name} gives one of its {_noun(examined)} depend on the"
+                    " others of its batch in eval(); normalise by running moments there."
                 )
-    return "in eval() each image is treated alone"
+    return f"in eval() each of the {_noun(examined)} is treated alone"
 
 
-BACKBONE_CHECKS = (
-    signature_of((), keyword_only=False),
+MODULE_CHECKS = (
     Check("module", ask_module, essential=True),
     Check("features", ask_features, essential=True),
     Check("parameters", ask_parameters),
     Check("seed", ask_seed),
     Check("state", ask_state),
     Check("images", ask_images),
+)
+BACKBONE_CHECKS = (signature_of((), keyword_only=False), *MODULE_CHECKS)
+PROJECTOR_CHECKS = (
+    signature_of(("num_features",), keyword_only=True),
+    *MODULE_CHECKS,
+    Check("objective", as_objective),
 )

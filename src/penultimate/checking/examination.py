@@ -150,7 +150,7 @@ def signature_of(arguments: Sequence[str], keyword_only: bool) -> Check:
                 )
         for argument in listed[len(arguments) :] if {*arguments} & {*GIVEN} else ():
             if argument.name in GIVEN and argument.default in (parameter.empty, None):
-                only = "; of the plug-ins of an objective only a head is given features"
+                only = "; of the plug-ins of an objective only heads and regularisers are given features"
                 raise WrongError(
                     f"{examined.name} asks for '{argument.name}', which a {examined.entry.kind} is not given:"
                     f" it is called as {form}{only if argument.name == 'features' else ''}."

@@ -12,10 +12,8 @@ from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.places import read_place
 from penultimate.errors import RequestError, unknown
 from penultimate.files import given_path
-from penultimate.networks.sources import KINDS, LIVE, read_source
+from penultimate.networks.sources import KINDS, LIVE, OF_TRAINING, read_source
 
-OF_TRAINING = "network.json"
-"""The file that marks the folder of a network that was trained here."""
 NAMED = re.compile(r"(?P<name>[^=:(/\\]+)=(?P<what>.+)", re.DOTALL)
 
 

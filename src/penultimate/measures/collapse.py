@@ -33,7 +33,7 @@ RATIOS = {
 @register.measurement(
     version=2,
     per="network",
-    needs=(Logits("train"), Head(), ClassOrder()),
+    needs=(Logits("train"), Head(on_features=True), ClassOrder()),
     yields=(
         *(Yield(f"nc_{name}", "ratio", words=words) for name, words in RATIOS.items()),
         Yield(

@@ -128,7 +128,12 @@ class Weights:
 
 @dataclass(frozen=True)
 class Head:
-    """The final layer that was trained on the source's classes."""
+    """The final layer that was trained on the source's classes.
+
+    `on_features` asks that it acts on the penultimate features; a network trained with a projector has none.
+    """
+
+    on_features: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from penultimate.registry import register
 @register.measurement(
     version=1,
     per="network",
-    needs=(Features("test"), Head(), ClassOrder()),
+    needs=(Features("test"), Head(on_features=True), ClassOrder()),
     yields=(
         Yield(
             "angular_visual_hardness",

@@ -298,7 +298,7 @@ class Inputs:
         from penultimate.networks.trained import TrainedNetwork
 
         network = self.network
-        if not isinstance(network, TrainedNetwork):
+        if not isinstance(network, TrainedNetwork) or network.head_weight is None:
             return self.head_weight
         numbers: npt.NDArray[np.float32] = network.objective.head.applied_weight.cpu().numpy()
         return numbers

@@ -13,7 +13,7 @@ from penultimate.registry import register
 @register.measurement(
     version=2,
     per="network",
-    needs=(Features("train"), Head()),
+    needs=(Features("train"), Head(on_features=True)),
     yields=(
         Yield(
             "singular_values",

@@ -51,7 +51,8 @@ def replace_head(model: nn.Module | Model, objective: Objective) -> HeadedNetwor
     The final layer is found as by `pu.extract`, on two images of noise; `pu.Model(module, size=64)` says how
     large they are, and `pu.Model(module, layer="output")` that the module has no final layer and gives
     features. In the module itself an `nn.Identity` takes the layer's place. The head is the objective's own,
-    with its first weights: optimise `network.parameters()`.
+    with its first weights: optimise `network.parameters()`. With a projector, the penultimate features stay
+    what the body gives, `pu.Model(network, layer="body")`; the final layer is on the projector's output.
 
     Raises RequestError where the final layer is not one module whose input the rest of the network would give
     unchanged, and where features and objective are of different widths.

@@ -14,8 +14,9 @@ class Network(Protocol):
     """A finished classifier in evaluation mode: uint8 images [n h w c] -> features [n m] -> logits [n k].
 
     class_names   names of the classes of its logits; empty if it has no usable final layer
-    body          the module whose layers are observed; it returns the penultimate features
-    head_weight   the weight of the final layer [k m]; None without one
+    body          the module whose layers are observed; it returns the penultimate features, which every
+                  measurement of features sees: class separation, transfer, CKA; a projector comes after them
+    head_weight   the weight of the final layer [k m]; None without one, and with a projector before it
 
     Images may be on any device; the results are on the network's own device.
     """

@@ -17,6 +17,7 @@ The network determines how images are prepared, and settings override it: crop=6
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,11 +26,14 @@ from typing import Any
 
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.files import digest_file, given_path, read_sealed
+from penultimate.objectives.presets import resolve
 from penultimate.registry import parse
 from penultimate.store import META, SCHEMA
 
 LIVE = "live"
 """The kind of a module of this session (see `networks.live`)."""
+OF_TRAINING = "network.json"
+"""The file that marks the folder of a network that was trained here."""
 GIVEN = "given.json"
 """The file that distinguishes a given network's folder from a trained network's folder."""
 PREPARING: Mapping[str, type] = {
@@ -134,6 +138,21 @@ def _read(text: str, kind: str, name: str, listed: str | None) -> Source:
                 " a final layer of another size has no downloaded weights"
             )
     return source
+
+
+def has_projector(text: str) -> bool:
+    """Return whether a source is a folder of a network that was trained here with a projector.
+
+    What cannot be read or resolved is named once the network is loaded.
+    """
+    source = read_source(text)
+    if source.kind != "folder":
+        return False
+    card = given_path(source.name, f"what '{text}' names") / OF_TRAINING
+    try:
+        return resolve(json.loads(card.read_text("utf-8"))["objective"]).projector is not None
+    except (OSError, ValueError, LookupError, TypeError, RequestError):
+        return False
 
 
 def fingerprint(text: str) -> dict[str, str]:

@@ -20,10 +20,11 @@ from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import atomic_write
+from penultimate.networks.sources import OF_TRAINING
 from penultimate.objectives.objective import Objective, objective
 
 WEIGHTS = "network.safetensors"
-CARD = "network.json"
+CARD = OF_TRAINING
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,10 @@ class TrainedNetwork:
         return self.backbone
 
     @property
-    def head_weight(self) -> Float[Tensor, "k m"]:
-        """The weight of the final layer."""
+    def head_weight(self) -> Float[Tensor, "k m"] | None:
+        """The weight of the final layer; None with a projector, on whose output the final layer acts."""
         weight: Tensor = self.objective.head.weight.detach()
-        return weight
+        return weight if self.objective.projector is None else None
 
     @property
     def preparation(self) -> Preparation:

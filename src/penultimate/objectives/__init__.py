@@ -1,10 +1,13 @@
 """Training objectives as head x loss x penalties: nine presets, their sums, and plug-ins of the same form.
 
+A projector, a fixed head and regularisers are further parts that a sum may have (`parts`).
+
 `presets.resolve` reads a spec string (no tensor library); `objective.objective` builds the module from it.
 """
 
 from __future__ import annotations
 
+from penultimate.objectives.parts import PARTS
 from penultimate.objectives.presets import PRESETS
 from penultimate.registry import declare
 
@@ -25,3 +28,6 @@ for _kind, _module, _name, _equation, _summary in (
     ("penalty", "penalties", "squared_logits", 5, "strength times the squared norm of the logits."),
 ):
     declare(_kind, _name, f"penultimate.objectives.{_module}:{_name}", _summary, _PAPER.format(_equation))
+
+for _part in PARTS.values():
+    declare(_part.kind, _part.name, _part.location, _part.summary, _part.paper)

@@ -126,7 +126,11 @@ def _check_temperature(head: str, temperature: float) -> None:
 
 
 class Head(nn.Module):
-    """A head function with its weight [k m] and bias [k], computed in the dtype of the features."""
+    """A head function with its weight [k m] and bias [k], computed in the dtype of the features.
+
+    A head that is not `trained` keeps both as they are given. `centres` [k d] are the classes' centres among
+    the penultimate features, which some regularisers learn; they serve no logit.
+    """
 
     def __init__(
         self,
@@ -134,12 +138,16 @@ class Head(nn.Module):
         hyperparameters: Mapping[str, Any],
         weight: Float[Tensor, "k m"],
         bias: Float[Tensor, " k"],
+        trained: bool = True,
+        centres: Float[Tensor, "k d"] | None = None,
     ) -> None:
         super().__init__()
         self.function = function
         self.hyperparameters = dict(hyperparameters)
-        self.weight = nn.Parameter(weight)
-        self.bias = nn.Parameter(bias)
+        self.weight = nn.Parameter(weight, requires_grad=trained)
+        self.bias = nn.Parameter(bias, requires_grad=trained)
+        if centres is not None:
+            self.centres = nn.Parameter(centres)
 
     def forward(self, features: Float[Tensor, "n m"]) -> Float[Tensor, "n k"]:
         weight, bias = self.weight.to(features.dtype), self.bias.to(features.dtype)

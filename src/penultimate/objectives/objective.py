@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import math
 import operator
@@ -16,9 +15,17 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from penultimate.errors import RequestError
-from penultimate.objectives.heads import Head, initial_deviation
+from penultimate.objectives.assembly import (
+    compares_examples,
+    component_function,
+    expect_form,
+    make_fixed_weight,
+    make_projector,
+)
+from penultimate.objectives.heads import Head, initial_deviation, linear
 from penultimate.objectives.losses import reading_of
 from penultimate.objectives.presets import Composition, few_classes, resolve
+from penultimate.objectives.regularisers import needs_centres
 from penultimate.registry import parse_sum
 
 Array: TypeAlias = Tensor | npt.NDArray[Any]
@@ -27,12 +34,13 @@ Array: TypeAlias = Tensor | npt.NDArray[Any]
 def objective(text: str, num_features: int, num_classes: int, seed: int = 0) -> Objective:
     """Return the objective that a spec string names, with its own weight and bias.
 
-    `text` joins presets and plug-ins with `+`: one head, one loss, any penalties, dropout and a scale.
-    Losses are not added up: `squared_error + sigmoid` is refused, and so is `softmax + squared_error`.
-    `num_features` is M >= 1 and `num_classes` is K >= 2. The initial weights are drawn from `seed`, without
-    touching torch's global generator. Dropout acts only in `.loss` and only in training mode. The defaults of
-    squared error are the paper's, for 1000 classes; with few classes a UserWarning says what to set instead.
-    Raise RequestError for anything that `presets.resolve` refuses, and for sizes out of range.
+    `text` joins presets, other parts and plug-ins with `+`: one projector, one head, one loss, any penalties
+    and regularisers, dropout and a scale. Losses are not added up: `squared_error + sigmoid` is refused, and
+    so is `softmax + squared_error`. `num_features` is M >= 1 and `num_classes` is K >= 2. The initial weights
+    are drawn from `seed`, without touching torch's global generator. Dropout acts only in `.loss` and only in
+    training mode. The defaults of squared error are the paper's, for 1000 classes; with few classes a
+    UserWarning says what to set instead. Raise RequestError for anything that `presets.resolve` refuses, and
+    for sizes out of range.
 
     >>> from penultimate import objective
     >>> obj = objective("cosine_softmax + dropout(keep=0.9)", num_features=512, num_classes=100)
@@ -53,7 +61,12 @@ def objective(text: str, num_features: int, num_classes: int, seed: int = 0) -> 
 
 
 class Objective(nn.Module):
-    """A head, a loss and penalties on penultimate features [n m]; labels are class indices or distributions.
+    """A head, a loss and what is added to it, on penultimate features [n m]; labels are class indices or
+    distributions.
+
+    With a projector, the head is on its output, and so is dropout; regularisers see the features themselves.
+    `projector` is None without one, and `compares_examples` says whether a regulariser compares the examples
+    of a batch.
 
     `obj(features)` returns the logits. `obj.loss(features, targets)` returns one value per example, and the
     caller takes the mean over the batch. `obj(features, targets)` returns the same values, for DataParallel
@@ -72,21 +85,30 @@ class Objective(nn.Module):
         self.composition = composition
         self.num_features = _size("num_features", num_features, at_least=1)
         self.num_classes = _size("num_classes", num_classes, at_least=2)
-        self._loss = functools.partial(composition.loss.resolve(), **composition.loss.hyperparameters)
-        self._penalties = [
-            functools.partial(penalty.resolve(), **penalty.hyperparameters)
-            for penalty in composition.penalties
-        ]
+        self._loss = component_function(composition.loss)
+        self._penalties = [component_function(penalty) for penalty in composition.penalties]
+        self._regularisers = [component_function(regulariser) for regulariser in composition.regularisers]
         self._reading = reading_of(self._loss.func)
         self._stream: tuple[int, int, int] | None = None
         self._share = 0, 1
         self._masks_drawn = 0
-        function = composition.head.resolve()
+        drawn = _derived_seed("projector", seed)
+        self.projector = make_projector(composition.projector, self.num_features, drawn)
+        width = self.num_features if self.projector is None else int(self.projector.num_features)  # type: ignore[arg-type]
         generator = torch.Generator("cpu").manual_seed(_derived_seed("first weights", seed))
-        weight = torch.empty(self.num_classes, self.num_features, dtype=torch.float32, device="cpu")
-        weight.normal_(0, initial_deviation(function, self.num_features), generator=generator)
+        is_fixed = composition.has_fixed_head
+        if is_fixed:
+            function, hyperparameters = linear, {}
+            weight = make_fixed_weight(composition.head, self.num_classes, width, generator)
+        else:
+            function, hyperparameters = composition.head.resolve(), composition.head.hyperparameters
+            weight = torch.empty(self.num_classes, width, dtype=torch.float32, device="cpu")
+            weight.normal_(0, initial_deviation(function, width), generator=generator)
         bias = torch.full_like(weight[:, 0], self._reading.initial_bias(self.num_classes))
-        self.head = Head(function, composition.head.hyperparameters, weight, bias)
+        learns_centres = any(needs_centres(one.func) for one in self._regularisers)
+        centres = weight.new_zeros(self.num_classes, self.num_features) if learns_centres else None
+        self.head = Head(function, hyperparameters, weight, bias, not is_fixed, centres)
+        self.compares_examples = False
         self._rehearse()
 
     @property
@@ -104,15 +126,16 @@ class Objective(nn.Module):
             return self.loss(features, targets)
         features = self._checked_features(features)
         with _full_precision(features.device.type):
-            return self.head(features)  # type: ignore[no-any-return]
+            return self.head(self._projected(features))  # type: ignore[no-any-return]
 
     def loss(self, features: Array, targets: Array, *, validate: bool = True) -> Float[Tensor, " n"]:
         """Return the loss of every example.
 
-        scale * data_loss(z, t) + sum of penalties(z, head),   z = head(features)
+        scale * data_loss(z, t) + sum of penalties(z, head) + sum of regularisers(features, t, head),
+        z = head(projector(features))
 
         Features are [n m]; targets are class indices [n] (any integer dtype) or distributions [n k] (Mixup,
-        distillation). In training mode dropout acts on the features: x * mask / keep.
+        distillation). In training mode dropout acts on what the head is given: x * mask / keep.
 
         `validate=False` skips the checks that read values (labels in range, rows that sum to 1), because they
         force a GPU to synchronise; shapes and dtypes are always checked.
@@ -125,15 +148,18 @@ class Objective(nn.Module):
         """
         features = self._checked_features(features)
         with _full_precision(features.device.type):
+            given = self._projected(features)
             if self.training and self.composition.keep < 1:
-                features = self._dropped(features)
-            logits = self.head(features)
+                given = self._dropped(given)
+            logits = self.head(given)
             distributions = self._distributions(targets, logits, validate)
             per_example: Tensor = self._loss(logits, distributions)
             if self.composition.scale != 1:
                 per_example = self.composition.scale * per_example
             for penalty in self._penalties:
                 per_example = per_example + penalty(logits, self.head)
+            for regulariser in self._regularisers:
+                per_example = per_example + regulariser(features, distributions, self.head)
         return per_example
 
     def log_probabilities(self, logits: Array, temperature: float = 1.0) -> Float[Tensor, "n k"]:
@@ -178,6 +204,14 @@ class Objective(nn.Module):
     def extra_repr(self) -> str:
         return repr(self.spec)
 
+    def _projected(self, features: Tensor) -> Tensor:
+        """Return what the head is given, in the dtype of the features; the projector computes in its own."""
+        if self.projector is None:
+            return features
+        own = next((value.dtype for value in self.projector.parameters()), features.dtype)
+        projected: Tensor = self.projector(features.to(own))
+        return projected.to(features.dtype)
+
     def _dropped(self, features: Tensor) -> Tensor:
         keep, (index, count), n = self.composition.keep, self._share, len(features)
         generator = None
@@ -189,7 +223,7 @@ class Objective(nn.Module):
         # The mask compares uniform float32 numbers, which is 2.5 times as fast as `bernoulli_`, and it does
         # not depend on the dtype of the features.
         uniform = torch.rand(
-            (count * n, self.num_features), generator=generator, dtype=torch.float32, device=features.device
+            (count * n, features.shape[1]), generator=generator, dtype=torch.float32, device=features.device
         )[index * n : (index + 1) * n]
         return features * (uniform < keep).to(features.dtype).div_(keep)
 
@@ -222,13 +256,15 @@ class Objective(nn.Module):
     def _rehearse(self) -> None:
         """Compute the loss of two examples, so that an invalid plug-in fails here, with its name."""
         n, k = 2, self.num_classes
-        logits = self.head(self.head.weight.new_zeros(n, self.num_features))
+        logits = self.head(self.head.weight.new_zeros(n, self.head.weight.shape[1]))
         dtype = self.head.weight.dtype
-        _check_form("head", self.composition.head.name, logits, (n, k), dtype)
+        expect_form("head", self.composition.head.name, logits, (n, k), dtype)
         targets = torch.full_like(logits, 1 / k)
-        _check_form("loss", self.composition.loss.name, self._loss(logits, targets), (n,), dtype)
+        expect_form("loss", self.composition.loss.name, self._loss(logits, targets), (n,), dtype)
         for component, penalty in zip(self.composition.penalties, self._penalties, strict=True):
-            _check_form("penalty", component.name, penalty(logits, self.head), (n,), dtype)
+            expect_form("penalty", component.name, penalty(logits, self.head), (n,), dtype)
+        for component, regulariser in zip(self.composition.regularisers, self._regularisers, strict=True):
+            self.compares_examples |= compares_examples(component, regulariser, self.head, self.num_features)
 
 
 def _one_hot(labels: Tensor, num_classes: int, dtype: torch.dtype, validate: bool) -> Tensor:
@@ -268,15 +304,6 @@ def _check_distributions(targets: Tensor) -> None:
             "each row of targets [n k] must be a distribution (no negative entry, sum 1); row"
             f" {place} has sum {float(sums[place]):g} and smallest entry {float(targets[place].amin()):g}"
         )
-
-
-def _check_form(kind: str, name: str, value: Any, expected: tuple[int, ...], dtype: torch.dtype) -> None:
-    actual = list(value.shape) if isinstance(value, Tensor) else type(value).__name__
-    if actual != list(expected):
-        hint = "logits for every class" if kind == "head" else "one value per example"
-        raise RequestError(f"{kind} '{name}' must return {hint}, {list(expected)} here, got {actual}")
-    if value.dtype != dtype:
-        raise RequestError(f"{kind} '{name}' must return {dtype}, like its inputs, got {value.dtype}")
 
 
 def _as_tensor(values: Array, device: torch.device) -> Tensor:

@@ -1,11 +1,13 @@
 """The nine objectives of the paper as data, and the algebra that combines them with `+` (no tensor library).
 
-An objective is a head x a loss x penalties, with dropout on the features and a scale of the data loss. A
-preset names only the slots that it changes; the defaults are a linear head, softmax cross-entropy, no
-penalty, no dropout and scale 1. `+` combines the slots of several presets, in any order. Each slot may be set
-at most once, because `+` does not add losses up. A slot set to its default value counts as unset, so
-`cosine_softmax(scale=1)` leaves the scale to other terms. A term that sets nothing but defaults is refused if
-another term sets the same slot (`softmax + sigmoid`).
+An objective is a head x a loss x penalties, with dropout on the features and a scale of the data loss, and
+it may have a projector before the head and regularisers of the features (`objectives.parts`). A preset names
+only the slots that it changes; the defaults are a linear head, softmax cross-entropy, no projector, no
+penalty, no regulariser, no dropout and scale 1. `+` combines the slots of several terms, in any order. Each
+slot may be set at most once, because `+` does not add losses up; each penalty and each regulariser has a slot
+of its own. A slot set to its default value counts as unset, so `cosine_softmax(scale=1)` leaves the scale to
+other terms. A term that sets nothing but defaults is refused if another term sets the same slot
+(`softmax + sigmoid`).
 """
 
 from __future__ import annotations
@@ -17,16 +19,22 @@ from typing import Any
 from penultimate import registry
 from penultimate.errors import RequestError, unknown
 from penultimate.objectives.hyperparameters import Hyperparameter, Interval, bind, of_function
+from penultimate.objectives.parts import PARTS
 from penultimate.registry import Spec
 
-COMPONENT_KINDS = ("head", "loss", "penalty")
-SUM = "+ joins one head, one loss, any penalties, dropout and a scale; it does not add losses up"
+COMPONENT_KINDS = ("head", "fixed_head", "loss", "penalty", "projector", "regulariser")
+ADDED_UP = ("penalty", "regulariser")
+"""The kinds of which an objective may have several."""
+SUM = (
+    "+ joins one projector, one head, one loss, any penalties and regularisers, dropout and a scale; it does"
+    " not add losses up"
+)
 """The explanation of a sum of objectives, which help texts and errors repeat."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """A registered function (head, loss or penalty) with a value for each of its hyperparameters."""
+    """A registered function of one of COMPONENT_KINDS, with a value for each of its hyperparameters."""
 
     kind: str
     name: str
@@ -46,6 +54,7 @@ DEFAULTS: dict[str, Any] = {
     "loss": Component("loss", "softmax_cross_entropy", (("smoothing", 0),)),
     "dropout": 1,
     "scale": 1,
+    "projector": None,
 }
 
 
@@ -206,6 +215,8 @@ class Composition:
     penalties: tuple[Component, ...]
     keep: float
     scale: float
+    projector: Component | None = None
+    regularisers: tuple[Component, ...] = ()
 
     @property
     def canonical(self) -> str:
@@ -227,8 +238,8 @@ class Composition:
         """The label with its hyperparameters in the paper's symbols: "Dropout (ρ = 0.7) + Sigmoid"."""
         details = []
         for term in self.terms:
-            preset = PRESETS.get(term.name)
-            symbols = {item.name: item.symbol for item in preset.hyperparameters} if preset else {}
+            known = PRESETS.get(term.name) or PARTS.get(term.name)
+            symbols = {item.name: item.symbol for item in known.hyperparameters} if known else {}
             listed = ", ".join(
                 f"{symbols.get(name, name)} = {value}" for name, value in term.arguments.items()
             )
@@ -237,7 +248,13 @@ class Composition:
 
     @property
     def components(self) -> tuple[Component, ...]:
-        return (self.head, self.loss, *self.penalties)
+        projector = () if self.projector is None else (self.projector,)
+        return (self.head, self.loss, *self.penalties, *projector, *self.regularisers)
+
+    @property
+    def has_fixed_head(self) -> bool:
+        """Whether the final layer is constructed, not trained."""
+        return self.head.kind == "fixed_head"
 
     @property
     def gives_log_probabilities(self) -> bool:
@@ -253,10 +270,11 @@ class Composition:
 def resolve(text: str) -> Composition:
     """Return the composition that a spec string names: presets and plug-ins, joined with `+` in any order.
 
-    A sum names the parts of one objective (one head, one loss, any penalties, dropout and a scale); it does
-    not add losses up. Raise RequestError for an unknown name (it suggests the nearest one), for a
-    hyperparameter that is unknown, of the wrong type or out of range, for a slot that two terms set (it names
-    the slot and both terms), and for a term that changes nothing when another term sets its slot.
+    A sum names the parts of one objective: one projector, one head, one loss, any penalties and
+    regularisers, dropout and a scale; it does not add losses up. Raise RequestError for an unknown name (it
+    suggests the nearest one), for a hyperparameter that is unknown, of the wrong type or out of range, for a
+    slot that two terms set (it names the slot and both terms), and for a term that changes nothing when
+    another term sets its slot.
 
     >>> resolve("dropout(keep=0.8) + label_smoothing").canonical
     'dropout(keep=0.8) + label_smoothing(alpha=0.1)'
@@ -265,8 +283,8 @@ def resolve(text: str) -> Composition:
     >>> resolve("sigmoid + label_smoothing")
     Traceback (most recent call last):
     penultimate.errors.RequestError: 'sigmoid + label_smoothing': the loss is set twice, by sigmoid and by
-    label_smoothing. + joins one head, one loss, any penalties, dropout and a scale; it does not add losses
-    up. Leave one of them out.
+    label_smoothing. + joins one projector, one head, one loss, any penalties and regularisers, dropout and a
+    scale; it does not add losses up. Leave one of them out.
     """
     if not isinstance(text, str):
         raise RequestError(f"an objective is named by a string such as 'cosine_softmax', got {text!r}")
@@ -294,14 +312,35 @@ def resolve(text: str) -> Composition:
             f" Leave {idle[slot]} out."
         )
     named = [term for term in terms if term.name != SOFTMAX.name] or terms[:1]
-    return Composition(
+    added = {
+        kind: [filled[slot] for slot in sorted(filled) if slot.startswith(f"{kind} ")] for kind in ADDED_UP
+    }
+    made = Composition(
         terms=tuple(sorted(named, key=str)),
         head=filled.get("head", DEFAULTS["head"]),
         loss=filled.get("loss", DEFAULTS["loss"]),
-        penalties=tuple(filled[slot] for slot in sorted(filled) if slot.startswith("penalty ")),
+        penalties=tuple(added["penalty"]),
         keep=filled.get("dropout", DEFAULTS["dropout"]),
         scale=filled.get("scale", DEFAULTS["scale"]),
+        projector=filled.get("projector"),
+        regularisers=tuple(added["regulariser"]),
     )
+    on_weight = "penalty squared_weight"
+    if made.has_fixed_head and on_weight in setter:
+        raise RequestError(
+            f"'{text}': {setter[on_weight]} changes nothing beside {setter['head']}, whose weight is not"
+            f" trained. Leave {setter[on_weight]} out."
+        )
+    return made
+
+
+def hyperparameters_of_term(name: str) -> tuple[Hyperparameter, ...]:
+    """Return the hyperparameters of a term of a spec: a preset, a built-in part or a plug-in."""
+    known = PRESETS.get(name) or PARTS.get(name)
+    if known:
+        return known.hyperparameters
+    kind = next(kind for kind in COMPONENT_KINDS if name in registry.names(kind))
+    return of_function(registry.entry(kind, name).resolve())
 
 
 def few_classes(term: Spec, num_classes: int) -> str:
@@ -340,18 +379,19 @@ def _contribution(term: Spec) -> tuple[Spec, dict[str, Any]]:
     if not kinds:
         plugins = [name for kind in COMPONENT_KINDS for name in registry.names(kind)]
         raise unknown("objective", term.name, [*PRESETS, *plugins])
-    function = registry.entry(kinds[0], term.name).resolve()
-    values = bind(term.name, of_function(function), term.arguments)
-    return Spec(term.name, values), {
-        _slot(kinds[0], term.name): Component(kinds[0], term.name, tuple(sorted(values.items())))
-    }
+    values = bind(term.name, hyperparameters_of_term(term.name), term.arguments)
+    component = Component(kinds[0], term.name, tuple(sorted(values.items())))
+    is_empty = term.name in PARTS and kinds[0] == "projector" and values["depth"] == 0
+    return Spec(term.name, values), {_slot(kinds[0], term.name): None if is_empty else component}
 
 
 def _slot(kind: str, name: str) -> str:
-    """Return the name of the slot of a component; each penalty has its own, because penalties add up."""
-    return f"penalty {name}" if kind == "penalty" else kind
+    """Return the name of the slot of a component; what adds up has a slot for each name."""
+    if kind in ADDED_UP:
+        return f"{kind} {name}"
+    return "head" if kind == "fixed_head" else kind
 
 
 def _label(term: Spec) -> str:
-    preset = PRESETS.get(term.name)
-    return preset.label if preset else term.name.replace("_", " ").capitalize()
+    known = PRESETS.get(term.name) or PARTS.get(term.name)
+    return known.label if known else term.name.replace("_", " ").capitalize()

@@ -70,6 +70,8 @@ class Runs:
         check_arm(self.arm)
         if not isinstance(self.recipe, Recipe):
             raise RequestError(f"recipe is a Recipe, not {self.recipe!r}")
+        for text in self.objectives:
+            self.recipe.expect_head(resolve(text).has_fixed_head, text)
         check_measure(self)
         as_tuple(self, "checkpoints", CheckpointRow, "rows of a table of networks")
         if self.checkpoints:

@@ -14,7 +14,7 @@ from penultimate.graph import LATER, NEXT, NOW, TO_CROP, Resources, Step, Supply
 from penultimate.measures import declaration as needs
 from penultimate.measures.declaration import Scope
 from penultimate.networks.key import NetworkKey
-from penultimate.networks.sources import fingerprint, read_source
+from penultimate.networks.sources import fingerprint, has_projector, read_source
 from penultimate.objectives.presets import Composition, resolve
 from penultimate.origin import Seen
 from penultimate.plugins import identity, refuse_unshared
@@ -208,8 +208,11 @@ class Foundation:
         """Return whether a network can provide what a measurement needs."""
         block = self.blocks[key]
         match need:
-            case needs.Head():
-                return not isinstance(block, Given) or block.classifies
+            case needs.Head(on_features):
+                if isinstance(block, Given):
+                    projected = on_features and has_projector(block.networks[key.objective])
+                    return block.classifies and not projected
+                return not (on_features and self._compositions[key.objective].projector)
             case needs.Logits() if isinstance(block, Given):
                 return block.classifies
             case needs.LogProbabilities():

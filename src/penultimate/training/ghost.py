@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
 from penultimate.errors import RequestError
 
 
-class GhostBatchNorm2d(nn.BatchNorm2d):
+class GhostMoments(nn.modules.batchnorm._BatchNorm):
     """Batch normalisation that computes its moments over parts of `size` consecutive images of a batch.
 
     y = g (x - mean_j) / sqrt(var_j + eps) + b for x in part j. The running moments move towards the mean of
@@ -27,7 +29,7 @@ class GhostBatchNorm2d(nn.BatchNorm2d):
     size: int
 
     @classmethod
-    def of(cls, layer: nn.BatchNorm2d, size: int) -> GhostBatchNorm2d:
+    def of(cls, layer: nn.modules.batchnorm._BatchNorm, size: int) -> GhostMoments:
         """Return a ghost layer with parts of `size` images that shares a layer's parameters and moments."""
         made = cls(layer.num_features, layer.eps, layer.momentum, layer.affine, layer.track_running_stats)
         made._parameters, made._buffers = layer._parameters, layer._buffers
@@ -60,19 +62,33 @@ class GhostBatchNorm2d(nn.BatchNorm2d):
         return 1 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
 
 
+class GhostBatchNorm1d(GhostMoments, nn.BatchNorm1d):
+    """Ghost batches of vectors [n c], as a projector has them."""
+
+
+class GhostBatchNorm2d(GhostMoments, nn.BatchNorm2d):
+    """Ghost batches of images [n c h w]."""
+
+
+GHOSTS: Mapping[type[nn.Module], type[GhostMoments]] = {
+    nn.BatchNorm1d: GhostBatchNorm1d,
+    nn.BatchNorm2d: GhostBatchNorm2d,
+}
+
+
 def by_ghost_batches(network: nn.Module, size: int) -> None:
-    """Make every `BatchNorm2d` of a network compute its moments over parts of `size` images.
+    """Make all batch normalisation of a network, of images and of vectors, by parts of `size` images.
 
     Raise RequestError for other kinds of batch normalisation, which would still use the whole batch.
     """
     for module in list(network.modules()):
         for name, child in module.named_children():
-            if type(child) is nn.BatchNorm2d:
-                setattr(module, name, GhostBatchNorm2d.of(child, size))
+            if type(child) in GHOSTS and isinstance(child, nn.modules.batchnorm._BatchNorm):
+                setattr(module, name, GHOSTS[type(child)].of(child, size))
             elif isinstance(child, nn.modules.batchnorm._BatchNorm):
                 raise RequestError(
-                    f"ghost batches are of nn.BatchNorm2d, and this network has a {type(child).__name__}"
-                    f" ('{name}'); give ghost_batch=None"
+                    "ghost batches are of nn.BatchNorm1d and nn.BatchNorm2d, and this network has a"
+                    f" {type(child).__name__} ('{name}'); give ghost_batch=None"
                 )
 
 

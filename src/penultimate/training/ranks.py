@@ -10,7 +10,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from penultimate.errors import RequestError
-from penultimate.training.ghost import GhostBatchNorm2d
+from penultimate.objectives.objective import Objective
+from penultimate.training.ghost import GhostMoments
 from penultimate.training.recipe import Recipe
 
 T = TypeVar("T")
@@ -57,11 +58,19 @@ class Ranks:
         """
         for name, layer in body.named_modules():
             whole = isinstance(layer, nn.modules.batchnorm._BatchNorm)
-            if self.count > 1 and whole and not isinstance(layer, GhostBatchNorm2d):
+            if self.count > 1 and whole and not isinstance(layer, GhostMoments):
                 raise RequestError(
                     f"layer '{name}' is normalised over the whole batch, which {self.count} processes share:"
                     " give recipe.ghost_batch, the number of images that are normalised together, or one GPU"
                 )
+
+    def expect_examples_alone(self, objective: Objective) -> None:
+        """Raise RequestError if several processes cannot share an objective, because it compares examples."""
+        if self.count > 1 and objective.compares_examples:
+            raise RequestError(
+                f"'{objective.spec}' compares the examples of a batch, which {self.count} processes share:"
+                " train on one GPU"
+            )
 
     @torch.no_grad()
     def average(self, parameters: Iterable[nn.Parameter]) -> None:

@@ -204,6 +204,14 @@ class Recipe:
         window = self.averaging_window if self.averaging_momentum is None else 0.0
         return max(self.warmup, window) * self.epochs
 
+    def expect_head(self, is_fixed: bool, objective: str) -> None:
+        """Raise RequestError if the final layer has its own decay and is fixed, so that nothing decays."""
+        if is_fixed and self.head_decay is not None:
+            raise RequestError(
+                f"recipe: head_decay={self.head_decay:g} is the final layer's weight decay, and that of"
+                f" '{objective}' is not trained; leave head_decay out"
+            )
+
     @property
     def needs_holdout(self) -> bool:
         """Whether a holdout decides when training ends or which weights are kept."""

@@ -15,7 +15,9 @@ from torch import Tensor, nn
 from penultimate.data.augmentation.transforms import normalise
 from penultimate.data.disk.listed import ListedImages
 from penultimate.data.seeding import derived_generator
+from penultimate.errors import RequestError
 from penultimate.files import canonical_json
+from penultimate.networks.given import GivenNetwork
 from penultimate.networks.trained import build, save_network, snapshot
 from penultimate.objectives.objective import Objective
 from penultimate.training.averaging import WeightAverage
@@ -74,13 +76,16 @@ class Run:
         self.card["num_features"] = head.num_features
         if start is not None:
             self.card["start"] = start.copy_to(backbone, body, head)
+        _expect_trainable(head, recipe, start)
+        self.network = _Whole(body, head)
         if recipe.ghost_batch is not None:
-            by_ghost_batches(body, recipe.ghost_batch)
-        self.ranks.expect_shareable(body)
-        self.network = _Whole(body, head).to(self.device)
+            by_ghost_batches(self.network, recipe.ghost_batch)
+        self.ranks.expect_shareable(self.network)
+        self.ranks.expect_examples_alone(head)
+        self.network.to(self.device)
         self.feed = feed(train, self.statistics, recipe, seed, self.device, self.ranks)
         if recipe.at_once is not None:
-            slow_moments(body, math.ceil(self.feed.batch_size / recipe.at_once))
+            slow_moments(self.network, math.ceil(self.feed.batch_size / recipe.at_once))
         self.held_out = 0 if holdout is None else len(holdout)
         if holdout is not None and self.ranks.count > 1:
             holdout = holdout.subset(slice(self.ranks.index, None, self.ranks.count))
@@ -321,6 +326,16 @@ class Run:
         if not self.ranks.is_first:
             self.loss_sum.zero_()
         self.curves, self.best, self.stale = state["curves"], state["best"], state["stale"]
+
+
+def _expect_trainable(head: Objective, recipe: Recipe, start: Start | None) -> None:
+    """Raise RequestError for an objective that this recipe, or this start, leaves without a meaning."""
+    recipe.expect_head(head.composition.has_fixed_head, head.spec)
+    if head.projector is not None and start is not None and isinstance(start.network, GivenNetwork):
+        raise RequestError(
+            f"'{head.spec}' has a projector, and the network to start from was not trained here: a projector"
+            " is trained with its body from the start; leave it out"
+        )
 
 
 def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -17,8 +17,8 @@ from penultimate import registry
 from penultimate.checks import is_number
 from penultimate.data.augmentation.settings import MOST_MIXUP
 from penultimate.errors import RequestError, nearest
-from penultimate.objectives.hyperparameters import REQUIRED, Hyperparameter, Interval, of_function
-from penultimate.objectives.presets import COMPONENT_KINDS, PRESETS, resolve
+from penultimate.objectives.hyperparameters import REQUIRED, Hyperparameter, Interval
+from penultimate.objectives.presets import hyperparameters_of_term, resolve
 from penultimate.registry import Spec
 from penultimate.training.recipe import Recipe
 
@@ -94,7 +94,7 @@ def kind_of(objective: str) -> tuple[str, ...]:
 class Axis:
     """One hyperparameter: the ascending grid of values that is tried first, and its starting value.
 
-    >>> axis = make_axis("keep", PRESETS["dropout"].hyperparameters[0], "dropout", 0.9, rungs=5)
+    >>> axis = make_axis("keep", hyperparameters_of_term("dropout")[0], "dropout", 0.9, rungs=5)
     >>> axis.grid
     (0.6, 0.8, 0.9, 0.95, 0.975)
     >>> axis.between(0.8, 0.9), axis.beyond(0.6, 0.8), axis.beyond(0.2, 0.6)
@@ -233,12 +233,7 @@ def hyperparameters_of(objective: str) -> dict[tuple[str, str], tuple[Hyperparam
     """
     numeric: dict[tuple[str, str], tuple[Hyperparameter, Number]] = {}
     for term in resolve(objective).terms:
-        if term.name in PRESETS:
-            parameters = PRESETS[term.name].hyperparameters
-        else:
-            kind = next(kind for kind in COMPONENT_KINDS if term.name in registry.names(kind))
-            parameters = of_function(registry.entry(kind, term.name).resolve())
-        for parameter in parameters:
+        for parameter in hyperparameters_of_term(term.name):
             value = term.arguments.get(parameter.name, REQUIRED)
             if isinstance(value, int | float) and not isinstance(value, bool):
                 numeric[term.name, parameter.name] = parameter, value

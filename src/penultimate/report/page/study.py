@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from penultimate import registry
 from penultimate.errors import RequestError
+from penultimate.objectives.presets import COMPONENT_KINDS
 from penultimate.report.base import Built
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
@@ -175,7 +176,7 @@ class StudyPage:
         """Return the description of a combination or a plug-in in its own words."""
         names = _names(spec)
         said = [self.explained[name].sentence for name in names if name in self.explained]
-        for kind in ("loss", "head", "penalty"):
+        for kind in COMPONENT_KINDS:
             said += [registry.entry(kind, name).summary for name in names if name in registry.names(kind)]
         joined = "A combination. " if len(names) > 1 else ""
         return joined + (" ".join(said) or "An objective of this study.")

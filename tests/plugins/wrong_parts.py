@@ -1,0 +1,79 @@
+"""Regularisers, projectors and fixed heads, each with one thing wrong with it."""
+
+import torch
+from torch import nn
+
+from penultimate import register
+
+
+@register.regulariser
+def summed_up(features, targets, head):
+    return features.square().sum()
+
+
+@register.regulariser
+def of_every_feature(features, targets, head):
+    return features.square()
+
+
+@register.regulariser
+def of_roots(features, targets, head):
+    return (features - features.roll(1, 0) + 100).square().sum(-1).sqrt()
+
+
+@register.regulariser
+def of_lengths(features, targets, head):
+    return features.square().sum(-1).sqrt()
+
+
+@register.regulariser
+def log_of_nothing(features, targets, head):
+    return (features - 1e6).sum(-1).log()
+
+
+@register.regulariser
+def rectifying(features, targets, head):
+    return features.sub_(1).relu_().sum(-1)
+
+
+@register.regulariser
+def of_logits(logits, targets, head):
+    return logits.sum(-1)
+
+
+@register.regulariser
+def of_targets_alone(features, targets, head):
+    return targets.square().sum(-1)
+
+
+@register.regulariser
+def of_the_first_class(features, targets, head):
+    return targets[:, 0] * features.sum(-1)
+
+
+@register.projector
+def without_width(num_features):
+    return nn.Linear(num_features, 8)
+
+
+@register.projector
+def forgetful(num_features):
+    layer = nn.Linear(num_features, 8)
+    layer.num_features = 8
+    layer.register_forward_pre_hook(lambda _, given: (given[0] - given[0].mean(0),))
+    return layer
+
+
+@register.fixed_head
+def on_its_side(num_classes, num_features, generator):
+    return torch.randn(num_features, num_classes, generator=generator)
+
+
+@register.fixed_head
+def of_the_global_generator(num_classes, num_features, generator):
+    return torch.randn(num_classes, num_features)
+
+
+@register.fixed_head
+def all_alike(num_classes, num_features, generator):
+    return torch.ones(num_classes, num_features)
