@@ -48,7 +48,7 @@ IN_THE_PAPER = {
     "F": ["tableF1"],
 }
 """Where the paper has what this package regenerates, read off the paper; its ICLR version's beside it."""
-BEYOND = ["plugins", "claims", "scores", "depth"]
+BEYOND = ["plugins", "doses", "claims", "scores", "depth"]
 OF_EVALUATIONS = [
     "ranking",
     "comparisons",

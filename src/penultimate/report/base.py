@@ -107,7 +107,10 @@ class ExhibitTable:
 
 @dataclass(frozen=True)
 class Point:
-    """A mark: a single run (faint where a mean is drawn too) or a mean with its standard errors."""
+    """A mark: a single run (faint where a mean is drawn too) or a mean with its standard errors.
+
+    With a `shade`, from 0 to 1, a third number fills it, and its objective has the edge.
+    """
 
     x: float
     y: float
@@ -117,6 +120,7 @@ class Point:
     x_error: float | None = None
     y_error: float | None = None
     faint: bool = False
+    shade: float | None = None
 
 
 @dataclass(frozen=True)

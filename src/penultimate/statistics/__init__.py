@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from penultimate.statistics.correlation import WithoutTwo as WithoutTwo
     from penultimate.statistics.correlation import leave_two_out as leave_two_out
     from penultimate.statistics.correlation import spearman as spearman
+    from penultimate.statistics.lines import PartialSlope as PartialSlope
     from penultimate.statistics.lines import SlopeWithin as SlopeWithin
     from penultimate.statistics.lines import StraightLine as StraightLine
     from penultimate.statistics.lines import equivalence as equivalence
     from penultimate.statistics.lines import least_squares as least_squares
+    from penultimate.statistics.lines import partial_slopes as partial_slopes
+    from penultimate.statistics.lines import resampled_mean as resampled_mean
     from penultimate.statistics.lines import slope_within as slope_within
     from penultimate.statistics.planning import pooled_spread as pooled_spread
     from penultimate.statistics.planning import power as power
@@ -39,7 +42,8 @@ __getattr__, __dir__ = attributes(
         "anova": "Anova two_way_anova",
         "comparison": "Bold bold holm",
         "correlation": "Correlation WithoutTwo leave_two_out spearman",
-        "lines": "SlopeWithin StraightLine equivalence least_squares slope_within",
+        "lines": "PartialSlope SlopeWithin StraightLine equivalence least_squares partial_slopes resampled_mean"
+        " slope_within",
         "planning": "pooled_spread power seeds_needed",
         "proportion": "proportion_interval",
         "summary": "MeanWithError mean standard_error summarise",

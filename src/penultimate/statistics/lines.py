@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from penultimate.errors import RequestError
@@ -116,3 +116,77 @@ def slope_within(blocks: Iterable[tuple[Iterable[float], Iterable[float]]]) -> S
     slope = math.fsum(a * b for a, b in apart) / squares
     rest = math.fsum((b - slope * a) ** 2 for a, b in apart)
     return SlopeWithin(slope, math.sqrt(rest / degrees / squares), degrees)
+
+
+def resampled_mean(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
+    """Return the two ends of the central interval of a mean when its values are drawn again with repetition.
+
+    Up to six values, all draws are enumerated; of more, ten thousand are drawn, always the same.
+
+    >>> [round(end, 2) for end in resampled_mean([1.0, 2.0, 4.0])]
+    [1.0, 4.0]
+
+    Efron, 1979.
+    """
+    import numpy as np
+
+    given = np.array(numbers(values, "values to resample"))
+    n = len(given)
+    if n <= 6:
+        draws = np.indices((n,) * n).reshape(n, -1).T
+    else:
+        draws = np.random.default_rng(0).integers(0, n, (10_000, n))
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(given[draws].mean(1), [tail, 1 - tail])
+    return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class PartialSlope:
+    """The slope on one column with the others held, its standard error, and its variance inflation."""
+
+    slope: float
+    error: float
+    inflation: float
+
+
+def partial_slopes(
+    groups: Sequence[Hashable], columns: Sequence[Sequence[float]], y: Sequence[float]
+) -> list[PartialSlope] | None:
+    """Return the slope of y on each column within groups, by least squares on all columns together.
+
+    Columns and y have their group's mean taken off. With X [n k] of those columns, r the residuals and g
+    groups,
+
+    b = (X'X)^-1 X'y,    e_j^2 = r'r / (n - g - k) (X'X)^-1_jj,    inflation_j = (X'X)^-1_jj (X'X)_jj
+
+    An inflation of 1 says that a column is unrelated to the others; from about 10, its slope is hardly its
+    own. Return None if no degree of freedom is left, or if a column follows from the others.
+
+    >>> slope, = partial_slopes("aabb", [[1.0, 2.0, 1.0, 3.0]], [5.0, 7.0, 1.0, 6.0])
+    >>> round(slope.slope, 2), slope.inflation
+    (2.4, 1.0)
+
+    Frisch and Waugh, 1933.
+    """
+    import numpy as np
+
+    places: dict[Hashable, list[int]] = {}
+    for place, group in enumerate(groups):
+        places.setdefault(group, []).append(place)
+    within = np.array([*columns, y], dtype=float).T
+    for rows in places.values():
+        within[rows] -= within[rows].mean(0)
+    x, up = within[:, :-1], within[:, -1]
+    degrees = len(up) - len(places) - x.shape[1]
+    if degrees < 1 or np.linalg.matrix_rank(x) < x.shape[1]:
+        return None
+    squares = x.T @ x
+    inverse = np.linalg.inv(squares)
+    slopes = inverse @ (x.T @ up)
+    residuals = up - x @ slopes
+    variance = float(residuals @ residuals) / degrees
+    return [
+        PartialSlope(float(slope), math.sqrt(variance * float(each)), float(each * own))
+        for slope, each, own in zip(slopes, np.diag(inverse), np.diag(squares), strict=True)
+    ]

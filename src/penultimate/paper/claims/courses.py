@@ -57,13 +57,13 @@ def at_equal_training(train: Courses, test: Courses) -> ByRun:
     for spec, runs in train.items():
         for seed, run in runs.items():
             ups = [up for _, up in test.get(spec, {}).get(seed, [])]
-            value = _crossing([across for _, across in run], ups, levels[seed])
+            value = level_crossing([across for _, across in run], ups, levels[seed])
             if value is not None:
                 found.setdefault(spec, {})[seed] = value
     return found
 
 
-def _crossing(across: Sequence[float], up: Sequence[float], level: float) -> float | None:
+def level_crossing(across: Sequence[float], up: Sequence[float], level: float) -> float | None:
     """Return the height of a line where it first reaches `level` across, or None if it starts above that."""
     if len(across) != len(up) or across[0] > level:
         return None

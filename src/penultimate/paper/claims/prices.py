@@ -80,11 +80,6 @@ def judge_dose(evidence: Evidence, rule: Dose) -> Assessment | Trials:
             return assess(ranked(of_paper, Ranked("separation", rule.aspect, -1)), criteria)
 
 
-def _labels_of_strengths(evidence: StudyEvidence) -> dict[str, str]:
-    arms = (evidence.measurements.in_arm(family) for family in FAMILIES)
-    return {one.spec: one.label for arm in arms for one in arm.objectives}
-
-
 def price_effects(prices: Mapping[str, BySeed], criteria: Criteria) -> dict[str, Effect]:
     """Return the price of each family that can be tested, with p corrected for their number (Holm)."""
     effects = {family: price_effect(by_seed, criteria) for family, by_seed in prices.items()}
@@ -128,7 +123,7 @@ def judge_prices(
         for verdict in ("holds", "does not hold", "undecided")
         if verdict in verdicts.values()
     )
-    why += left_out_text(found, _labels_of_strengths(evidence))
+    why += left_out_text(found)
     if absent:
         why += f" Not judged, with fewer than two strengths here: {listed(_labels_of_families(absent))}."
     verdict = all_of(verdicts.values())
@@ -148,17 +143,15 @@ def _labels_of_families(families: Iterable[str]) -> list[str]:
     return [PRESETS[family].label for family in families]
 
 
-def overall(evidence: StudyEvidence, aspect: Aspect, criteria: Criteria) -> Assessment:
-    """Judge the mean price of the families, by t over seeds and by t over families, which must agree."""
-    found = dose_curves(evidence, aspect)
-    prices = {curve.family: curve.prices() for curve in found}
+def overall_effects(
+    evidence: StudyEvidence, aspect: Aspect, criteria: Criteria
+) -> tuple[Effect, Effect] | None:
+    """Return the mean price of the families by t over seeds and by t over families, if both can be tested."""
+    prices = {curve.family: curve.prices() for curve in dose_curves(evidence, aspect)}
     prices = {family: by_seed for family, by_seed in prices.items() if by_seed}
-    if not prices:
-        return unmeasured(WHAT, COMMAND)
-    seeds = common_seeds(prices.values())
-    ours = f"{counted(len(prices), 'family', 'families')}, {runs_each([len(seeds)])}"
-    if len(seeds) < criteria.least_runs.value or len(prices) < criteria.least_runs.value:
-        return not_judged(ours, not_enough_runs([len(seeds)], criteria))
+    seeds = common_seeds(prices.values()) if prices else []
+    if min(len(seeds), len(prices)) < criteria.least_runs.value:
+        return None
     over_seeds = price_effect(
         {seed: mean(by_seed[seed] for by_seed in prices.values()) for seed in seeds}, criteria
     )
@@ -168,9 +161,21 @@ def overall(evidence: StudyEvidence, aspect: Aspect, criteria: Criteria) -> Asse
         DOSES.least_price.value,
         criteria,
     )
-    if over_seeds is None or over_families is None:
-        return not_judged(ours, "No spread at all between seeds or families.")
-    verdicts = [decide(effect, criteria) for effect in (over_seeds, over_families)]
+    return None if over_seeds is None or over_families is None else (over_seeds, over_families)
+
+
+def overall(evidence: StudyEvidence, aspect: Aspect, criteria: Criteria) -> Assessment:
+    """Judge the mean price of the families, by t over seeds and by t over families, which must agree."""
+    found = dose_curves(evidence, aspect)
+    if not found:
+        return unmeasured(WHAT, COMMAND)
+    counts = [len(curve.seeds) for curve in found]
+    ours = f"{counted(len(found), 'family', 'families')}, {runs_each(counts)}"
+    effects = overall_effects(evidence, aspect, criteria)
+    if effects is None:
+        return not_judged(ours, not_enough_runs(counts, criteria))
+    over_seeds, over_families = effects
+    verdicts = [decide(effect, criteria) for effect in effects]
     ours = (
         f"Points for each .1 of R²: over seeds {price_text(over_seeds)}, over families"
         f" {price_text(over_families)}; {ours}"
@@ -180,7 +185,7 @@ def overall(evidence: StudyEvidence, aspect: Aspect, criteria: Criteria) -> Asse
         f" ({p_value(over_families.p)})."
     )
     same = verdicts[0] if verdicts[0] == verdicts[1] else "undecided"
-    return Assessment(ours, same, why + left_out_text(found, _labels_of_strengths(evidence)))
+    return Assessment(ours, same, why + left_out_text(found))
 
 
 @dataclass(frozen=True)
@@ -287,7 +292,7 @@ def judge_one_line(evidence: StudyEvidence, aspect: Aspect, criteria: Criteria) 
     counts = f"{counted(len(read), 'family', 'families')}, {runs_each([len(each) for each in seeds])}"
     beyond = [curve.label for curve in found if curve not in read]
     note = f" Not read at R² = {fixed(at, 2)}, which it does not reach: {listed(beyond)}." if beyond else ""
-    note += left_out_text(found, _labels_of_strengths(evidence))
+    note += left_out_text(found)
     if min(map(len, seeds)) < criteria.least_runs.value or len({*seeds}) > 1:
         return not_judged(counts, not_enough_runs([len(each) for each in seeds], criteria))
     if len(read) < 2:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from penultimate.objectives.presets import PRESETS
+from penultimate.objectives.presets import PRESETS, resolve
 from penultimate.paper.claims.aspects import Aspect
 from penultimate.paper.claims.criteria import DOSES, Criteria
 from penultimate.paper.claims.doses import FAMILIES
@@ -128,7 +128,7 @@ def price_text(effect: Effect) -> str:
     return f"{signed(-effect.estimate, 2)} ({range_text(-effect.high, -effect.low, 2)})"
 
 
-def left_out_text(found: Iterable[DoseCurve], labels: Mapping[str, str]) -> str:
+def left_out_text(found: Iterable[DoseCurve]) -> str:
     """Return a sentence that names the strengths that no curve holds, or an empty string."""
-    names = dict.fromkeys(labels.get(spec, spec) for curve in found for spec in curve.left_out)
+    names = dict.fromkeys(resolve(spec).detailed_label for curve in found for spec in curve.left_out)
     return f" Left out, since not every seed has them: {', '.join(names)}." if names else ""

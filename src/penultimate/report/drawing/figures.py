@@ -17,7 +17,7 @@ from penultimate.report.base import Bar, Panel, Point
 from penultimate.report.drawing import palette, rasters
 from penultimate.report.drawing.palette import SHAPES, Mark
 from penultimate.report.drawing.placement import Box, place
-from penultimate.report.drawing.restyle import INK, MUTED, PAPER, RULE, Note, restyle
+from penultimate.report.drawing.restyle import HEAT, INK, MUTED, PAPER, RULE, Note, restyle
 from penultimate.report.text import plain, shortened
 
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ def _fill(axes: Axes, panel: Panel, marks: Mapping[str, Mark], small: bool) -> l
                 elinewidth=1,
                 zorder=2,
             )
+        shade = point.shade
         vertices, scale = SHAPES[mark.shape]
         size = (3.4 if point.faint else 5.0) if small else (3.6 if point.faint else 6.0)
         axes.plot(
@@ -163,9 +164,9 @@ def _fill(axes: Axes, panel: Panel, marks: Mapping[str, Mark], small: bool) -> l
             linestyle="none",
             marker=[(x, y) for x, y in vertices],
             markersize=2 * size * scale * max(abs(v) for vertex in vertices for v in vertex),
-            markerfacecolor=mark.light,
-            markeredgecolor=PAPER,
-            markeredgewidth=0.7,
+            markerfacecolor=mark.light if shade is None else HEAT[rasters.step_of(shade, 0, 1)],
+            markeredgecolor=PAPER if shade is None else mark.light,
+            markeredgewidth=0.7 if shade is None else 1.4,
             alpha=0.55 if point.faint else 1,
             zorder=3 if point.faint else 4,
             gid=noted(point.objective, f"{point.label}: {point.detail}" if point.detail else point.label),
