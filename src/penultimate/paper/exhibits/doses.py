@@ -24,7 +24,7 @@ from penultimate.paper.families import (
 from penultimate.paper.printed import mean_of_printed
 from penultimate.report.base import MISSING, Cell, Column, Curve, ExhibitTable, Figure, Panel, Point, TableRow
 from penultimate.report.measurements import Measurements
-from penultimate.report.quantity import percent
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.numbers import error_of
 from penultimate.report.shapes.scatter import PrintedPanel
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from penultimate.paper.claims.evidence import StudyEvidence
     from penultimate.statistics import PartialSlope
 
-KNN = percent("knn_{accuracy}", "Mean kNN transfer accuracy, %", target="targets")
-TOP1 = percent("top1", "Test accuracy on the classes trained on, %")
+KNN = Quantity("knn_{accuracy}", label="Mean kNN transfer accuracy, %", target="targets")
+TOP1 = Quantity("top1", label="Test accuracy on the classes trained on, %")
 COLUMNS: tuple[tuple[Aspect, str, int], ...] = (
     ("separation", "R²", 3),
     ("accuracy", "Test accuracy, %", 2),
