@@ -7,14 +7,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
 import pytest
 
 from penultimate import registry
-from penultimate.paper.claims.doses import DOSE_CLAIMS, DOSE_RULES, FAMILIES
+from penultimate.paper import published
+from penultimate.paper.claims.criteria import CRITERIA
+from penultimate.paper.claims.doses import DOSE_CLAIMS, DOSE_RULES, FAMILIES, PAIRS
+from penultimate.paper.claims.effects import decide
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.filed import EVERY_CLAIM
+from penultimate.paper.claims.prices import judged_pairs, mean_of_pairs, overall_effects, price_effects
 from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF
+from penultimate.paper.claims.strengths import dose_curves
 from penultimate.paper.claims.verdicts import judge
+from penultimate.paper.families import below_softmax_in_training, distinct, families_of
 from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
 from penultimate.report.base import Cell, StudyResults
@@ -262,6 +269,85 @@ def test_what_the_readme_says_of_shared_classes() -> None:
     assert f"rho changes by {said.removesuffix(')')}" in text("README.md")
 
 
+def test_what_the_readme_says_of_strengths() -> None:
+    page, evidence = text("README.md"), gather(admit(read_reference("sweep_first")))
+    judged = {one.claim.key: one.ours for one in judge(evidence, DOSE_CLAIMS)}
+    curves = {one.family: one for one in dose_curves(evidence, "linear")}
+    falls = {family: -fmean(one.prices().values()) for family, one in curves.items()}
+    effects = overall_effects(evidence, "linear", CRITERIA)
+    assert effects is not None
+    over_seeds = effects[0]
+    assert judged["dose_overall"].verdict == "holds"
+    assert (
+        f"The price is {over_seeds.estimate:.2f} points of linear transfer for each .1 of R² in their mean"
+        f" ({over_seeds.low:.2f} to {over_seeds.high:.2f}), from {falls['squared_error']:.2f} for squared"
+        f" error to {falls['logit_norm']:.2f} for logit normalization"
+    ) in page
+    assert (min(falls.values()), max(falls.values())) == (falls["squared_error"], falls["logit_norm"])
+    corrected = price_effects({family: one.prices() for family, one in curves.items()}, CRITERIA)
+    sure = [family for family, one in corrected.items() if decide(one, CRITERIA) == "holds"]
+    assert f"{in_words(len(sure))} of the seven fall beyond chance by themselves, and all seven" in page
+    assert judged["dose_slopes_knn"].verdict == "holds"
+    apart = re.search(
+        r"R² = 0.40: (\S+) points apart, .* each .1 of R²: (\S+) points", judged["dose_one_line"].ours
+    )
+    assert apart is not None
+    assert f"lie {apart[1]} points apart, and their prices differ by {apart[2]}." in page
+    assert judged["dose_reading"].verdict == "does not hold"
+    assert judged["dose_reading"].reason.startswith("Refuted: the families do not share a line.")
+    counting = [one for one in judged_pairs(evidence, "linear", CRITERIA) if not one.why_not]
+    of_pairs = mean_of_pairs(counting, CRITERIA)
+    assert of_pairs is not None
+    assert judged["dose_pairs"].verdict == "undecided"
+    assert (
+        f"is open: −{of_pairs.estimate:.2f} points for each .1 of R² (−{of_pairs.high:.2f} to"
+        f" {-of_pairs.low:.2f}; {in_words(len(counting))} pairs of strengths, where"
+        f" {in_words(len(PAIRS))} had been fixed)"
+    ) in page
+    strengths = {one.spec: one for one in distinct(families_of(evidence))}
+    behind = {
+        name: -fmean(below_softmax_in_training(evidence.measurements, strengths[spec]).values())
+        for name, spec in (
+            ("squared error", "squared_error(kappa=9, scale=1.28, target=3.75)"),
+            ("cosine", "cosine_softmax(scale=1, temperature=0.1)"),
+        )
+    }
+    assert (
+        f"it transferred {behind['squared error']:.1f} points better than squared error and"
+        f" {behind['cosine']:.1f} points better than cosine softmax at .1"
+    ) in page
+    ranks = re.match(r"ρ = (\S+) \(.*?\), (p = \S+),", judged["dose_strengths"].ours)
+    assert ranks is not None
+    assert f"rho is {ranks[1]} ({ranks[2]})" in page
+
+
+def test_what_the_readme_says_of_nine_that_differ_little(
+    measured: Measurements, claims: list[dict[str, str]]
+) -> None:
+    page, found = text("README.md"), quantities(measured)
+    slugs = [one.slug for one in measured.objectives]
+    rest = [place for place, slug in enumerate(slugs) if slug != "squared_error"]
+    separation, linear = (np.array(found[name]) for name in ("separation", "linear"))
+    of_paper = [
+        float(row["class_separation_r2"])
+        for row in published.printed("neurips_table3_class_separation")
+        if row["objective"] != "squared_error"
+    ]
+    assert (
+        f"lie within {np.ptp(separation[rest]):.2f} of R² of each other (in the paper within"
+        f" {max(of_paper) - min(of_paper):.2f})"
+    ).replace("0.", ".") in page
+    worst = slugs.index("squared_error")
+    assert f"{100 * (linear[slugs.index('softmax')] - linear[worst]):.1f} points below softmax" in page
+    whole, without = (
+        float(np.corrcoef(separation[of], linear[of])[0, 1]) for of in (list(range(len(slugs))), rest)
+    )
+    assert f"Pearson's r is −{-whole:.2f}, and +{without:.2f} without squared error" in page
+    key = next(claim.says for claim in EVERY_CLAIM if claim.key == "separation_linear")
+    (row,) = [row for row in claims if row["says"] == key]
+    assert (row["first_half"], row["second_half"]) == ("undecided", "undecided")
+
+
 def test_what_the_readme_says_of_the_third_set_of_rules() -> None:
     page = text("README.md")
     assert f"{in_words(len(FAMILIES) + 1)} families of objectives, each at several strengths" in page
@@ -316,7 +402,7 @@ def test_what_the_readme_says_of_fine_tuning_depth_and_other_networks(
     )
     assert gain is not None
     assert recovered is not None
-    assert f"gain more from an earlier layer ({gain[1]}, one run each)" in page
+    assert f"gain more from an earlier layer ({gain[1]}, one run each;" in page
     assert (
         "squared error, the only one a point behind, by its own best layers recovers"
         f" {recovered[1]} % of softmax's lead" in page

@@ -41,6 +41,7 @@ RUNS = {
     "evidence": GLYPHS + OTHERWISE + BACKBONES,
     "full": FULL,
     "shared_classes": 9 * 3,
+    "sweep_first": (9 + 5 * 5 + 3 * 4 + 8) * 3,
 }
 """The runs that are kept, and how many networks each has."""
 WITHOUT_ROWS = {"data", "sheet", "extract", "corrupted", "hard"}
@@ -50,7 +51,7 @@ NETWORK = ("objective", "backbone", "arm", "seed", "draw")
 place_of = operator.attrgetter(*(name for name in COLUMNS if name not in ("step", "value")))
 
 
-def test_the_reference_runs_are_glyphs_what_rests_on_it_and_the_searches() -> None:
+def test_the_reference_runs_are_glyphs_what_rests_on_it_the_strengths_and_the_searches() -> None:
     assert set(references()) == {*RUNS, *(f"tune-{name}" for name in SEARCHES)}
 
 
@@ -93,10 +94,12 @@ def test_a_reference_run_has_what_its_description_asks_of_every_network_and_of_n
     table, study = reference(name).table, pinned(name)
     assert {network_of(row) for row in table.where(metric="top1", split="holdout")} == set(study.keys())
     assert len(study.keys()) == count
+    graph = unfold(study)
     asked = {
-        (step.name, *map(step.columns.get, NETWORK))
-        for step in unfold(study).steps.values()
+        (step.name, *map({**step.columns, "arm": arm or None}.get, NETWORK))
+        for step_id, step in graph.steps.items()
         if step.name not in WITHOUT_ROWS and step.columns.get("objective")
+        for arm in graph.arms[step_id]
     }
     found = {
         (str(row.step).partition(".")[0], *(getattr(row, column) for column in NETWORK))
