@@ -42,8 +42,8 @@ __getattr__, __dir__ = attributes(
         "anova": "Anova two_way_anova",
         "comparison": "Bold bold holm",
         "correlation": "Correlation WithoutTwo leave_two_out spearman",
-        "lines": "PartialSlope SlopeWithin StraightLine equivalence least_squares partial_slopes resampled_mean"
-        " slope_within",
+        "lines": "PartialSlope SlopeWithin StraightLine equivalence least_squares partial_slopes"
+        " resampled_mean slope_within",
         "planning": "pooled_spread power seeds_needed",
         "proportion": "proportion_interval",
         "summary": "MeanWithError mean standard_error summarise",

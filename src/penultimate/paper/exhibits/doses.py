@@ -10,7 +10,7 @@ from penultimate.paper.claims.aspects import QUANTITIES, Aspect
 from penultimate.paper.claims.doses import DOSE_CLAIMS, FAMILIES
 from penultimate.paper.claims.effects import common_seeds
 from penultimate.paper.claims.strengths import PER
-from penultimate.paper.claims.wording import range_text
+from penultimate.paper.claims.trials import range_text
 from penultimate.paper.exhibits.separation import LINEAR, R2_TRAIN
 from penultimate.paper.families import (
     COVARIATES,
