@@ -383,6 +383,10 @@ def test_what_the_readme_says_of_fine_tuning_depth_and_other_networks(
         f"the best objective is {apart[1]} points above the worst (in the paper {apart[3]}), where with"
         f" linear classifiers it is {apart[2]} (in the paper {apart[4]})"
     ) in page
+    assert re.search(
+        r"differ beyond chance \(.*p = 0\.035\); .* Bold, which \d+ of 72 cells are, asks",
+        " ".join(tuned.notes),
+    )
     edge = re.search(r"On the edge of the grid, .* lie (\d+) of (\d+) best cells", " ".join(tuned.notes))
     scratch = re.search(
         r"In the same 400 steps .* scratch reaches (\S+ %).* gains (\S+ to \S+) points on it",

@@ -135,7 +135,8 @@ def _wrapped(note: str) -> str:
 def _panel_text(panel: Panel) -> str:
     """Return a panel as text: its outline if it has one, its curves in short, or the marks in it."""
     if panel.outline:
-        return "\n".join([f"{plain(panel.title)} [{TAGS[panel.source]}]", *map(plain, panel.outline)])
+        lines = [line[: len(line) - len(line.lstrip())] + plain(line.lstrip()) for line in panel.outline]
+        return "\n".join([f"{plain(panel.title)} [{TAGS[panel.source]}]", *lines])
     return to_text(course_table(panel) or panel_table(panel))
 
 
