@@ -18,6 +18,7 @@ from penultimate.paper.claims.doses import DOSE_CLAIMS, DOSE_RULES, FAMILIES, PA
 from penultimate.paper.claims.effects import decide
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.filed import EVERY_CLAIM
+from penultimate.paper.claims.joint import judge_head_decay
 from penultimate.paper.claims.prices import judged_pairs, mean_of_pairs, overall_effects, price_effects
 from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF
 from penultimate.paper.claims.strengths import dose_curves, in_family
@@ -498,3 +499,16 @@ def test_the_worlds_table_is_what_the_searches_of_the_matched_regime_found() -> 
             mean, error = 100 * one.best.mean, 100 * one.best.standard_error
             assert f"| {label} | {chosen or '–'} | {mean:.2f} ± {error:.2f} | {len(one.cells)} |" in page
     assert f"{cells} cells, each trained with three seeds for 44 epochs" in page
+
+
+def test_what_the_world_s_document_says_of_the_final_layer_s_decay() -> None:
+    said, results = text("docs/world.md"), read_reference("head_decay_first")
+    (found,) = judge_head_decay(admit(results))
+    gain, _, interval = found.ours.ours.partition(",")[0].partition(" points of test accuracy ")
+    assert f"the mean gain is {gain} points {interval}," in said
+    assert (found.ours.verdict, "That is undecided" in said) == ("undecided", True)
+    table = exhibit("table1", results).tables[0]
+    found_of = {row.label: float(row.cells[0].value or 0) for row in table.rows}
+    gains = {name: found_of[name] - found_of["Softmax"] for name in found_of if name != "Squared error"}
+    assert sum(gain > 0 for gain in gains.values()) == 6
+    assert f"dropout, which keeps the paper's .7, loses {-gains['Dropout']:.1f}" in said

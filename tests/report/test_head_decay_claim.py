@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import pytest
+
 from penultimate.objectives.presets import resolve
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.filed import EVERY_CLAIM
@@ -18,6 +20,7 @@ from penultimate.paper.claims.quoted import paper
 from penultimate.paper.claims.trials import Assessment
 from penultimate.paper.claims.verdicts import Judged, judge
 from penultimate.records.table import Table
+from penultimate.report import exhibit
 from penultimate.report.base import StudyResults
 from penultimate.report.measurements import admit
 from tests.report.planted import NINE, planted
@@ -150,3 +153,14 @@ def test_its_study_has_the_papers_strengths_and_decay() -> None:
     (own,) = [block for block in blocks if block.recipe.learning_rate == 0.6]
     assert own.objectives == (resolve("cosine_softmax").canonical,)
     assert len(head_decay.STUDY.targets) == 8
+
+
+@pytest.mark.parametrize(("decay", "shown"), [(8e-5, True), (None, False)])
+def test_the_table_of_claims_shows_it_where_a_final_layer_has_its_own_decay(
+    decay: float | None, shown: bool
+) -> None:
+    drawn = exhibit("claims", trained(GAINING, decay))
+    rows = {row.label: row.cells for row in drawn.tables[0].rows}
+    assert (HEAD_DECAY_CLAIMS[0].says in rows) == shown
+    if shown:
+        assert "holds" in [cell.text for cell in rows[HEAD_DECAY_CLAIMS[0].says]]

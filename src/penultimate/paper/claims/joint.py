@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from penultimate.paper.claims.evidence import gather
+from penultimate.paper.claims.head_decay import HEAD_DECAY_CLAIMS
 from penultimate.paper.claims.verdicts import Judged, judge
 from penultimate.report.measurements import Measurements, admit
 
@@ -24,6 +25,12 @@ def judge_jointly(measurements: Measurements) -> tuple[Judged, ...]:
             for one, other in zip(every, of_part, strict=True)
         )
     return every
+
+
+def judge_head_decay(measurements: Measurements) -> tuple[Judged, ...]:
+    """Return the verdict on that rule, or nothing for a study in which no final layer has its own decay."""
+    judged = judge(gather(measurements), HEAD_DECAY_CLAIMS)
+    return tuple(one for one in judged if one.ours.missing is None)
 
 
 def _named(judged: Judged, study: str) -> Judged:

@@ -41,11 +41,13 @@ NOT_JUDGED, NOT_PRINTED = "not judged", "the paper prints no number for it"
 def _table(measurements: Measurements) -> Piece:
     from penultimate.paper.claims.filed import filed_reasons, filed_spoken
     from penultimate.paper.claims.further import further_reasons, further_spoken
-    from penultimate.paper.claims.joint import judge_jointly
+    from penultimate.paper.claims.head_decay import head_decay_spoken
+    from penultimate.paper.claims.joint import judge_head_decay, judge_jointly
     from penultimate.paper.claims.quick import is_quick
     from penultimate.paper.claims.stated import reasons, spoken
 
-    every = judge_jointly(measurements)
+    of_decay = judge_head_decay(measurements)
+    every = (*of_decay, *judge_jointly(measurements))
     quick = is_quick(measurements)
     judged = tuple(
         one for one in every if one.ours.missing is None and (one.ours.verdict != "undecided" or not quick)
@@ -106,7 +108,12 @@ def _table(measurements: Measurements) -> Piece:
         tables,
         notes=tuple(notes),
         missing=() if quick else tuple(gaps),
-        method=(*spoken(), *further_spoken(), *filed_spoken()),
+        method=(
+            *spoken(),
+            *further_spoken(),
+            *filed_spoken(),
+            *(head_decay_spoken() if of_decay else ()),
+        ),
     )
 
 

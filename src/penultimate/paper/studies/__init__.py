@@ -20,6 +20,7 @@ for _name, _summary in (
     ("sweep_first", "a part of sweep: the first three of five seeds; comes with the package"),
     ("sweep_smallest", "a part of sweep: 19 networks a seed, three seeds; an hour and a half on a laptop"),
     ("head_decay", "nine objectives whose final layer has the paper's weight decay, five seeds"),
+    ("head_decay_first", "a part of head_decay: the first three of five seeds; comes with the package"),
     (
         "matched_search",
         "where the hyperparameters of seven objectives are chosen (penultimate tune): three seeds",
