@@ -54,6 +54,8 @@ KINDS: tuple[tuple[Literal["linear", "knn"], str, str], ...] = (
     ("linear", "linear", LINEAR.label),
     ("knn", "kNN", KNN.label),
 )
+LEADING = ("doses-linear", "doses-linear-published")
+"""The panels that stand under the answer of a study of strengths."""
 IN_PAPER = {
     kind: PrintedPanel(
         f"doses-{kind}-published",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from penultimate.paper.exhibits.doses import LEADING as LEADING_DOSES
 from penultimate.paper.exhibits.separation import SEPARATION, SEPARATION_IN_PAPER
 from penultimate.paper.page.full_size import COMMANDS
 from penultimate.paper.page.glossary import OBJECTIVES, TERMS
@@ -83,6 +84,6 @@ PAGE = StudyPage(
     tally,
     remarks=remarks,
     rivals=(OF_DRAWS, OF_ONE_DRAW),
-    leading=(SEPARATION.name, SEPARATION_IN_PAPER.name),
+    leading=(LEADING_DOSES, (SEPARATION.name, SEPARATION_IN_PAPER.name)),
     at_full_size=COMMANDS,
 )

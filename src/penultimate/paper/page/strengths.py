@@ -10,6 +10,7 @@ from penultimate.paper.claims.prices import (
     judge_one_line,
     judged_pairs,
     mean_of_pairs,
+    overall,
     overall_effects,
     reading,
 )
@@ -27,29 +28,42 @@ def headline_of_strengths(measurements: Measurements) -> Headline:
     """Return whether class separation itself costs transfer, by the rules on strengths."""
     evidence = gather(measurements)
     judged = reading(evidence, "linear", CRITERIA)
-    details = [*_prices(evidence), *_pairs(evidence), *_lines(evidence), *_front(evidence)]
+    details = [*_pairs(evidence), *_lines(evidence), *_front(evidence)]
     if measurements.limited:
         return Headline(
-            f"Whether class separation itself costs transfer stays open. {LIMITED}", tuple(details)
+            f"Whether class separation itself costs transfer stays open. {LIMITED}",
+            (*_prices(evidence), *details),
         )
     answer = {
         "holds": "Class separation itself costs transfer here, as the paper reads it.",
-        "does not hold": "Class separation by itself does not explain transfer here, as the paper reads it.",
-        "undecided": "Whether class separation itself costs transfer, as the paper has it, is open here.",
+        "does not hold": "But class separation by itself does not explain transfer: rules that were fixed"
+        " beforehand refute that reading.",
+        "undecided": "Whether it is class separation itself that costs transfer, as the paper has it, is"
+        " open.",
     }[judged.verdict]
-    return Headline(f"{answer} {judged.reason}", tuple(details), _tiles(evidence))
+    return Headline(
+        " ".join([*_prices(evidence), answer]),
+        (judged.reason, *details),
+        _tiles(evidence),
+    )
 
 
 def _prices(evidence: StudyEvidence) -> list[str]:
+    """Return a sentence on the mean price over families, by the verdict of the rule on it."""
     found = dose_curves(evidence, "linear")
     effects = overall_effects(evidence, "linear", CRITERIA)
     if not found or effects is None:
         return []
-    over_seeds, over_families = effects
+    said = {
+        "holds": "The further the objectives of one family pull the classes apart, the worse their features"
+        " transfer",
+        "does not hold": "Objectives of one family that pull the classes further apart do not transfer worse",
+        "undecided": "Whether objectives of one family transfer worse the further they pull the classes apart"
+        " is open",
+    }[overall(evidence, "linear", CRITERIA).verdict]
     return [
-        f"In the mean of {counted(len(found), 'family', 'families')} of objectives, each at several"
-        f" strengths, class separation goes with {price_text(over_seeds)} {PRICE} over seeds, and over"
-        f" families {price_text(over_families)}."
+        f"{said}: {price_text(effects[0])} {PRICE}, in the mean of"
+        f" {counted(len(found), 'family', 'families')} at several strengths each."
     ]
 
 

@@ -80,7 +80,7 @@ class StudyPage:
     template   extends `study.html` with the question and the source of the published values
     further    the further variables of that template
     tally      counts the verdicts of the exhibit of claims
-    leading    the panels that stand under the answer, by name
+    leading    groups of panels, by name; the first with one of the study's own stands under the answer
     remarks    adds remarks to each exhibit
     rivals     remarks that exclude each other: if the first is said once, the others stand with each exhibit
     at_full_size  {exhibit, or what it lacks: the command that measures it on published images}
@@ -94,7 +94,7 @@ class StudyPage:
     template: Path
     further: Extra = field(default=lambda measurements: {})
     tally: Callable[[Built], tuple[Tally, ...]] | None = None
-    leading: tuple[str, ...] = ()
+    leading: tuple[tuple[str, ...], ...] = ()
     remarks: Remarks = say_nothing
     rivals: tuple[str, ...] = ()
     curves: bool = True
@@ -126,11 +126,13 @@ class StudyPage:
         exhibits = [built for chapter in measured for built in chapter.exhibits]
         claims = next((built for built in exhibits if built.name == CLAIMS), None)
         headline = self.headline(measurements)
-        leading = [panel for figure in figures for panel in figure.panels if panel.name in self.leading]
+        drawn_panels = [panel for figure in figures for panel in figure.panels]
+        groups = [[panel for panel in drawn_panels if panel.name in names] for names in self.leading]
+        leading = next((one for one in groups if any(panel.source == "ours" for panel in one)), [])
         return {
             "headline": headline,
             "tally": self.tally(claims) if claims and self.tally and not headline.decides else None,
-            "leading": leading if any(panel.source == "ours" for panel in leading) else (),
+            "leading": leading,
             "chapters": measured,
             "partly": [built for built in exhibits if built.missing],
             "gaps_left": _gaps_phrase(made, bool(figures and figures[-1].name == "curves")),
