@@ -96,6 +96,7 @@ def test_every_wrong_sample_is_expected(wrong: dict[str, list[CheckOutcome]]) ->
     assert {name for name, findings in wrong.items() if findings} == WRONG.keys()
 
 
+@pytest.mark.long
 def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(

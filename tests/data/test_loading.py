@@ -186,6 +186,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.long
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path)], stdout=subprocess.PIPE)
     assert parent.stdout is not None

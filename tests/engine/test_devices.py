@@ -77,6 +77,7 @@ def test_gpus_are_those_that_may_be_seen(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert gpus() == ()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("two_gpus")
 def test_a_gpu_is_shared_by_no_more_than_it_has_shares(tmp_path: Path) -> None:
     on_gpus = [chore(f"gpu{number}", gpus=0.5, number=number, deed="stays") for number in range(8)]
@@ -135,6 +136,7 @@ def test_a_gpu_that_pytorch_cannot_use_is_named(tmp_path: Path, monkeypatch: pyt
         carried_out(tmp_path, chore("one", gpus=1.0), processes=1)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("two_gpus")
 def test_after_an_error_of_the_gpu_another_process_takes_the_place(tmp_path: Path) -> None:
     steps = chore("lost", gpus=1.0, deed="loses its GPU once"), chore("next", gpus=1.0, number=1)
@@ -231,6 +233,7 @@ def curves(root: Path) -> list[float]:
     return [json.loads(line)["value"] for line in (step / "rows.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("two_gpus")
 def test_two_gpus_share_a_training(alone: Path, tmp_path: Path) -> None:
     assert run(short(), untrained(alone, tmp_path)).complete
@@ -310,6 +313,7 @@ def test_too_few_gpus_or_batches_that_they_cannot_share_are_said_before_the_star
     assert not any((tmp_path / "steps").glob("*"))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("two_gpus")
 def test_what_shares_gpus_waits_until_they_are_free(tmp_path: Path) -> None:
     several = [chore(f"both{number}", gpus=2.0, number=number, deed="stays") for number in range(2)]

@@ -106,6 +106,7 @@ def test_that_no_process_can_be_started_is_said(tmp_path: Path, monkeypatch: pyt
 # -- a worker that dies, or worse, at work -------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("chores")
 def test_a_worker_killed_while_it_waits_is_replaced(tmp_path: Path) -> None:
     class Killing(Notes):

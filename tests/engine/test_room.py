@@ -214,6 +214,7 @@ def briefly() -> Study:
     return dataclasses.replace(study, networks=tuple(blocks))
 
 
+@pytest.mark.long
 def test_estimates_are_of_the_size_of_what_is_left_and_held(tmp_path: Path) -> None:
     """Files within a tenth; memory from a third of the process's peak to all of it: libraries are shared."""
     study, store = briefly(), Store(tmp_path)

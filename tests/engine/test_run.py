@@ -321,6 +321,7 @@ def test_a_diverged_objective_is_named_and_the_others_go_on(tmp_path: Path) -> N
     assert "Unfinished" not in report
 
 
+@pytest.mark.long
 def test_a_study_without_what_rests_on_a_diverged_training_is_whole(tmp_path: Path) -> None:
     """It is complete, nothing of it is planned, and it is kept."""
     command = ["smoke", "--set", "recipe.learning_rate=1000.0", "--only", "softmax,squared_error"]
@@ -357,6 +358,7 @@ def test_changing_what_is_measured_trains_nothing_again(smoke: Path) -> None:
     assert weights_of(smoke) == before
 
 
+@pytest.mark.long
 def test_a_part_of_a_study_stands_beside_the_whole_and_says_how_far_it_has_come(smoke: Path) -> None:
     whole, part = smoke / "runs/studies/smoke", smoke / "runs/studies/smoke-softmax"
     before = {file: file.read_bytes() for file in whole.rglob("*") if file.is_file() and file.name != ".lock"}

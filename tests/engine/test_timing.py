@@ -232,7 +232,7 @@ def test_every_probe_of_features_on_disk_is_told_by_its_operations() -> None:
     """`probed` fits what `linear` and `knn` fit, and `depth` in each of the network's layers."""
     study = restrict(load_study("imagenet_transfer"), ("softmax",), (0,))
     runs = dataclasses.replace(study.runs[0], measure=("linear", "knn", "probed", "depth"))
-    graph = unfold(dataclasses.replace(study, networks=(runs,), targets=("pets",)))
+    graph = unfold(dataclasses.replace(study, networks=(runs,), targets=("pets",), counterparts={}))
     timings = Timings()
     timings.of = lambda what, key, take: 0.04  # type: ignore[method-assign,assignment]
     guessed = guessed_seconds(graph, {}, timings)

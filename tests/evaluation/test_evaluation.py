@@ -222,6 +222,7 @@ def test_a_mistyped_network_leaves_the_page_as_it_is(
     assert {file.name: file.read_bytes() for file in study.iterdir() if file.is_file()} == before
 
 
+@pytest.mark.long
 def test_why_nothing_was_measured_is_said_where_it_was_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -320,6 +321,7 @@ def of_dict(): return Odd("dict")
 """
 
 
+@pytest.mark.long
 def test_odd_networks_are_named_with_what_is_odd_and_cost_nothing_of_the_others(
     folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -397,6 +399,7 @@ class Live(nn.Module):
         return logits
 
 
+@pytest.mark.long
 def test_a_module_of_this_session_is_evaluated_as_what_it_is(
     folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -84,6 +84,7 @@ def test_a_network_of_imagefolder_is_right_without_a_word(colours: Path, tmp_pat
     assert order in repr(done)
 
 
+@pytest.mark.long
 def test_another_usual_order_is_named_in_place_of_a_number_and_can_be_said(
     colours: Path, tmp_path: Path
 ) -> None:
@@ -101,6 +102,7 @@ def test_another_usual_order_is_named_in_place_of_a_number_and_can_be_said(
     assert "Say --class-order text" in " ".join(wrong.remarks)
 
 
+@pytest.mark.long
 def test_an_order_that_no_trainer_uses_is_noticed_and_said_by_a_file(colours: Path, tmp_path: Path) -> None:
     shuffled = [CLASSES[place] for place in np.random.default_rng(1).permutation(12)]
     done = evaluated(shuffled, colours, tmp_path / "a")
@@ -164,6 +166,7 @@ def one_more():
 """
 
 
+@pytest.mark.long
 def test_orders_are_said_and_doubted_through_the_command(
     colours: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -159,6 +159,7 @@ def test_an_exhibit_may_be_made_of_what_a_plugin_measures(finished: Path) -> Non
     assert len(table.rows) == 3
 
 
+@pytest.mark.long
 def test_results_are_shown_where_no_plugin_is_loaded(finished: Path) -> None:
     for name in ("table1", "tableA2", "plugins"):
         answer = penultimate("show", name, "--allow-limited", cwd=finished)
@@ -307,6 +308,7 @@ LOSSES = {
 }
 
 
+@pytest.mark.long
 def test_a_loss_of_the_wrong_form_ends_its_own_trainings_with_a_sentence(tmp_path: Path) -> None:
     parts = [
         f"@register.loss\ndef {name}(logits, targets):\n    return {LOSSES[name][0]}\n" for name in LOSSES
@@ -408,6 +410,7 @@ def test_a_plugin_that_only_this_process_can_load_is_told_so(tmp_path: Path) -> 
     assert "in a process of the study" in answer.stdout
 
 
+@pytest.mark.long
 def test_the_same_study_again_has_nothing_to_do(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "runs", tmp_path / "runs")
     answer = penultimate("run", "smoke", *arguments(FILES, SETTINGS), cwd=tmp_path)

@@ -371,6 +371,7 @@ def test_a_classifier_of_other_classes_is_refused_with_the_reason(
     assert "without classifies=True" in str(error.value)
 
 
+@pytest.mark.long
 def test_a_study_of_given_networks_alone_has_a_page_and_tables(tmp_path: Path) -> None:
     study = replace(
         TRAINED,

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import tests.typechecker
@@ -31,6 +33,7 @@ except TypeCheckError:
 """
 
 
+@pytest.mark.long
 def test_within_probes_of_either_precision_arrays_have_the_shapes_that_are_annotated() -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
     command = [sys.executable, "-c", PROGRAM]

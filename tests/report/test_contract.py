@@ -266,6 +266,7 @@ def makers(name: str) -> set[str]:
     return found
 
 
+@pytest.mark.long
 def test_the_study_of_them_all_makes_42_of_42() -> None:
     assert len(IN_THE_PAPERS) == len({*IN_THE_PAPERS}) == 42
     by_name = {name: makers(name) for name in IN_THE_PAPERS}

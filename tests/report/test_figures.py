@@ -128,6 +128,7 @@ def test_degenerate_clouds_can_be_drawn(points: tuple[tuple[float, float], ...])
     assert {f"p{i}" for i in range(len(points))} <= set(texts(svg))
 
 
+@pytest.mark.long
 @settings(max_examples=15)
 @given(
     st.lists(st.tuples(st.floats(20, 380), st.floats(20, 280), st.floats(20, 110)), min_size=1, max_size=9)

@@ -57,6 +57,7 @@ def test_a_tenth_objective_of_the_package_leaves_every_page_and_verdict_standing
     assert is_shown == "True"
 
 
+@pytest.mark.long
 def test_an_arm_of_a_name_that_no_exhibit_knows_leaves_the_page_as_it_is() -> None:
     results = planted(as_in_the_paper())
     with_another = _with_arm(results, "another optimiser")
@@ -65,6 +66,7 @@ def test_an_arm_of_a_name_that_no_exhibit_knows_leaves_the_page_as_it_is() -> No
     assert b"</html>" in render_report(with_another)[""]
 
 
+@pytest.mark.long
 def test_an_exhibit_more_is_drawn() -> None:
     column = Quantity("top1", label="Accuracy", key="accuracy")
     parts = (TableOfRuns("toy", "A toy", (column,), "Accuracy"),)

@@ -49,7 +49,8 @@ def both(one: StudyResults, two: StudyResults) -> tuple[Measurements, Measuremen
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in registry.names("exhibit") if not exhibit_of(name).of_another]
+    "name",
+    [name for name in registry.names("exhibit") if name != "claims" and not exhibit_of(name).of_another],
 )
 def test_networks_of_two_architectures_are_never_mixed(
     name: str, both: tuple[Measurements, Measurements]
@@ -61,6 +62,16 @@ def test_networks_of_two_architectures_are_never_mixed(
     assert others == [
         f"Only the first architecture, {FIRST}, is shown; also measured: {SECOND} (Table B.1, Figure B.1)."
     ]
+
+
+def test_only_claims_of_a_second_architecture_look_at_it(both: tuple[Measurements, Measurements]) -> None:
+    data = registry.entry("exhibit", "claims").resolve()
+    alone, beside = ({row.label: row for row in assemble(data, one).tables[0].rows} for one in both)
+    further = {label for label in beside if "second architecture" in label}
+    assert further - set(alone)
+    assert {label: row for label, row in beside.items() if label not in further} == {
+        label: row for label, row in alone.items() if label not in further
+    }
 
 
 def test_an_architecture_that_is_there_for_figure_b1_goes_without_saying() -> None:

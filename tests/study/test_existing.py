@@ -109,6 +109,7 @@ def test_networks_from_files_give_the_rows_of_the_runs_that_trained_them(
     assert not steps & {"train", "dynamics"}
 
 
+@pytest.mark.long
 def test_exhibits_and_the_page_show_them_as_runs_of_their_objectives(trained: Path, tmp_path: Path) -> None:
     study = replace(
         with_networks(STUDY, put_networks(trained, tmp_path)),
@@ -218,6 +219,7 @@ def test_objectives_and_arms_without_a_file_are_left_out_and_named(tmp_path: Pat
     assert training.endswith("trained elsewhere: the curves of training, dynamics")
 
 
+@pytest.mark.long
 def test_the_command_runs_any_study_on_a_table(
     trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -406,6 +408,7 @@ def test_a_file_that_changes_after_the_start_is_refused(trained: Path, tmp_path:
 # -- the page of documentation ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_example_of_the_documentation_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,7 +19,7 @@ from penultimate.study.unfold import unfold
 from penultimate.training import Recipe
 from penultimate.training.decay import parameter_groups
 from penultimate.training.run import Run
-from penultimate.tuning.axes import axes_of, recipe_with, settings_of
+from penultimate.tuning.axes import axes_of, settings_of
 from tests.training.worlds import TINY, squares
 
 RECIPE = Recipe(epochs=1, batch_size=32, learning_rate=0.2, weight_decay=0.05)
@@ -86,7 +86,7 @@ def test_it_is_tuned_from_the_middle_of_its_grid_where_the_recipe_has_none() -> 
     assert axis.beyond(8e-5, 4e-4) == pytest.approx(1.6e-5)
     settings = settings_of(usual, usual, (axis,), (8e-5,))
     assert settings == (("head_decay", 8e-5),)
-    assert recipe_with(usual, settings).head_decay == 8e-5
+    assert dataclasses.replace(usual, **dict(settings)).head_decay == 8e-5
 
 
 def test_a_kept_part_from_before_it_has_no_other_network_than_its_own() -> None:

@@ -31,16 +31,20 @@ STUDIES = {
 }
 """The exhibits that each study of this size measures, as its header says."""
 ASPECTS: Mapping[str, tuple[Aspect, ...]] = {
-    "imagenet_resnet50": ("accuracy", "train", "kinship", "separation", "separation_before", "likeness"),
-    "imagenet_transfer": ("linear", "knn", "shared", "fine_tuned"),
+    "imagenet_resnet50": (
+        *("accuracy", "train", "kinship", "ensembles", "separation", "separation_before", "active"),
+        "likeness",
+    ),
+    "imagenet_transfer": ("linear", "knn", "shared", "fine_tuned", "moved", "labels"),
     "imagenet_curves": ("matched",),
-    "imagenet_dynamics": ("fall",),
+    "imagenet_dynamics": ("fall", "snapshots"),
     "imagenet_calibration": ("ece",),
     "imagenet_relearning": ("relearned", "gap"),
     "imagenet_temperature": ("temperature",),
     "imagenet_robustness": ("robust",),
     "imagenet_augmentation": ("augmented",),
     "imagenet_combinations": ("combined",),
+    "imagenet_long": ("benchmarks",),
 }
 """What claims ask for, by the study that measures it."""
 COMMANDS: Mapping[str, str] = MappingProxyType(
