@@ -35,6 +35,7 @@ HALVES = (
 )
 NUMBERS = (Column("value", "Value"), Column("reason", "Why"))
 CLAIM = "The claim, in our words"
+PLURAL = {"holds": "hold", "does not hold": "do not hold"}
 NOT_JUDGED, NOT_PRINTED = "not judged", "the paper prints no number for it"
 
 
@@ -91,10 +92,8 @@ def _table(measurements: Measurements) -> Piece:
     tables = (by_claim, again, numbers) if differs else (by_claim, numbers)
     notes = [_replication(measurements, judged) if twice else _no_replication(measurements)]
     if of_most:
-        part = f"{count} of {len(judged)}"
-        what = f"{part} claims are {verdict} for one reason"
-        if {one.ours.verdict for one in judged} == {verdict}:
-            what = f"every claim is {verdict}{'' if of_all else f', {part} for one reason'}"
+        of_one_verdict = {one.ours.verdict for one in judged} == {verdict}
+        what = shared_verdict(verdict, count, len(judged), of_one_verdict)
         notes.insert(0, f"{OURS}: {what}. {reason}")
     notes += _filed_after(measurements, judged)
     if gaps:
@@ -115,6 +114,21 @@ def _table(measurements: Measurements) -> Piece:
             *(head_decay_spoken() if of_decay else ()),
         ),
     )
+
+
+def shared_verdict(verdict: str, count: int, judged: int, of_one_verdict: bool) -> str:
+    """Return the note that `count` of the judged claims have one verdict for one reason.
+
+    >>> shared_verdict("does not hold", 2, 3, True)
+    'every claim does not hold, 2 of 3 for one reason'
+    >>> shared_verdict("undecided", 12, 19, False)
+    '12 of 19 claims are undecided for one reason'
+    """
+    part = f"{count} of {judged}"
+    if not of_one_verdict:
+        return f"{part} claims {PLURAL.get(verdict, f'are {verdict}')} for one reason"
+    each = verdict if verdict in PLURAL else f"is {verdict}"
+    return f"every claim {each}{'' if count == judged else f', {part} for one reason'}"
 
 
 def _evidence(judged: Judged, said: str, columns: int) -> TableRow:
