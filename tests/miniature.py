@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import penultimate as pu
 from penultimate.paper.studies import full, glyphs, smoke
-from penultimate.registry import Spec, parse
+from penultimate.specs import Spec, parse
 from penultimate.study import Runs, Study
 from penultimate.study.shrinking import shrink
 from penultimate.training.recipe import Recipe

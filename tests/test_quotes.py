@@ -10,7 +10,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from penultimate import registry
+from penultimate import specs
 from penultimate.paper import published
 from penultimate.paper.arms import PAPERS_STRENGTHS
 from penultimate.paper.claims.criteria import CRITERIA
@@ -492,7 +492,7 @@ def test_the_worlds_table_is_what_the_searches_of_the_matched_regime_found() -> 
             assert one.best is not None
             assert one.best is one.cells[one.highest]
             assert {len(cell.runs) for cell in one.cells} == {3}
-            given = {**dict(registry.parse(one.best.objective).arguments), **dict(one.best.settings)}
+            given = {**dict(specs.parse(one.best.objective).arguments), **dict(one.best.settings)}
             searched = {axis.key.rpartition(".")[2] for axis in one.axes if len(axis.grid) > 1}
             chosen = ", ".join(f"{key} = {given[key]}" for key in sought if key in given and key in searched)
             label = f"{one.label}, loss scaled by the temperature .05" if "sweep" in search else one.label

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from penultimate import registry
 from penultimate.errors import RequestError
-from penultimate.registry import Spec, parse, parse_sum, register
+from penultimate.registry import register
+from penultimate.specs import Spec, parse, parse_sum
 
 literals = st.one_of(
     st.integers(-(10**9), 10**9),

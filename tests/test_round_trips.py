@@ -20,8 +20,8 @@ from penultimate.networks.key import NetworkKey
 from penultimate.objectives.presets import PRESETS, resolve
 from penultimate.records.archive import from_csv, to_csv
 from penultimate.records.table import COLUMNS, INTEGERS, Row, Table, read_rows, setting_text, write_rows
-from penultimate.registry import Spec, parse, parse_sum
 from penultimate.report.networks import StudyNetworks
+from penultimate.specs import Spec, parse, parse_sum
 from penultimate.study import Given, Runs, Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import PRECISIONS, SCHEDULES, STOPPING, Recipe

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from penultimate import registry
+from penultimate import registry, specs
 from penultimate.backbones.size import size_of
 from penultimate.backbones.taps import taps
 from penultimate.cli import main
@@ -398,7 +398,7 @@ def test_a_header_says_the_command_and_what_the_plan_costs(name: str) -> None:
 
 def test_what_networks_hold_on_disk_is_known_without_building_them() -> None:
     for name in (*registry.names("backbone"), "glyphnet(features=1024, width=32)", "glyphnet(width=8)"):
-        spec = registry.parse(name)
+        spec = specs.parse(name)
         with torch.device("meta"):
             network = registry.entry("backbone", spec.name).resolve()(**spec.arguments)
         held = sum(value.numel() for value in network.state_dict().values())

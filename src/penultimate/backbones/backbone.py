@@ -9,7 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from penultimate.errors import RequestError
-from penultimate.registry import entry, parse
+from penultimate.registry import entry
+from penultimate.specs import parse
 
 
 class Backbone(nn.Module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penultimate import registry
+from penultimate import registry, specs
 from penultimate.errors import RequestError
 
 
@@ -31,7 +31,7 @@ def size_of(backbone: str) -> Size | None:
     (Size(numbers=224892, features=256, kept=61, layers=4), None)
     """
     try:
-        spec = registry.parse(backbone)
+        spec = specs.parse(backbone)
         stated = registry.entry("backbone", spec.name).facts.get("size")
         if callable(stated):
             stated = stated(**spec.arguments)

@@ -15,7 +15,8 @@ from penultimate.checking.report import CheckOutcome
 from penultimate.containment import ChangedState, contained
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.plugins import raised_by
-from penultimate.registry import Entry, Spec, parse
+from penultimate.registry import Entry
+from penultimate.specs import Spec, parse
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from penultimate.engine.execute import execute
 from penultimate.graph import Step
 from penultimate.measures.catalogue import measurement, several
 from penultimate.records.table import ROWS, Row, read_rows
-from penultimate.registry import Spec
+from penultimate.specs import Spec
 from penultimate.store import Store
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study

@@ -12,7 +12,7 @@ from penultimate.errors import RequestError, unknown
 from penultimate.measures.declaration import PER, Features, Made, Measurement, Need, Pixels, Yield
 from penultimate.measures.plugins import as_measurement
 from penultimate.objectives.hyperparameters import Hyperparameter, of_function
-from penultimate.registry import Spec, parse
+from penultimate.specs import Spec, parse
 
 
 @dataclass(frozen=True)

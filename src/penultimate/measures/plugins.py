@@ -16,7 +16,7 @@ from penultimate.measures.inputs import Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
 from penultimate.objectives.hyperparameters import of_function
 from penultimate.plugins import raised_by
-from penultimate.registry import Spec
+from penultimate.specs import Spec
 
 BANKS = {"metric": 1, "probe": 0}
 """The number of arguments that are not settings: a metric receives a bank, and a probe receives nothing."""

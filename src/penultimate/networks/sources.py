@@ -27,7 +27,7 @@ from typing import Any
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.files import digest_file, given_path, read_sealed
 from penultimate.objectives.presets import resolve
-from penultimate.registry import parse
+from penultimate.specs import parse
 from penultimate.store import META, SCHEMA
 
 LIVE = "live"

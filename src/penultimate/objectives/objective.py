@@ -26,7 +26,7 @@ from penultimate.objectives.heads import Head, initial_deviation, linear
 from penultimate.objectives.losses import reading_of
 from penultimate.objectives.presets import Composition, few_classes, resolve
 from penultimate.objectives.regularisers import needs_centres
-from penultimate.registry import parse_sum
+from penultimate.specs import parse_sum
 
 Array: TypeAlias = Tensor | npt.NDArray[Any]
 

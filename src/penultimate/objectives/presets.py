@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penultimate import registry
+from penultimate import registry, specs
 from penultimate.errors import RequestError, unknown
 from penultimate.objectives.hyperparameters import Hyperparameter, Interval, bind, of_function
 from penultimate.objectives.parts import PARTS
-from penultimate.registry import Spec
+from penultimate.specs import Spec
 
 COMPONENT_KINDS = ("head", "fixed_head", "loss", "penalty", "projector", "regulariser")
 ADDED_UP = ("penalty", "regulariser")
@@ -292,7 +292,7 @@ def resolve(text: str) -> Composition:
     setter: dict[str, str] = {}
     terms: list[Spec] = []
     idle: dict[str, str] = {}
-    for written in registry.parse_sum(text):
+    for written in specs.parse_sum(text):
         term, slots = _contribution(written)
         terms.append(term)
         changed = {slot: value for slot, value in slots.items() if DEFAULTS.get(slot) != value}

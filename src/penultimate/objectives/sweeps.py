@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penultimate.errors import RequestError
-from penultimate.registry import Spec, parse_sum
+from penultimate.specs import Spec, parse_sum
 
 
 def swept(temperature: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penultimate import registry
+from penultimate import specs
 from penultimate.errors import RequestError
 from penultimate.paper.arms import COMBINATIONS
 from penultimate.report.measurements import ByRun, Measurements
@@ -14,14 +14,14 @@ HOLDOUT = Quantity("top1", split="holdout", over="epochs", arm=COMBINATIONS)
 SINGLE = HOLDOUT.of_arm("")
 
 
-def terms_of(spec: str) -> list[registry.Spec]:
+def terms_of(spec: str) -> list[specs.Spec]:
     """Return the terms of an objective's spec; none for a given network.
 
     >>> [str(term) for term in terms_of("dropout(keep=0.8) + sigmoid()")]
     ['dropout(keep=0.8)', 'sigmoid']
     """
     try:
-        return list(registry.parse_sum(spec))
+        return list(specs.parse_sum(spec))
     except RequestError:
         return []
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penultimate import registry
+from penultimate import registry, specs
 from penultimate.errors import RequestError, as_seen
 from penultimate.measures.catalogue import Requested, requested
 from penultimate.report.text import plain
@@ -204,7 +204,7 @@ def _numbers_of_alike(objectives: Iterable[StudyObjective]) -> dict[str, str]:
 def _arguments(spec: str) -> str:
     """Return the hyperparameters of a spec, which distinguish objectives that share a label."""
     try:
-        terms = registry.parse_sum(spec)
+        terms = specs.parse_sum(spec)
     except RequestError:
         return ""
     return ", ".join(f"{key} = {value}" for term in terms for key, value in term.arguments.items())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
-from penultimate import registry
+from penultimate import registry, specs
 from penultimate.data.catalog import DatasetCard, card
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError, shortened
@@ -40,7 +40,7 @@ def as_tuple(owner: Any, what: str, form: type | tuple[type, ...], called: str) 
 
 def canonical_backbone(text: str) -> str:
     """Return the canonical spec of an architecture; that of a plug-in leaves out default settings."""
-    spec = registry.parse(str(text))
+    spec = specs.parse(str(text))
     entry = registry.entry("backbone", spec.name)
     if not entry.is_plugin:
         return str(spec)
@@ -51,7 +51,7 @@ def canonical_backbone(text: str) -> str:
     values = bind(spec.name, settings, spec.arguments, "setting")
     usual = bind(spec.name, [setting for setting in settings if setting.default is not REQUIRED], {})
     changed = {key: values[key] for key in spec.arguments if repr(values[key]) != repr(usual.get(key))}
-    return str(registry.Spec(spec.name, changed))
+    return str(specs.Spec(spec.name, changed))
 
 
 def check_measure(owner: Any) -> None:
@@ -60,7 +60,7 @@ def check_measure(owner: Any) -> None:
         return
     as_tuple(owner, "measure", str, "names")
     texts = tuple(requested(text).text for text in owner.measure)
-    named = [registry.parse(text).name for text in texts]
+    named = [specs.parse(text).name for text in texts]
     no_repeats("measure", named)
     object.__setattr__(owner, "measure", texts)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from penultimate import registry
+from penultimate import registry, specs
 from penultimate.graph import LATER, NEXT, NOW, TO_CROP, Resources, Step, Supply
 from penultimate.measures import declaration as needs
 from penultimate.measures.declaration import Scope
@@ -159,7 +159,7 @@ class Foundation:
         """Return the digests of the plug-ins that a network's objective and architecture come from."""
         parts = [(part.kind, part.name) for part in self._compositions[key.objective].components]
         plugins: dict[str, str] = {}
-        for kind, name in (*parts, ("backbone", registry.parse(key.backbone).name)):
+        for kind, name in (*parts, ("backbone", specs.parse(key.backbone).name)):
             plugins |= self.plugin_digest(kind, name)
         return plugins
 

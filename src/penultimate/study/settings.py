@@ -7,11 +7,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from penultimate import registry
+from penultimate import specs
 from penultimate.errors import RequestError, nearest
 from penultimate.measures.catalogue import measurement
 from penultimate.objectives.presets import resolve
-from penultimate.registry import Spec
+from penultimate.specs import Spec
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
 
@@ -44,8 +44,8 @@ def override(study: Study, assignments: Sequence[str]) -> Study:
         if not equals:
             raise RequestError(f"--set wants setting=value, such as recipe.epochs=3; got '{assignment}'")
         try:
-            value = registry.literal(text)
-        except registry.NOT_LITERAL:
+            value = specs.literal(text)
+        except specs.NOT_LITERAL:
             value = _listed(text)
         study = _changed(study, path.strip().split("."), value, path.strip())
     said = any(assignment.startswith("expected_seconds") for assignment in assignments)
@@ -69,7 +69,7 @@ def _listed(text: str) -> str | tuple[str, ...]:
     try:
         parsed = ast.parse(text.strip(), mode="eval").body
         return tuple(map(ast.unparse, parsed.elts)) if isinstance(parsed, ast.Tuple) else text
-    except registry.NOT_LITERAL:
+    except specs.NOT_LITERAL:
         return text
 
 
@@ -110,7 +110,7 @@ def _changed(study: Study, keys: list[str], value: Any, path: str) -> Study:
         raise RequestError(
             f"'{path}' is an arm; set one of {', '.join(f'{path}.{name}' for name in OF_RUNS)}"
         )
-    measured = dict.fromkeys(registry.parse(text).name for text in _measurements(study))
+    measured = dict.fromkeys(specs.parse(text).name for text in _measurements(study))
     if keys[0] in measured:
         return _measured_under(study, keys, value, path)
     if arm is not None and (keys[0] in OF_STUDY or keys[0] == "measure"):
@@ -146,7 +146,7 @@ def _measured_under(study: Study, keys: list[str], value: Any, path: str) -> Stu
         raise RequestError(f"no setting '{path}'; '{name}' is a measurement: set {settings}")
 
     def change(text: str) -> str:
-        spec = registry.parse(text)
+        spec = specs.parse(text)
         return text if spec.name != name else str(Spec(name, {**spec.arguments, parts[0]: value}))
 
     networks = tuple(
@@ -195,16 +195,16 @@ def _with_measure(study: Study, measure: Sequence[str]) -> Study:
 
     Networks with their own keep those that are among them, and take those that no network had before.
     """
-    texts = {registry.parse(text).name: text for text in measure if isinstance(text, str)}
+    texts = {specs.parse(text).name: text for text in measure if isinstance(text, str)}
     before = {
-        registry.parse(text).name
+        specs.parse(text).name
         for block in study.networks
         for text in (study.measure if block.measure is None else block.measure)
     }
     added = tuple(text for name, text in texts.items() if name not in before)
     blocks = []
     for block in study.networks:
-        own = None if block.measure is None else [registry.parse(text).name for text in block.measure]
+        own = None if block.measure is None else [specs.parse(text).name for text in block.measure]
         kept = None if own is None else (*(texts[name] for name in own if name in texts), *added)
         if kept or not own:
             blocks.append(dataclasses.replace(block, measure=kept))

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from penultimate.measures.catalogue import requested
-from penultimate.registry import Spec
+from penultimate.specs import Spec
 from penultimate.study.blocks import Given, Runs
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe

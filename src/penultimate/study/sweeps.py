@@ -8,7 +8,7 @@ from typing import Any
 
 from penultimate.errors import RequestError, nearest
 from penultimate.objectives.presets import resolve
-from penultimate.registry import Spec, parse_sum
+from penultimate.specs import Spec, parse_sum
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.fields import as_tuple, no_repeats
 from penultimate.training.recipe import Recipe

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from penultimate import registry
+from penultimate import specs
 from penultimate.measures.catalogue import measurement
 from penultimate.measures.declaration import Made, Measurement
 from penultimate.objectives.presets import COMPONENT_KINDS, resolve
@@ -19,7 +19,7 @@ def not_used(study: Study, plugin: Plugin) -> str:
     used = {
         *((part.kind, part.name) for text in study.objectives for part in resolve(text).components),
         *(("dataset", name) for name in (study.source, *study.targets)),
-        *(("backbone", registry.parse(text).name) for text in study.backbones),
+        *(("backbone", specs.parse(text).name) for text in study.backbones),
         *((what.kind, what.name) for what in _measured(study)),
     }
     idle = [

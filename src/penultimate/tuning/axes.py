@@ -13,13 +13,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penultimate import registry
+from penultimate import specs
 from penultimate.checks import is_number
 from penultimate.data.augmentation.settings import MOST_MIXUP
 from penultimate.errors import RequestError, nearest
 from penultimate.objectives.hyperparameters import REQUIRED, Hyperparameter, Interval
 from penultimate.objectives.presets import hyperparameters_of_term, resolve
-from penultimate.registry import Spec
+from penultimate.specs import Spec
 from penultimate.training.recipe import Recipe
 
 Number = int | float
@@ -217,8 +217,8 @@ def parse_grids(texts: Sequence[str]) -> dict[str, tuple[Number, ...]]:
 
 def _number(text: str, whole: str) -> Number:
     try:
-        value = registry.literal(text)
-    except registry.NOT_LITERAL:
+        value = specs.literal(text)
+    except specs.NOT_LITERAL:
         value = None
     if not is_number(value):
         raise RequestError(f"--grid {whole}: '{text}' is not a number; a grid holds only numbers")

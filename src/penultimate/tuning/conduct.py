@@ -18,7 +18,7 @@ from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
 from penultimate.records.tuning import CellRun, GridCell, Tuned, TunedAxis, accuracies
-from penultimate.registry import parse_sum
+from penultimate.specs import parse_sum
 from penultimate.study.blocks import Search
 from penultimate.study.fields import expect_splits
 from penultimate.study.spec import Study

@@ -9,7 +9,7 @@ from typing import Any
 
 from penultimate.errors import RequestError, unknown
 from penultimate.files import given_path
-from penultimate.registry import parse
+from penultimate.specs import parse
 
 _SAID = re.compile(r"(?P<path>.+?)\s*(?P<listed>\(\s*\w+\s*=.*\))", re.DOTALL)
 TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet")

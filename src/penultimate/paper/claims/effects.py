@@ -197,12 +197,21 @@ def contrast(
     variance = math.fsum(terms)
     if variance == 0:
         return None
-    from scipy.special import stdtr, stdtrit
-
     shares = [term / variance for term in terms]
     degrees = 1 / math.fsum(share**2 / (group.n - 1) for share, group in zip(shares, groups, strict=True))
-    error = math.sqrt(variance)
     estimate = math.fsum(w * group.mean for group, w in zip(groups, weights, strict=True))
+    return effect_by_t(estimate, math.sqrt(variance), degrees, margin, criteria)
+
+
+def effect_by_t(estimate: float, error: float, degrees: float, margin: float, criteria: Criteria) -> Effect:
+    """Return the effect of an estimate whose error has a t distribution.
+
+    >>> effect = effect_by_t(1.8, 0.3, 5, margin=0.5, criteria=CRITERIA)
+    >>> round(effect.low, 2), round(effect.high, 2), decide(effect)
+    (1.03, 2.57, 'holds')
+    """
+    from scipy.special import stdtr, stdtrit
+
     reach = float(stdtrit(degrees, 1 - criteria.one_sided)) * error
     return Effect(
         estimate,

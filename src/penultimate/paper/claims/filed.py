@@ -7,6 +7,7 @@ they measured was known when the rules were written, as were the paper's numbers
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 from penultimate.paper.arms import AUTOAUGMENT
 from penultimate.paper.claims.criteria import CRITERIA, FOURTH, Criterion
@@ -23,7 +24,6 @@ from penultimate.paper.claims.rules import (
     NoSingleBest,
     Positive,
     Ranked,
-    Rule,
     SomeBetter,
     Unassociated,
 )
@@ -35,8 +35,7 @@ FILED_RULES = f"{FILED}, fourth set"
 _DRAWN = "drawn, not printed"
 
 
-def _claim(key: str, says: str, where: str, rule: Rule, prints: str = "") -> Claim:
-    return Claim(key, says, where, rule, prints=prints, since=FILED_RULES)
+_claim = partial(Claim, since=FILED_RULES)
 
 
 FILED_CLAIMS: tuple[Claim, ...] = (

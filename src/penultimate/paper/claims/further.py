@@ -19,10 +19,11 @@ verdicts come in 3 % at most.
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 from penultimate.paper.arms import AUTOAUGMENT
 from penultimate.paper.claims.criteria import CRITERIA, FURTHER, Criterion
-from penultimate.paper.claims.rules import Alike, Claim, LastLayers, Narrower, NoSum, OnlyAccuracy, Rule
+from penultimate.paper.claims.rules import Alike, Claim, LastLayers, Narrower, NoSum, OnlyAccuracy
 from penultimate.paper.claims.stated import digest_of
 from penultimate.report.text import fixed
 
@@ -30,8 +31,7 @@ FURTHER_RULES = "2026-11-22, second set"
 """The date of these rules."""
 
 
-def _claim(key: str, says: str, where: str, rule: Rule, prints: str = "") -> Claim:
-    return Claim(key, says, where, rule, prints=prints, since=FURTHER_RULES)
+_claim = partial(Claim, since=FURTHER_RULES)
 
 
 FURTHER_CLAIMS: tuple[Claim, ...] = (

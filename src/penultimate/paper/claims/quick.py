@@ -20,7 +20,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penultimate.paper.claims.criteria import CRITERIA, DOSES, Criteria
-from penultimate.paper.claims.effects import BySeed, Effect, Verdict, common_seeds, decide, difference
+from penultimate.paper.claims.effects import (
+    BySeed,
+    Effect,
+    Verdict,
+    common_seeds,
+    decide,
+    difference,
+    effect_by_t,
+)
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.strengths import PER
 from penultimate.report.measurements import Measurements, Seed
@@ -104,18 +112,7 @@ def fall(slope: float, error: float, degrees: int, criteria: Criteria = CRITERIA
     >>> round(effect.estimate, 2), round(effect.low, 2), round(effect.high, 2), decide(effect)
     (1.8, 1.03, 2.57, 'holds')
     """
-    from scipy.special import stdtr, stdtrit
-
-    estimate, error, margin = -PER * slope, PER * error, DOSES.least_price.value
-    reach = float(stdtrit(degrees, 1 - criteria.one_sided)) * error
-    return Effect(
-        estimate,
-        estimate - reach,
-        estimate + reach,
-        margin,
-        p_for=float(stdtr(degrees, -estimate / error)),
-        p_against=float(stdtr(degrees, (estimate - margin) / error)),
-    )
+    return effect_by_t(-PER * slope, PER * error, degrees, DOSES.least_price.value, criteria)
 
 
 def _mean_difference(pair: Sequence[BySeed], seeds: Sequence[Seed]) -> float:

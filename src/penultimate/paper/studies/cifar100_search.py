@@ -17,21 +17,7 @@ import dataclasses
 
 from penultimate.paper.studies.grids import cifar_search
 from penultimate.paper.studies.paper import CIFAR
-from penultimate.study.spec import Study
 
-NETWORKS, SEARCH = cifar_search(
-    "cifar100", "wrn16_8", dataclasses.replace(CIFAR, batch_size=256, decay_batch_norm=True)
-)
+RECIPE = dataclasses.replace(CIFAR, batch_size=256, decay_batch_norm=True)
 
-STUDY = Study(
-    name="cifar100_search",
-    title="The search for nine objectives' learning rates and decays, WRN-16-8 on CIFAR-100",
-    question="Which learning rate and weight decay of each objective do best on held-out training images?",
-    source="cifar100_tuning",
-    targets=(),
-    networks=NETWORKS,
-    measure=("accuracy",),
-    search=SEARCH,
-    threads=4,
-    gpus=0.5,
-)
+STUDY = cifar_search("cifar100", "wrn16_8", "WRN-16-8 on CIFAR-100", RECIPE)

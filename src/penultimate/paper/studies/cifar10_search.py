@@ -17,19 +17,7 @@ import dataclasses
 
 from penultimate.paper.studies.grids import cifar_search
 from penultimate.paper.studies.paper import CIFAR
-from penultimate.study.spec import Study
 
-NETWORKS, SEARCH = cifar_search("cifar10", "allcnnc", dataclasses.replace(CIFAR, batch_size=128))
+RECIPE = dataclasses.replace(CIFAR, batch_size=128)
 
-STUDY = Study(
-    name="cifar10_search",
-    title="The search for nine objectives' learning rates and decays, All-CNN-C on CIFAR-10",
-    question="Which learning rate and weight decay of each objective do best on held-out training images?",
-    source="cifar10_tuning",
-    targets=(),
-    networks=NETWORKS,
-    measure=("accuracy",),
-    search=SEARCH,
-    threads=4,
-    gpus=0.5,
-)
+STUDY = cifar_search("cifar10", "allcnnc", "All-CNN-C on CIFAR-10", RECIPE)

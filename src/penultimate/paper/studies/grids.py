@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from penultimate.paper.published import table
 from penultimate.paper.studies.paper import KEYWORDS, RECIPE, cifar_choices, runs
 from penultimate.study.blocks import Runs, Search
+from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import hyperparameters_of
 
@@ -70,15 +71,25 @@ def with_epoch(grids: Mapping[str, tuple[float, ...]]) -> Search:
     return Search(grids, longest, refine=False, expansions=0, stops=True, by_mean=True)
 
 
-def cifar_search(dataset: str, backbone: str, recipe: Recipe) -> tuple[tuple[Runs, ...], Search]:
-    """Return the trainings on a CIFAR set from which its search begins, and the search."""
+def cifar_search(dataset: str, backbone: str, called: str, recipe: Recipe) -> Study:
+    """Return the search for learning rates and weight decays on a CIFAR set, with the network `called` so."""
     objectives = tuple(cifar_choices(dataset))
     begun = dataclasses.replace(recipe, learning_rate=0.1, weight_decay=1e-3)
     grids = {"recipe.learning_rate": RATES, "recipe.rate_times_decay": RATES_TIMES_DECAYS}
     widest = (len(RATES) + EXPANSIONS) * (len(RATES_TIMES_DECAYS) + EXPANSIONS)
     fine = 5 * 5 - 3 * 3
-    blocks = (Runs(objectives, begun, (backbone,), FIVE_RUNS, draws=0),)
-    search = Search(
-        {**fixed(objectives), **grids}, widest + fine, product=True, expansions=EXPANSIONS, by_mean=True
+    return Study(
+        name=f"{dataset}_search",
+        title=f"The search for nine objectives' learning rates and decays, {called}",
+        question="Which learning rate and weight decay of each objective do best on held-out training"
+        " images?",
+        source=f"{dataset}_tuning",
+        targets=(),
+        networks=(Runs(objectives, begun, (backbone,), FIVE_RUNS, draws=0),),
+        measure=("accuracy",),
+        search=Search(
+            {**fixed(objectives), **grids}, widest + fine, product=True, expansions=EXPANSIONS, by_mean=True
+        ),
+        threads=4,
+        gpus=0.5,
     )
-    return blocks, search

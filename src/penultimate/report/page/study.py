@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from penultimate import registry
+from penultimate import registry, specs
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import COMPONENT_KINDS
 from penultimate.report.base import Built
@@ -187,7 +187,7 @@ class StudyPage:
 def _names(spec: str) -> list[str]:
     """Return the names of a sum's terms, without strengths; none if the spec is not a sum."""
     try:
-        return [term.name for term in registry.parse_sum(spec)]
+        return [term.name for term in specs.parse_sum(spec)]
     except RequestError:
         return []
 
