@@ -1,4 +1,4 @@
-"""A table of networks that exist already: for each file of weights, of which run it is.
+"""A table of networks that exist already. It gives the objective and the seed of each file of weights.
 
     file,objective,seed,arm
     softmax-0.pth,softmax,0,
@@ -32,7 +32,7 @@ LARGEST_SEED = 2**31 - 1
 
 @dataclass(frozen=True)
 class CheckpointRow:
-    """One row of a table: a file of weights, and the run of which it holds the network.
+    """One row of the table: a file of weights, and the run whose network the file holds.
 
     file        its absolute path
     objective   the objective's short name in the study, or its spec

@@ -68,7 +68,7 @@ _IMAGENET = PublishedSet(
 
 
 def _with_holdout(whole: PublishedSet, count: int, reader: str, which: str) -> PublishedSet:
-    """Return a data set of which some training images are held out, read from the same folder."""
+    """Return the same data set, read from the same folder, with some of its training images held out."""
     card, sizes = whole.card, whole.card.sizes
     return replace(
         whole,
