@@ -271,6 +271,13 @@ def test_what_the_readme_says_of_shared_classes() -> None:
     assert f"rho changes by {said.removesuffix(')')}" in text("README.md")
 
 
+def test_six_objectives_cannot_be_told_apart_in_transfer(reference: StudyResults) -> None:
+    rows = exhibit("table1", reference).tables[0].rows
+    assert rows[0].cells[-1].best
+    assert [row.cells[-1].best for row in rows].count(True) == 6
+    assert "and six cannot be told apart in transfer" in text("README.md")
+
+
 def test_what_the_readme_says_of_strengths() -> None:
     page, evidence = text("README.md"), gather(admit(read_reference("sweep_first")))
     judged = {one.claim.key: one.ours for one in judge(evidence, DOSE_CLAIMS)}
