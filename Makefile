@@ -7,7 +7,7 @@ OUT    ?= runs
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all lint format bench searches parts reference
+.PHONY: demo test test-all lint format bench example searches parts reference
 
 demo: $(READY)            ## three objectives, three draws, a verdict, and the report
 	@$(BIN)/penultimate run quickstart --out $(OUT)
@@ -30,6 +30,10 @@ format: $(READY)
 
 bench: $(READY)           ## our speed beside that of named peers, as ratios
 	$(BIN)/python -m benchmarks
+
+example: $(READY)         ## the two networks of `penultimate evaluate --example`, trained again: three minutes
+	$(BIN)/penultimate run quickstart --only softmax,squared_error --seeds 0 --set measure=accuracy --out $(OUT)/example
+	$(BIN)/python -m penultimate.evaluation.example $(OUT)/example
 
 REFERENCE := src/penultimate/paper/reference
 STUDIES   := src/penultimate/paper/studies

@@ -47,6 +47,11 @@ class _Model(argparse.Action):
 
 def _takes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "--example",
+        action="store_true",
+        help="two trained networks and two tasks that come with the package, before any of your own",
+    )
+    parser.add_argument(
         "--model",
         action=_Model,
         default=[],
@@ -117,22 +122,27 @@ def _takes(parser: argparse.ArgumentParser) -> None:
 
 
 def _request(options: argparse.Namespace) -> Request:
+    from penultimate.evaluation import example
     from penultimate.evaluation.naming import data_named, networks_named
     from penultimate.evaluation.request import NAME, Request
 
+    networks = networks_named(options.model)
     data = data_named([*([options.source] if options.source else []), *options.data], options.root)
+    source = next(iter(data)) if options.source else ""
+    if options.example:
+        networks, data = example.with_example(networks, data)
     chosen = [name.strip() for name in options.classifies.split(",") if name.strip()]
     return Request(
-        networks=networks_named(options.model),
+        networks=networks,
         data=data,
-        source=next(iter(data)) if options.source else "",
+        source=source,
         classifies=chosen == ["all"] or chosen,
         fine_tune=options.fine_tune,
         size=options.size,
         crop=options.crop,
         class_order=options.class_order,
         copies=options.copies,
-        name=options.name or NAME,
+        name=options.name or (example.NAME if options.example else NAME),
         gpus=options.gpus or 0.0,
     )
 
