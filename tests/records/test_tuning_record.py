@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import runpy
+import shlex
 from pathlib import Path
 
 import pytest
@@ -25,12 +27,13 @@ from penultimate.store import Store
 from penultimate.study import load_study
 from penultimate.study.blocks import runs_by_recipe
 from penultimate.study.graph import Graph
-from penultimate.study.selection import restrict
+from penultimate.study.selection import restrict, with_added
 from penultimate.study.settings import override
+from penultimate.study.spec import Study
 from penultimate.tuning.chosen import chosen_source
 from penultimate.tuning.conduct import conduct, plan_tuning
 from penultimate.tuning.run import TuningResult, record_of, tune
-from penultimate.tuning.words import result_lines, summary_lines
+from penultimate.tuning.words import result_lines, run_with_choice, summary_lines
 
 # -- the record -------------------------------------------------------------------------------------------
 
@@ -206,6 +209,27 @@ def test_what_was_tuned_with_the_same_settings_is_kept_and_with_others_makes_way
     lines, errors = result_lines(third)
     assert (lines[-2:], errors) == (["  second", "  first"], [])
     assert set(third.tuning.steps()) < {path.name for path in (tmp_path / "steps").iterdir()}
+
+
+def test_the_command_that_trains_a_choice_is_one_that_can_be_run(tmp_path: Path) -> None:
+    nine, search = load_study("nine"), load_study("matched_search")
+
+    def command(study: Study, *objectives: str, grids: dict[str, tuple[float, ...]] | None = None) -> str:
+        plan = plan_tuning(restrict(study, (), (0, 2)), objectives, grids, budget=5)
+        told = run_with_choice(tune(plan, tmp_path, engine=Planted()), study, study.name, ["--seeds", "0"])
+        name, options = shlex.split(told)[2], shlex.split(told)[3:]
+        add = [word for before, word in itertools.pairwise(options) if before == "--add"]
+        assert len(with_added(load_study(name), add).keys()) == len(load_study(name).keys()) + len(add)
+        return told
+
+    assert command(nine, "softmax", grids={"recipe.epochs": (14,)}) == "penultimate run nine --seeds 0"
+    assert command(nine, "logit_norm + dropout").startswith(
+        "penultimate run nine --seeds 0 --add 'dropout(keep="
+    )
+    of_search = command(search, "dropout", grids={"keep": (0.5,), "recipe.learning_rate": (0.7,)})
+    assert of_search == (
+        "penultimate run nine --seeds 0 --add 'dropout(keep=0.5) with recipe.learning_rate=0.7'"
+    )
 
 
 def test_a_tuning_is_not_taken_for_the_study_that_was_run_last(tmp_path: Path) -> None:

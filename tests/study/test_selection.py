@@ -21,6 +21,7 @@ from penultimate.study.blocks import Runs
 from penultimate.study.selection import changed, restrict
 from penultimate.study.settings import override
 from penultimate.study.unfold import unfold
+from penultimate.study.usage import not_used
 from tests.plugged import SAMPLES, plugged
 
 GLYPHS_RUNS = 9 * 9 + 9 * 5 + 4 * 2 + 8 * 3
@@ -355,7 +356,7 @@ def test_a_slip_in_a_study_file_is_told_with_its_line_and_the_nearest_name(
     ("command", "answer"),
     [
         (("run", "focal.py"), "'focal.py' is a plug-in, not a study: it registers the loss 'focal'. Use it:"),
-        (("plan", "focal.py"), "run quickstart --plugin focal.py --only softmax,focal; check it:"),
+        (("plan", "focal.py"), "run quickstart --plugin focal.py --add focal; check it:"),
         (
             ("check", "smoke.py"),
             "'smoke.py' is a study file, not a plug-in; penultimate plan smoke.py checks",
@@ -434,3 +435,56 @@ def test_the_steps_of_a_changed_study_are_those_of_the_whole(smoke: Study) -> No
     part = changed(smoke, only=["softmax"])
     assert unfold(part).steps.keys() == unfold(restrict(smoke, ["softmax"], ())).steps.keys()
     assert any(step.startswith("train") and step in unfold(smoke).steps for step in unfold(part).steps)
+
+
+# -- further objectives -------------------------------------------------------------------------------------
+
+
+def test_an_added_objective_stands_beside_the_studys_and_its_name_is_whole(two_arms: Study) -> None:
+    with plugged("focal"):
+        joined = changed(two_arms, add=["focal(gamma=1)", "dropout"])
+        assert joined.main.objectives == (*two_arms.main.objectives, "focal(gamma=1)", "dropout(keep=0.7)")
+        assert [block.objectives for block in joined.runs][1:] == [two_arms.main.objectives[:2]]
+        assert changed(two_arms, add=["focal"]).name == "smoke-with-focal"
+        assert changed(two_arms, add=["focal"]).title == "smoke, changed: with focal"
+        assert changed(two_arms, only=["softmax"], add=["focal"]).name == "smoke-softmax-focal"
+        nine = load_study("nine")
+        long = changed(nine, only=[*nine.slugs().values(), "focal(gamma=3.125)"])
+        assert long.name.startswith("nine-with-focal-softmax-")
+        assert "focal(gamma=3.125)" in long.objectives
+
+
+def test_an_added_objective_may_have_a_recipe_of_its_own(two_arms: Study) -> None:
+    added = "dropout(keep=0.5) with recipe.learning_rate=0.7 and recipe.epochs=4"
+    joined = changed(two_arms, seeds=[0], add=[added])
+    (own,) = [block for block in joined.runs if block.objectives == ("dropout(keep=0.5)",)]
+    assert (own.recipe.learning_rate, own.recipe.epochs, own.seeds) == (0.7, 4, (0,))
+    assert own.measure == two_arms.main.measure
+    assert joined.main.recipe == two_arms.main.recipe
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("softmax", "has 'softmax' already"),
+        ("sofmax", "Did you mean 'softmax'?"),
+        ("poly1", "--plugin FILE"),
+        ("dropout with epochs=3", "such as recipe.learning_rate=0.6; got 'epochs=3'"),
+        ("dropout with recipe.epochs", "got 'recipe.epochs'"),
+        ("dropout with recipe.epoch=3", "epoch"),
+        ("dropout with recipe.epochs=-1", "epochs"),
+    ],
+)
+def test_an_objective_that_cannot_be_added_is_refused(two_arms: Study, name: str, answer: str) -> None:
+    with pytest.raises(RequestError) as error:
+        changed(two_arms, add=[name])
+    assert answer in str(error.value)
+
+
+def test_a_loaded_loss_that_is_not_used_is_told_with_the_way_to_add_it(two_arms: Study) -> None:
+    with plugged("focal", "instruments") as (focal, instruments):
+        assert not_used(two_arms, focal) == (
+            "Loaded focal.py, but this study does not use 'focal'. Add it with --add focal."
+        )
+        assert not_used(changed(two_arms, add=["focal"]), focal) == ""
+        assert "does not use 'feature_scale'" in not_used(two_arms, instruments)

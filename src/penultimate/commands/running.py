@@ -38,7 +38,16 @@ def _takes_study(parser: argparse.ArgumentParser) -> None:
     takes_out(parser)
     parser.add_argument("--seeds", help="other seeds, such as 0,1,2 or 0-7")
     parser.add_argument(
-        "--only", help="some of the study's objectives, such as softmax,sigmoid, and those of plug-ins"
+        "--add",
+        action="append",
+        default=[],
+        metavar="OBJECTIVE",
+        help="train this objective beside all of the study's: 'poly1(epsilon=2)', with --plugin FILE if it is"
+        " your own; repeatable",
+    )
+    parser.add_argument(
+        "--only",
+        help="some of the study's objectives, such as softmax,sigmoid; +poly1 adds one, as --add does",
     )
     parser.add_argument(
         "--networks",
@@ -71,13 +80,19 @@ def _study(options: argparse.Namespace) -> Study:
     from penultimate.study.selection import changed, load_study, located_in, names_in
 
     load_plugins(options)
-    only = list(dict.fromkeys(names_in(options.only or "")))
-    if options.only is not None and not only:
+    named = list(dict.fromkeys(names_in(options.only or "")))
+    if options.only is not None and not named:
         raise RequestError("--only names no objective; without it, all are run")
+    only = [name for name in named if not name.startswith("+")]
+    further = [name for text in options.add for name in names_in(text)]
+    further += [name[1:].strip() for name in named if name.startswith("+")]
+    add = list(dict.fromkeys(further))
     whole = load_study(options.study)
-    study = changed(whole, options.assignments, only, seeds(options.seeds), options.networks)
+    study = changed(whole, options.assignments, only, seeds(options.seeds), options.networks, add)
     for told in (
-        what_is_left_out(changed(whole, options.assignments, only), study) if options.networks else ()
+        what_is_left_out(changed(whole, options.assignments, only, add=add), study)
+        if options.networks
+        else ()
     ):
         say(f"penultimate: {told}", file=sys.stderr)
     study = located_in(study, options.data, options.root)

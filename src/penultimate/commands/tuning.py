@@ -62,7 +62,7 @@ def _tune(options: argparse.Namespace) -> int:
     from penultimate.tuning.conduct import plan_tuning
     from penultimate.tuning.display import TuningDisplay
     from penultimate.tuning.run import tune
-    from penultimate.tuning.words import plan_lines, result_lines
+    from penultimate.tuning.words import plan_lines, result_lines, run_with_choice
 
     check_processes(options)
     load_plugins(options)
@@ -81,6 +81,13 @@ def _tune(options: argparse.Namespace) -> int:
     result = tune(planned, options.out, options.processes, display, options.line, options.on, options.verify)
     lines, errors = result_lines(result)
     say(*lines)
+    typed = (("--set", options.assignments), ("--data", options.data), ("--plugin", options.plugin))
+    shared = [word for option, values in typed for value in values for word in (option, value)]
+    shared += ["--root", options.root] if options.root else []
+    shared += ["--out", options.out] if options.out != "runs" else []
+    command = run_with_choice(result, study, options.study, shared)
+    if command:
+        say(f"To train and measure what was chosen: {command}")
     if errors:
         say(*(f"penultimate: {error}" for error in errors), file=sys.stderr)
     return 1 if errors else 0

@@ -5,24 +5,27 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from penultimate import plugins, registry, userfile
+from penultimate import plugins, registry, specs, userfile
 from penultimate.data.readers.entries import ENTRIES
-from penultimate.errors import RequestError, nearest
+from penultimate.errors import RequestError, nearest, unknown
 from penultimate.files import digest_bytes, given_path
 from penultimate.networks.checkpoint_table import read_checkpoint_table
 from penultimate.objectives.presets import resolve
 from penultimate.registry import Entry
 from penultimate.study.blocks import Given, Runs
 from penultimate.study.existing import with_rows
+from penultimate.study.fields import LONGEST_NAME
 from penultimate.study.settings import override
 from penultimate.study.spec import Study
 from penultimate.study.usage import way_to
+from penultimate.training.recipe import Recipe
 
 WHAT = "study file"
 COMMA = re.compile(r",(?![^()]*(?:\([^()]*\)[^()]*)*\))")
@@ -31,6 +34,9 @@ WORDS = ("name", "title", "question")
 """Fields that only describe a study; no step depends on them."""
 LONGEST_OWN_NAME = 64
 """The number of characters up to which the name of a changed study tells all its changes."""
+OF_RECIPE = (*(item.name for item in dataclasses.fields(Recipe)), "mixup")
+OWN_RECIPE, AND = " with ", " and "
+"""What stands between an objective and the settings of its own recipe, and between two of these."""
 
 
 def load_study(name: str | Path) -> Study:
@@ -88,10 +94,12 @@ def changed(
     only: Sequence[str] = (),
     seeds: Sequence[int] = (),
     table: str = "",
+    add: Sequence[str] = (),
 ) -> Study:
     """Return the study with changed settings (`override`), other seeds and some networks (`restrict`).
 
-    With a `table`, its networks are first replaced by those that exist already (`study.existing`).
+    With a `table`, its networks are first replaced by those that exist already (`study.existing`). The
+    objectives to `add` stand beside its own (`with_added`).
 
     A study that differs from the original in more than its description gets a name of its own, and therefore
     a folder of its own, and a title that says what is different. It thus never replaces the original, and
@@ -114,9 +122,13 @@ def changed(
             )
         )
     if only:
+        chosen = [*only, *add]
         changes.append(
-            _Change("-".join(only), f"only {', '.join(only)}", partial(restrict, only=only, seeds=()))
+            _Change("-".join(chosen), f"only {', '.join(chosen)}", partial(_chosen, only=only, add=add))
         )
+    elif add:
+        told = f"with {', '.join(add)}"
+        changes.append(_Change(f"with-{'-'.join(add)}", told, partial(with_added, names=add)))
     wanted = _made(study, changes)
     if _alike(study, wanted):
         return wanted
@@ -124,7 +136,7 @@ def changed(
         others = [other for other in changes if other is not change]
         with contextlib.suppress(RequestError):  # another change needs this one
             changes = others if _alike(_made(study, others), wanted) else changes
-    name = own_name("-".join((study.name, *(change.name for change in changes))))
+    name = _name_of(study, wanted, [change.name for change in changes])
     title = f"{study.name}, changed: {'; '.join(change.told for change in changes)}"
     return dataclasses.replace(
         wanted,
@@ -132,6 +144,21 @@ def changed(
         title=title if wanted.title == study.title else wanted.title,
         changed_from=study.name,
     )
+
+
+def _name_of(before: Study, after: Study, changes: Sequence[str]) -> str:
+    """Return the name of a changed study; objectives that the change brings are named whole, if it can be."""
+    told = "-".join((before.name, *changes))
+    fresh = [after.slugs()[text] for text in after.objectives if text not in before.objectives]
+    if len(told) <= LONGEST_OWN_NAME or not fresh:
+        return own_name(told)
+    first = "-".join((before.name, "with", *fresh, ""))
+    whole = min(LONGEST_NAME, max(LONGEST_OWN_NAME, len(first) + 8))
+    return own_name(first + "-".join(changes), whole)
+
+
+def _chosen(study: Study, only: Sequence[str], add: Sequence[str]) -> Study:
+    return restrict(with_added(study, add), [*only, *add], ())
 
 
 def _made(study: Study, changes: Sequence[_Change]) -> Study:
@@ -156,7 +183,7 @@ def _seeds_told(seeds: Sequence[int]) -> str:
     return f"{first} to {last}" if in_a_row else ", ".join(map(str, seeds))
 
 
-def own_name(text: str) -> str:
+def own_name(text: str, longest: int = LONGEST_OWN_NAME) -> str:
     """Return a text as a study's name; one that is too long or has other characters ends in a digest.
 
     >>> own_name("quickstart-recipe.epochs-28"), own_name("quickstart-measure-knn,linear")
@@ -164,10 +191,10 @@ def own_name(text: str) -> str:
     """
     pointless = text.replace(".", "_")
     safe = re.sub(r"[^A-Za-z0-9_-]+", "_", pointless)
-    if safe == pointless and len(safe) <= LONGEST_OWN_NAME:
+    if safe == pointless and len(safe) <= longest:
         return safe
     digest = digest_bytes(text.encode(errors="replace"))[:8]
-    return f"{safe[: LONGEST_OWN_NAME - len(digest) - 1].rstrip('_-')}-{digest}"
+    return f"{safe[: longest - len(digest) - 1].rstrip('_-')}-{digest}"
 
 
 def names_in(text: str) -> list[str]:
@@ -202,11 +229,12 @@ def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
 def _only(study: Study, names: Sequence[str]) -> Study:
     by_slug = {slug: text for text, slug in study.slugs().items()}
     given = [name for block in study.networks if isinstance(block, Given) for name in block.networks]
-    specs: list[str] = []
+    wanted: list[str] = []
     for name in names:
         if name in given:
             continue
-        spec = by_slug.get(name) or _spec(study, name)
+        text, recipe = own_recipe(name)
+        spec = by_slug.get(text) or _spec(study, text)
         if spec not in study.objectives:
             if not resolve(spec).plugin_digests():
                 known = [*by_slug, *given]
@@ -214,14 +242,15 @@ def _only(study: Study, names: Sequence[str]) -> Study:
                     f"study '{study.name}' has no objective '{name}'.{nearest(name, known)}"
                     f" It has: {', '.join(known)}."
                 )
-            study = _with_objective(study, spec)
-        specs.append(spec)
+            study = _with_objective(study, spec, recipe)
+        wanted.append(spec)
     blocks: list[Runs | Given | None] = []
     for block in study.networks:
         if isinstance(block, Runs):
-            kept = block.among(specs)
+            kept = block.among(wanted)
             blocks.append(
-                kept and dataclasses.replace(kept, objectives=tuple(sorted(kept.objectives, key=specs.index)))
+                kept
+                and dataclasses.replace(kept, objectives=tuple(sorted(kept.objectives, key=wanted.index)))
             )
         else:
             networks = {name: source for name, source in block.networks.items() if name in names}
@@ -237,22 +266,84 @@ def _spec(study: Study, name: str) -> str:
     for kind in ("metric", "probe", "measurement", "dataset", "backbone"):
         if name in registry.names(kind) and registry.entry(kind, name).is_plugin:
             way = way_to(registry.entry(kind, name), study)
-            raise RequestError(f"--only takes objectives; the {kind} '{name}' is used with {way}")
-    return resolve(name).canonical
+            raise RequestError(f"--add and --only take objectives; the {kind} '{name}' is used with {way}")
+    try:
+        return resolve(name).canonical
+    except RequestError as error:
+        if plugins.loaded() or not str(error).startswith("unknown objective"):
+            raise
+        raise RequestError(
+            f"{error}\nAn objective of your own is known once its file is loaded: --plugin FILE"
+        ) from None
 
 
-def _with_objective(study: Study, spec: str) -> Study:
-    """Return the study with one more objective, trained and measured like the first one of the main arm."""
+def own_recipe(text: str) -> tuple[str, dict[str, Any]]:
+    """Return an objective and what its own recipe changes, as `tune` prints a choice of both.
+
+    >>> own_recipe("poly1(epsilon=2) with recipe.learning_rate=0.6 and recipe.epochs=3")
+    ('poly1(epsilon=2)', {'learning_rate': 0.6, 'epochs': 3})
+    """
+    name, separator, settings = text.partition(OWN_RECIPE)
+    changes: dict[str, Any] = {}
+    for setting in settings.split(AND) if separator else ():
+        key, equals, value = (part.strip() for part in setting.partition("="))
+        try:
+            if not equals or not key.startswith("recipe."):
+                raise ValueError
+            name_of_setting = key.removeprefix("recipe.")
+            changes[name_of_setting] = specs.literal(value)
+        except specs.NOT_LITERAL:
+            raise RequestError(
+                f"after '{name}{OWN_RECIPE}' come settings of its recipe, such as recipe.learning_rate=0.6;"
+                f" got '{setting}'"
+            ) from None
+        if name_of_setting not in OF_RECIPE:
+            raise unknown("setting of the recipe", name_of_setting, OF_RECIPE)
+    return name.strip(), changes
+
+
+def with_added(study: Study, names: Sequence[str]) -> Study:
+    """Return the study with further objectives beside its own, each as a name, a spec or a sum of these.
+
+    They are trained and measured like the study's first objective, but for what their own recipe changes
+    (`own_recipe`). Raises RequestError for one that the study has already.
+
+    >>> with_added(load_study("smoke"), ["dropout"]).objectives[-1]
+    'dropout(keep=0.7)'
+    """
+    by_slug = {slug: text for text, slug in study.slugs().items()}
+    for name in names:
+        text, changes = own_recipe(name)
+        spec = by_slug.get(text) or _spec(study, text)
+        if spec in study.objectives:
+            raise RequestError(
+                f"study '{study.name}' has '{spec}' already, so there is nothing to add; another strength of"
+                " it would be"
+            )
+        study = _with_objective(study, spec, changes)
+    return study
+
+
+def _with_objective(study: Study, spec: str, changes: Mapping[str, Any]) -> Study:
+    """Return the study with one more objective, trained and measured like the first one of the main arm.
+
+    The `changes` are those of its own recipe.
+    """
     first = study.main
 
     def is_alike(block: Runs) -> bool:
         return (block.arm, block.backbones, block.recipe) == (first.arm, first.backbones, first.recipe)
 
-    def joined(block: Runs) -> Runs:
-        joins = is_alike(block) and first.objectives[0] in block.objectives
-        return dataclasses.replace(block, objectives=(*block.objectives, spec)) if joins else block
-
-    return study.with_runs(joined)
+    blocks: list[Runs | Given] = []
+    for block in study.networks:
+        if not (isinstance(block, Runs) and is_alike(block) and first.objectives[0] in block.objectives):
+            blocks.append(block)
+        elif changes:
+            own = dataclasses.replace(block, objectives=(spec,), recipe=block.recipe.changed(changes))
+            blocks += [block, own]
+        else:
+            blocks.append(dataclasses.replace(block, objectives=(*block.objectives, spec)))
+    return dataclasses.replace(study, networks=tuple(blocks))
 
 
 def located_in(study: Study, texts: Iterable[str], root: str = "") -> Study:

@@ -15,7 +15,7 @@ from penultimate.study.spec import SOURCE_SPLITS, Study
 
 
 def not_used(study: Study, plugin: Plugin) -> str:
-    """Return which parts of a file the study does not use, with the options that use them, or ""."""
+    """Return a sentence on the parts of a file that the study does not use, and how to add them, or ""."""
     used = {
         *((part.kind, part.name) for text in study.objectives for part in resolve(text).components),
         *(("dataset", name) for name in (study.source, *study.targets)),
@@ -25,15 +25,22 @@ def not_used(study: Study, plugin: Plugin) -> str:
     idle = [
         entry for entry in plugin.entries if (entry.kind, entry.name) not in used and not _is_stage(entry)
     ]
-    ways = [f"the {entry.kind} '{entry.name}', use it with {way_to(entry, study)}" for entry in idle]
-    return f"{plugin.path.name}: loaded, not used: {'; '.join(ways)}" if ways else ""
+    if not idle:
+        return ""
+    names = [f"'{entry.name}'" for entry in idle]
+    listed = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+    if len(idle) == 1:
+        ways = f"Add it with {way_to(idle[0], study)}."
+    else:
+        ways = f"Add them with {'; '.join(f'{way_to(entry, study)}' for entry in idle)}."
+    return f"Loaded {plugin.path.name}, but this study does not use {listed}. {ways}"
 
 
 def way_to(entry: Entry, study: Study) -> str:
     """Return the option of `penultimate run` that makes a study use a plug-in."""
     name = entry.name
     if entry.kind in COMPONENT_KINDS:
-        return "--only " + shlex.quote(",".join([*list(study.slugs().values())[:1], name]))
+        return f"--add {shlex.quote(name)}"
     if entry.kind == "backbone":
         return f"--set backbones={name}"
     if entry.kind == "dataset":

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Sequence
 
+from penultimate import registry
 from penultimate.errors import counted
 from penultimate.records.reading import out_option
 from penultimate.records.tuning import Tuning, accuracy_text
-from penultimate.tuning.chosen import CHOSEN_FILE, commands_of
+from penultimate.study.selection import AND, OWN_RECIPE
+from penultimate.study.spec import Study
+from penultimate.tuning.chosen import CHOSEN_FILE, commands_of, recipe_changes
 from penultimate.tuning.conduct import TuningPlan
 from penultimate.tuning.run import TuningResult
 
@@ -57,6 +61,30 @@ def result_lines(result: TuningResult) -> tuple[list[str], list[str]]:
         if tuned.slug in result.slugs and tuned.best is None
     ]
     return lines, errors
+
+
+def run_with_choice(result: TuningResult, study: Study, name: str, options: Sequence[str] = ()) -> str:
+    """Return the command that trains what a tuning chose, or "" where nothing was chosen.
+
+    A search has no transfer tasks; then the command runs the first study that is tuned by it. `name` is the
+    study as it was typed, and `options` are those that its run shares with the search.
+    """
+    chosen = [tuned.best for tuned in result.tuning.objectives if tuned.best and tuned.slug in result.slugs]
+    if not chosen:
+        return ""
+    if not study.targets:
+        studies = (registry.entry("study", one).resolve() for one in registry.names("study"))
+        tuned_by = [one for one in studies if study.name in one.tuned_by]
+        study = tuned_by[0] if tuned_by else study
+        name = study.name
+    recipes = {text: block.recipe for block in reversed(study.runs) for text in block.objectives}
+    additions = []
+    for cell in chosen:
+        changes = recipe_changes(result.tuning, cell)
+        if recipes.get(cell.objective) != study.main.recipe.changed(changes):
+            own = AND.join(f"recipe.{key}={value!r}" for key, value in changes.items())
+            additions += ["--add", f"{cell.objective}{OWN_RECIPE if own else ''}{own}"]
+    return shlex.join(["penultimate", "run", name, *options, *additions])
 
 
 def summary_lines(tuning: Tuning, only: Iterable[str] = ()) -> list[str]:

@@ -11,6 +11,7 @@ from penultimate import registry, specs
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import COMPONENT_KINDS
 from penultimate.report.base import Built
+from penultimate.report.later import todays
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.page.form import Drawn, Explained, Headline, of_all_arms
@@ -140,6 +141,7 @@ class StudyPage:
             "curves": next((figure for figure in figures if figure.name == "curves"), None),
             "lead": lambda name: Markup(drawings[name].styled(f"lead-{name}")),
             "glossary": self._glossary(measurements),
+            "joins": self._joining(measurements),
             "terms": [(name, term.sentence, Markup(term.equation)) for name, term in self.terms],
             **self.further(measurements),
         }
@@ -173,6 +175,18 @@ class StudyPage:
             named = "+".join(_names(objective.spec)) or objective.spec
             entries.setdefault(named, (sentence, equation, []))[2].append(objective)
         return list(entries.values())
+
+    def _joining(self, measurements: Measurements) -> str:
+        """Return a sentence on the objectives that the study it was changed from lacks; "" without any."""
+        before = str(measurements.results.description.get("changed_from", ""))
+        known = {entry["spec"] for entry in todays(before).get("objectives", ())}
+        fresh = [one for one in of_all_arms(measurements) if one.spec not in known] if known else []
+        if not fresh:
+            return ""
+        named = listed([f"{one.label} (`{one.spec}`)" for one in fresh])
+        verb = "stands" if len(fresh) == 1 else "stand"
+        told = " ".join(self._own_description(one.spec) for one in fresh)
+        return f"Beside the objectives of `{before}` {verb} {named}. {told}"
 
     def _own_description(self, spec: str) -> str:
         """Return the description of a combination or a plug-in in its own words."""
