@@ -62,7 +62,8 @@ def data(inputs: Inputs) -> Outcome:
     planned = None
     if "plugins" in config and not hasattr(entry("dataset", config["name"]).resolve(), "fingerprint"):
         planned = config.get("content", {})
-    manifest = generate(config["name"], config["draw"], inputs.folder, planned=planned)
+    classes = config.get("classes", 0)
+    manifest = generate(config["name"], config["draw"], inputs.folder, planned=planned, classes=classes)
     return Outcome(facts={"content_digest": manifest["digest"]})
 
 

@@ -148,6 +148,7 @@ class PartialSlope:
     slope: float
     error: float
     inflation: float
+    degrees_of_freedom: int
 
 
 def partial_slopes(
@@ -187,6 +188,6 @@ def partial_slopes(
     residuals = up - x @ slopes
     variance = float(residuals @ residuals) / degrees
     return [
-        PartialSlope(float(slope), math.sqrt(variance * float(each)), float(each * own))
+        PartialSlope(float(slope), math.sqrt(variance * float(each)), float(each * own), degrees)
         for slope, each, own in zip(slopes, np.diag(inverse), np.diag(squares), strict=True)
     ]

@@ -36,6 +36,9 @@ class Runs:
     arm           the name of the grid's condition, if a study has several (another recipe, a sweep); exhibits
                   show the main arm, whose name is empty, unless they say otherwise
     measure       the measurements of these networks; None stands for those of the study
+    classes       how many of the source's classes the networks are trained on, evenly spaced, with as many
+                  images in all (`data.fewer`); 0: all of them. A grid with another number than the main one
+                  has an arm of its own
     swept         the hyperparameter that the objectives vary, "label_smoothing.alpha", if they are a sweep
                   (`study.sweeps.Sweep`)
     checkpoints   the files of networks that exist already (`study.existing.with_networks`): nothing is then
@@ -50,6 +53,7 @@ class Runs:
     draws: int | str = "seed"
     arm: str = ""
     measure: tuple[str, ...] | None = None
+    classes: int = 0
     swept: str = ""
     checkpoints: tuple[CheckpointRow, ...] = ()
 
@@ -68,6 +72,11 @@ class Runs:
         if self.draws != "seed" and not (is_whole(self.draws) and 0 <= int(self.draws) < 2**31):
             raise RequestError(f"draws is 'seed' or an integer from 0 to 2^31 - 1, not {self.draws!r}")
         check_arm(self.arm)
+        if not (is_whole(self.classes) and (self.classes == 0 or self.classes >= 2)):
+            raise RequestError(
+                "classes is how many of the source's classes are trained on, 2 or more, or 0 for all, not"
+                f" {self.classes!r}"
+            )
         if not isinstance(self.recipe, Recipe):
             raise RequestError(f"recipe is a Recipe, not {self.recipe!r}")
         for text in self.objectives:
@@ -98,8 +107,9 @@ class Runs:
     def described(self) -> dict[str, Any]:
         """Return the grid as JSON; networks that exist already have files in the place of a recipe."""
         kept = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
-        if not self.swept:
-            del kept["swept"]
+        for name in ("classes", "swept"):
+            if not kept[name]:
+                del kept[name]
         del kept["checkpoints"]
         if self.checkpoints:
             del kept["recipe"]

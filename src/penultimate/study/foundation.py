@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from penultimate import registry, specs
+from penultimate.data.catalog import DatasetCard
+from penultimate.data.fewer import of_fewer
 from penultimate.graph import LATER, NEXT, NOW, TO_CROP, Resources, Step, Supply
 from penultimate.measures import declaration as needs
 from penultimate.measures.declaration import Scope
@@ -49,7 +51,7 @@ class Foundation:
         self.with_network = Resources(study.threads, min(1.0, study.gpus))
         self.with_training = Resources(study.threads, study.gpus)
         self._compositions = {text: resolve(text) for text in study.objectives}
-        self._known: dict[NetworkKey | tuple[str, int], str] = {}
+        self._known: dict[NetworkKey | tuple[str, int] | tuple[str, int, int], str] = {}
         self._banks: dict[tuple[NetworkKey, str, str, int], str] = {}
         self._plugins: dict[tuple[str, str], dict[str, str]] = {}
 
@@ -89,6 +91,26 @@ class Foundation:
             self._known[name, draw] = self.add(step)
         return self._known[name, draw]
 
+    def card_of(self, key: NetworkKey, name: str) -> DatasetCard:
+        """Return the card of a data set as a network sees it: of the source it may have fewer classes."""
+        return of_fewer(self.study.card(name), self._classes(key) if name == self.study.source else 0)
+
+    def _classes(self, key: NetworkKey) -> int:
+        block = self.blocks[key]
+        return block.classes if isinstance(block, Runs) else 0
+
+    def data_of(self, key: NetworkKey, name: str, draw: int) -> str:
+        """Return the id of the step that renders or reads a data set as a network sees it."""
+        classes = self._classes(key) if name == self.study.source else 0
+        if not classes:
+            return self.data(name, draw)
+        if (name, draw, classes) not in self._known:
+            config = {"name": name, "draw": draw, "classes": classes}
+            columns = {"draw": draw, "target": name}
+            step = self._core("data", config, columns, f"d{draw}-{word(name)}-{classes}", 0)
+            self._known[name, draw, classes] = self.add(step)
+        return self._known[name, draw, classes]
+
     def _located(self, name: str, draw: int) -> Step:
         """Return the step that looks at a data set on disk, whose images stay where they are.
 
@@ -105,13 +127,14 @@ class Foundation:
     def pictures(self) -> None:
         """Add the data of each draw and, if the package draws all of them, a picture of the first draw."""
         names = (self.study.source, *self.study.targets)
-        for draw in dict.fromkeys(map(self.draw_of, self.blocks)):
+        for key in self.blocks:
             for name in names:
-                self.data(name, draw)
+                self.data_of(key, name, self.draw_of(key))
         if self.study.data or self.study.nowhere:
             return
         draw = self.first_draw
-        supplies = [Supply("images", self.data(name, draw), "train", name) for name in names]
+        first = next(key for key in self.blocks if self.draw_of(key) == draw)
+        supplies = [Supply("images", self.data_of(first, name, draw), "train", name) for name in names]
         columns = {"draw": draw, "target": self.study.source}
         self.add(self._core("sheet", {}, columns, f"d{draw}", LATER, supplies))
 
@@ -150,7 +173,7 @@ class Foundation:
         if self.study.source in self.study.data or self.study.source in self.study.nowhere:
             identity["geometry"] = geometry  # the embedded world's images have one size
         config = {**identity, "geometry": geometry, "file": row.file, "threads": self.study.threads}
-        data = self.data(self.study.source, self.draw_of(key))
+        data = self.data_of(key, self.study.source, self.draw_of(key))
         supplies = [Supply("images", data, "train", self.study.source)]
         columns = self.columns((key,), "network", self.study.source)
         return self._core("given", config, columns, self.label((key,), "network"), 0, supplies, identity)
@@ -173,7 +196,7 @@ class Foundation:
         identity = {**config, "recipe": changed}
         if threads == 1:  # more threads change the bits of a training
             del identity["threads"]
-        data = self.data(self.study.source, self.draw_of(key))
+        data = self.data_of(key, self.study.source, self.draw_of(key))
         supplies = [Supply("images", data, "train", self.study.source)]
         columns = self.columns((key,), "network", self.study.source)
         label = self.label((key,), "network")
@@ -184,7 +207,7 @@ class Foundation:
         known = self._banks.get((key, of, split, draw))
         if known is not None and self.steps[known].priority <= priority:
             return known
-        network, data = self.network(key), self.data(of, draw)
+        network, data = self.network(key), self.data_of(key, of, draw)
         supplies = [Supply("network", network, network=key), Supply("images", data, split, of)]
         columns = self.columns((key,), "network", of)
         label = f"{self.label((key,), 'network', of)}-{split}"

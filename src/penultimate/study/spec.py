@@ -12,6 +12,7 @@ from penultimate import registry
 from penultimate.checks import is_number, is_whole
 from penultimate.data.catalog import DatasetCard, card, shifted
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
+from penultimate.data.fewer import of_fewer
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError, expect_apart, shortened, unknown
 from penultimate.measures.catalogue import Requested, requested, splits_of_source
@@ -130,6 +131,8 @@ class Study:
             held_out = bool(trained) and (not on_disk or any(block.recipe.needs_holdout for block in trained))
             splits = SOURCE_SPLITS if held_out else ("train", "test")
             expect_splits(self.card(self.source), splits, "be trained on")
+            for block in self.runs:
+                of_fewer(self.card(self.source), block.classes)
         for target in self.targets:
             expect_splits(self.card(target), ("train", "test"), "be a target")
         sets = dict.fromkeys((self.source, *self.targets, *self.shifts.values()))
@@ -176,7 +179,7 @@ class Study:
                 raise unknown("target in counterparts", target, self.targets)
 
     def _check_keys(self) -> None:
-        recipes: dict[NetworkKey, Recipe] = {}
+        recipes: dict[NetworkKey, tuple[Recipe, int]] = {}
         draws: dict[NetworkKey, int | None] = {}
         expect_apart("arms", (block.arm for block in self.runs))
         sources: dict[str, tuple[str, bool]] = {}
@@ -185,8 +188,10 @@ class Study:
                 self._check_given(block, sources)
                 continue
             for key in block.keys():
-                if recipes.setdefault(key, block.recipe) != block.recipe:
-                    raise RequestError(f"'{key}' has two recipes; give one of them an arm of its own")
+                before = recipes.setdefault(key, (block.recipe, block.classes))
+                if before != (block.recipe, block.classes):
+                    what = "recipes" if before[0] != block.recipe else "numbers of classes"
+                    raise RequestError(f"'{key}' has two {what}; give one of them an arm of its own")
                 run = dataclasses.replace(key, draw=None)
                 if draws.setdefault(run, key.draw) != key.draw:
                     raise RequestError(f"'{run}' sees two draws; give one of them an arm of its own")

@@ -82,11 +82,17 @@ class _Unfolding:
             asking = self._asking[text]
             for key in asking if scope != "pair" else ():
                 groups.setdefault(self.base.group(key, scope), []).append(key)
-            pairs = itertools.combinations(asking, 2) if scope == "pair" else ()
+            pairs = (
+                pair for pair in itertools.combinations(asking, 2) if scope == "pair" and self._alike(pair)
+            )
             self._groups[text, scope] = {group: tuple(keys) for group, keys in groups.items()} | {
                 pair: pair for pair in pairs
             }
         return self._groups[text, scope]
+
+    def _alike(self, networks: tuple[NetworkKey, ...]) -> bool:
+        """Return whether networks tell the same number of classes apart."""
+        return len({getattr(self.base.blocks[key], "classes", 0) for key in networks}) == 1
 
     def measure(self, request: Requested, networks: tuple[NetworkKey, ...]) -> None:
         """Add the steps of a measurement for networks that it takes together."""
@@ -171,18 +177,22 @@ class _Unfolding:
                 return self._banks(need, what, place)
             case needs.Pixels():
                 self._expect_split(place.target, need.split, what)
-                return [Supply("images", self.base.data(place.target, draw), need.split, place.target)]
+                data = self.base.data_of(place.networks[0], place.target, draw)
+                return [Supply("images", data, need.split, place.target)]
             case needs.Shown():
-                if need.split not in self.study.card(place.target).sizes:
+                if need.split not in self.base.card_of(place.networks[0], place.target).sizes:
                     return []
-                images = Supply("images", self.base.data(place.target, draw), need.split, place.target)
+                data = self.base.data_of(place.networks[0], place.target, draw)
+                images = Supply("images", data, need.split, place.target)
                 networks = [Supply("network", self.base.network(key), network=key) for key in place.networks]
                 return [images, *networks]
             case needs.ClassNames():
                 places = dict.fromkeys((self.study.source, place.target))
-                return [Supply("images", self.base.data(name, draw), "train", name) for name in places]
+                sets = {name: self.base.data_of(place.networks[0], name, draw) for name in places}
+                return [Supply("images", data, "train", name) for name, data in sets.items()]
             case needs.Shifted():
                 name = self.study.shifts.get(need.shift, "")
+                self._expect_own_classes(place.networks, what)
                 lies_nowhere = self.study.source in self.study.data and name not in self.study.data
                 if not name or lies_nowhere:
                     return []
@@ -200,7 +210,7 @@ class _Unfolding:
         raise RequestError(f"the measurement '{what.name}' needs {need!r}, which no study can give it")
 
     def _banks(self, need: needs.Features, what: Measurement, place: _Place) -> list[Supply] | None:
-        if need.optional and need.split not in self.study.card(place.target).sizes:
+        if need.optional and need.split not in self.base.card_of(place.networks[0], place.target).sizes:
             return []
         self._expect_split(place.target, need.split, what)
         supplies = []
@@ -247,6 +257,17 @@ class _Unfolding:
                 " network that begins with first weights does not say how they are resized and cropped: leave"
                 " it out"
             )
+
+    def _expect_own_classes(self, networks: tuple[NetworkKey, ...], what: Measurement) -> None:
+        """Raise RequestError for networks that were trained on fewer classes than shifted test sets have."""
+        for key in networks:
+            classes = getattr(self.base.blocks[key], "classes", 0)
+            if classes not in (0, self.study.card(self.study.source).classes):
+                raise RequestError(
+                    f"study '{self.study.name}' measures {what.name} on shifted test sets, which have all"
+                    f" classes of '{self.study.source}'; '{key}' tells {classes} apart: leave the measurement"
+                    " out of that grid"
+                )
 
     def _expect_split(self, name: str, split: str, what: Measurement) -> None:
         sizes = self.study.card(name).sizes

@@ -14,6 +14,7 @@ from penultimate import registry
 from penultimate.checks import is_whole
 from penultimate.containment import contained
 from penultimate.data.catalog import DatasetCard, card
+from penultimate.data.fewer import of_fewer
 from penultimate.data.images import MANIFEST, ImageSet, Manifest, prepare_folder, read_manifest, save_images
 from penultimate.errors import DamagedFileError, RequestError
 
@@ -35,14 +36,15 @@ def _clear(folder: Path, name: str, draw: int) -> None:
     (folder / MANIFEST).unlink()
 
 
-def splits_of(name: str, draw: int) -> Iterator[tuple[str, ImageSet]]:
+def splits_of(name: str, draw: int, classes: int = 0) -> Iterator[tuple[str, ImageSet]]:
     """Yield the splits that a data set makes, each held against its card and against the splits before it.
 
     Raises RequestError for what makes no splits, for a split that is not as the card says, names other
     classes or lacks one, and for an image of one split that stands in another too: what is tested on is not
     trained on.
     """
-    described, made = card(name), registry.entry("dataset", name).resolve()(draw)
+    described = of_fewer(card(name), classes)
+    made = registry.entry("dataset", name).resolve()(draw, *([classes] if classes else []))
     if not isinstance(made, Iterable):
         kind = "None" if made is None else f"a value of type {type(made).__name__}"
         raise RequestError(
@@ -143,13 +145,15 @@ def generate(
     folder: Path | str,
     progress: Callable[[dict[str, Any]], None] | None = None,
     planned: Mapping[str, str] | None = None,
+    classes: int = 0,
 ) -> Manifest:
     """Render every split of a data set and return the manifest written beside the images.
 
     The images are a function of (name, draw). `progress` is called after each split with {"dataset", "draw",
     "split", "images", "of"}: images so far, of how many. A data set is any callable under
     `@register.dataset` that takes a draw and returns (split, ImageSet) pairs or a mapping of them. `planned`
-    are the digests (`digests_of`) that its splits are to have.
+    are the digests (`digests_of`) that its splits are to have. `classes` are fewer classes of a pretraining
+    set of the embedded world, with as many images in all (`data.fewer`); 0: its own.
 
     Raises RequestError for an unknown name (with the nearest), a draw that is not a whole number from 0 up, a
     folder that cannot be used or holds something else, and a data set that does not match its card or shares
@@ -159,14 +163,14 @@ def generate(
     >>> generate("digits_smoke", 0, tempfile.mkdtemp())["splits"]["train"]
     {'images': 50, 'shape': [24, 24, 3]}
     """
-    described, folder = card(name), Path(folder)
+    described, folder = of_fewer(card(name), classes), Path(folder)
     if not is_whole(draw, 0):
         raise RequestError(f"a draw is a whole number from 0 up, not {draw!r}")
     _clear(folder, name, draw)
     about = {"name": name, "draw": draw, "made_with": {package: version(package) for package in MAKERS}}
     manifest: Manifest = {"splits": {}}
     done = 0
-    for split, images in splits_of(name, draw):
+    for split, images in splits_of(name, draw, classes):
         if planned is not None and images.digest != planned.get(split):
             raise RequestError(_unplanned(name, split, planned))
         manifest = save_images(folder, split, images, **about)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from penultimate.data.catalog import SHARES, card
+from penultimate.data.fewer import evenly, of_fewer
 from penultimate.data.world.atlas import Glyph, Typefaces
 from penultimate.data.world.characters import (
     DEJAVU,
@@ -56,8 +57,10 @@ def _by_character(
     return {" ".join(members): _pairs(typefaces, members, faces) for members in classes}
 
 
-def glyph_task(name: str, typefaces: Typefaces) -> GlyphTask:
+def glyph_task(name: str, typefaces: Typefaces, fewer: int = 0) -> GlyphTask:
     """Return the task of a data set in the catalogue; an unknown name raises with the nearest known one.
+
+    `fewer` is how many of the classes it has, evenly spaced, with as many images in all; 0: all of them.
 
     >>> task = glyph_task("glyphs", Typefaces())
     >>> len(task.classes), task.counts["train"], next(iter(task.classes))
@@ -85,5 +88,8 @@ def glyph_task(name: str, typefaces: Typefaces) -> GlyphTask:
         }
     else:
         classes = _by_character(typefaces, selected(script)[: described.classes], SCRIPTS[script].faces)
+    if fewer:
+        described = of_fewer(described, fewer)
+        classes = dict(evenly(list(classes.items()), fewer))
     counts = {split: size // described.classes for split, size in described.sizes.items()}
     return GlyphTask(name, classes, counts, nuisances, RENDERINGS.get(shift, compose), family)

@@ -57,7 +57,10 @@ def render_split(task: GlyphTask, atlas: Atlas, draw: int, split: str, first_id:
 
 @dataclass(frozen=True)
 class GlyphWorld:
-    """A data set of the world: called with a draw, it yields (split, images), one split after another."""
+    """A data set of the world: called with a draw, it yields (split, images), one split after another.
+
+    Called with a number of classes too, it draws so many of them, and as many images in all.
+    """
 
     name: str
 
@@ -65,10 +68,10 @@ class GlyphWorld:
     def card(self) -> DatasetCard:
         return card(self.name)
 
-    def __call__(self, draw: int) -> Iterator[tuple[str, ImageSet]]:
+    def __call__(self, draw: int, classes: int = 0) -> Iterator[tuple[str, ImageSet]]:
         with one_thread():
             typefaces = Typefaces()
-            task = glyph_task(self.name, typefaces)
+            task = glyph_task(self.name, typefaces, classes)
             atlas = Atlas(typefaces, task.glyphs)
             first_id = 0
             for split in task.counts:

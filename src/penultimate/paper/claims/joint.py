@@ -6,6 +6,7 @@ import dataclasses
 
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.head_decay import HEAD_DECAY_CLAIMS
+from penultimate.paper.claims.label_spaces import CLASS_CLAIMS
 from penultimate.paper.claims.verdicts import Judged, judge
 from penultimate.report.measurements import Measurements, admit
 
@@ -30,6 +31,12 @@ def judge_jointly(measurements: Measurements) -> tuple[Judged, ...]:
 def judge_head_decay(measurements: Measurements) -> tuple[Judged, ...]:
     """Return the verdict on that rule, or nothing for a study in which no final layer has its own decay."""
     judged = judge(gather(measurements), HEAD_DECAY_CLAIMS)
+    return tuple(one for one in judged if one.ours.missing is None)
+
+
+def judge_classes(measurements: Measurements) -> tuple[Judged, ...]:
+    """Return the verdicts on the number of classes, or nothing for a study with one number of them."""
+    judged = judge(gather(measurements), CLASS_CLAIMS)
     return tuple(one for one in judged if one.ours.missing is None)
 
 

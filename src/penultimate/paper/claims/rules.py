@@ -158,6 +158,18 @@ class Regained:
 
 
 @dataclass(frozen=True)
+class LabelSpaces:
+    """Rule on networks that were trained on fewer or more classes (`claims.label_spaces`).
+
+    test    "price": transfer falls with class separation at every number of classes; "change": the less, the
+            more classes there are
+    """
+
+    test: Literal["price", "change"]
+    aspect: Literal["linear", "knn"] = "linear"
+
+
+@dataclass(frozen=True)
 class Unassociated:
     """Rule: x and y do not rank the objectives alike."""
 
@@ -232,6 +244,7 @@ Rule: TypeAlias = (
     | NoSum
     | Dose
     | Regained
+    | LabelSpaces
     | Unassociated
     | BestForShare
     | Below

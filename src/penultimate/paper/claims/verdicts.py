@@ -11,6 +11,7 @@ from typing import Any
 from penultimate.paper.claims import (
     comparisons,
     head_decay,
+    label_spaces,
     likeness,
     patterns,
     prices,
@@ -52,6 +53,7 @@ TRIALS: Mapping[type, Callable[[Any, Any], Trials | Assessment]] = {
     rules.NoMixture: likeness.no_mixture,
     rules.Dose: prices.judge_dose,
     rules.Regained: head_decay.regained,
+    rules.LabelSpaces: label_spaces.judge_label_spaces,
 }
 """What each kind of rule tests on the evidence of a study, or of the paper, or what it finds there."""
 

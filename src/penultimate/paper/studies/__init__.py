@@ -21,6 +21,7 @@ for _name, _summary in (
     ("sweep_smallest", "a part of sweep: 19 networks a seed, three seeds; an hour and a half on a laptop"),
     ("head_decay", "nine objectives whose final layer has the paper's weight decay, five seeds"),
     ("head_decay_first", "a part of head_decay: the first three of five seeds; comes with the package"),
+    ("class_counts", "three objectives on 16, 32, 64 and 128 classes, three draws: an hour on a laptop"),
     (
         "matched_search",
         "where the hyperparameters of seven objectives are chosen (penultimate tune): three seeds",
@@ -72,3 +73,10 @@ for _part, _summary in (
     ("evidence_backbones", "a part of evidence: three more architectures"),
 ):
     declare("study", _part, f"penultimate.paper.studies.parts:{_part.upper()}", _summary)
+
+declare(
+    "study",
+    "class_counts_ends",
+    "penultimate.paper.studies.class_counts:ENDS",
+    "a part of class_counts: 16 and 128 classes",
+)

@@ -1,0 +1,123 @@
+"""Fewer classes of a pretraining set, with as many images in all: cards, images, and the steps of a study."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penultimate.data.catalog import card
+from penultimate.data.fewer import evenly, of_fewer
+from penultimate.data.images import load_images
+from penultimate.data.world.generation import generate
+from penultimate.data.world.world import glyphs_smoke
+from penultimate.errors import RequestError
+from penultimate.study import Runs, Study, load_study
+from penultimate.study.settings import override
+from penultimate.study.unfold import unfold
+from penultimate.training.recipe import Recipe
+
+SMALL = Study(
+    "small",
+    "Small",
+    "Is it so?",
+    "glyphs_smoke",
+    ("digits_smoke",),
+    (
+        Runs(("softmax",), Recipe(epochs=1), classes=16),
+        Runs(("softmax",), Recipe(epochs=1), classes=4, arm="4 classes"),
+    ),
+)
+
+
+@pytest.mark.parametrize(("classes", "each"), [(16, 704), (32, 352), (64, 176), (128, 88), (100, 112)])
+def test_the_images_of_a_split_stay_as_many(classes: int, each: int) -> None:
+    few = of_fewer(card("glyphs"), classes)
+    assert (few.classes, few.sizes["train"]) == (classes, each * classes)
+    assert card("glyphs").sizes["train"] - few.sizes["train"] < classes
+    assert list(few.sizes) == ["train", "holdout", "test", "relearn"]
+    assert of_fewer(card("glyphs"), 0) is card("glyphs")
+
+
+def test_the_classes_of_few_are_among_those_of_more() -> None:
+    counts = (16, 32, 64, 128)
+    kept = [evenly(range(128), count) for count in counts]
+    assert [len({*of}) for of in kept] == list(counts)
+    assert all({*few} < {*more} for few, more in itertools.pairwise(kept))
+    assert evenly(range(128), 100)[-1] == 126
+
+
+def test_images_are_drawn_of_those_classes_alone_and_balanced(tmp_path: Path) -> None:
+    whole = dict(glyphs_smoke(3))
+    manifest = generate("glyphs_smoke", 3, tmp_path, classes=4)
+    assert {split: of["images"] for split, of in manifest["splits"].items()} == {
+        split: len(images) for split, images in whole.items()
+    }
+    train = load_images(tmp_path, "train")
+    assert train.class_names == whole["train"].class_names[::4]
+    assert np.bincount(train.labels).tolist() == [96] * 4
+    again = dict(glyphs_smoke(3, 4))
+    assert again["train"].digest == train.digest
+    ids = np.concatenate([images.ids for images in again.values()])
+    assert len({*ids.tolist()}) == len(ids)
+
+
+@pytest.mark.parametrize("classes", [1, -2, True, 2.0, "16"])
+def test_a_number_of_classes_that_is_none_is_refused(classes: object) -> None:
+    with pytest.raises(RequestError, match=r"classes is how many of the source's classes .* 2 or more, or 0"):
+        Runs(("softmax",), classes=classes)  # type: ignore[arg-type]
+
+
+def test_more_classes_than_the_world_has_are_refused() -> None:
+    grids = (Runs(("softmax",), classes=300),)
+    with pytest.raises(RequestError, match=r"'glyphs' has 128 classes, and 300 are asked for; .* 2 to 128"):
+        Study("much", "Much", "?", "glyphs", (), grids)
+    with pytest.raises(RequestError, match="'glyphs' has 128 classes, and 129 are asked for"):
+        override(load_study("quickstart"), ["classes=129"])
+
+
+@pytest.mark.parametrize("name", ["digits", "syllabics", "glyphs_v2"])
+def test_a_set_of_which_no_more_can_be_drawn_is_refused(name: str) -> None:
+    with pytest.raises(RequestError, match=f"'{name}' cannot have fewer classes and as many images"):
+        of_fewer(card(name), 4)
+
+
+def test_two_numbers_in_one_arm_are_refused() -> None:
+    with pytest.raises(RequestError, match=r"'softmax \| .*' has two numbers of classes; give one of them"):
+        dataclasses.replace(
+            SMALL, networks=tuple(dataclasses.replace(runs, arm="") for runs in SMALL.networks)
+        )
+
+
+def test_shifted_test_sets_have_all_classes_so_that_they_are_refused() -> None:
+    shifted = dataclasses.replace(SMALL, measure=("robustness",), networks=SMALL.networks[1:])
+    with pytest.raises(RequestError, match=r"measures .* on shifted test sets, which have all classes of"):
+        unfold(shifted)
+
+
+def test_each_arm_sees_its_own_classes_and_all_see_the_same_tasks() -> None:
+    steps = unfold(SMALL).steps.values()
+    sets = {step.id: step.config for step in steps if step.name == "data"}
+    assert sorted((of["name"], of.get("classes", 0)) for of in sets.values()) == [
+        ("digits_smoke", 0),
+        ("glyphs_smoke", 4),
+        ("glyphs_smoke", 16),
+    ]
+    by_arm = {}
+    for step in (step for step in steps if step.name == "train"):
+        (data,) = step.parents
+        by_arm[step.columns["arm"]] = step.id, sets[data]["classes"]
+    assert {arm: classes for arm, (_, classes) in by_arm.items()} == {None: 16, "4 classes": 4}
+    for step in (step for step in steps if step.name == "extract"):
+        network, images = step.supplies
+        assert network.parent == by_arm[step.columns["arm"]][0]
+        if images.of == "glyphs_smoke":
+            assert sets[images.parent]["classes"] == by_arm[step.columns["arm"]][1]
+
+
+def test_a_grid_without_the_setting_is_described_as_before() -> None:
+    assert "classes" not in Runs(("softmax",)).described()
+    assert Runs(("softmax",), classes=16).described()["classes"] == 16
