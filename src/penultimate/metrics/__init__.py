@@ -36,6 +36,10 @@ transrate | transferability:transrate | Nats that knowing a task's classes saves
 leep | source_classes:leep | Log likelihood of a task's labels, guessed from the source classes.
 nce | source_classes:nce | Negative conditional entropy of a task's labels, given predictions.
 assignment_accuracy | source_classes:assignment_accuracy | Accuracy of source classes that stand for a task's.
+aurc | selective:aurc | Errors among the surest examples, in the mean over every number of them.
+excess_aurc | selective:excess_aurc | AURC less that of the best ranking with as many errors.
+augrc | selective:augrc | How often an example is answered and wrong, over every number of answers.
+false_positive_rate | outside:false_positive_rate | Outside images that score as high as 95 % of inside ones.
 cosine_distances | activations:cosine_distances | Densities of cosine distances within and between classes.
 """
 
