@@ -62,7 +62,9 @@ class QuickAnswer:
 
 def is_quick(measurements: Measurements) -> bool:
     """Return whether a study compares the quickstart's three objectives, to which alone the rule applies."""
-    return not measurements.limited and {one.spec for one in measurements.objectives} == {*COMPARED}
+    if measurements.limited or len(measurements.arms) > 1:
+        return False
+    return {one.spec for one in measurements.objectives} == {*COMPARED}
 
 
 def answer_quickly(measurements: Measurements, criteria: Criteria = CRITERIA) -> QuickAnswer | None:
