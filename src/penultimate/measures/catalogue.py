@@ -102,9 +102,11 @@ def splits_of_source(what: Measurement) -> set[str]:
     >>> splits_of_source(measurement("pair_cka")), splits_of_source(measurement("linear"))
     ({'test'}, set())
     """
-    if what.of_targets:
-        return set()
-    own = {need.split for need in what.needs if isinstance(need, Features | Pixels)}
+    own = {
+        need.split
+        for need in what.needs
+        if isinstance(need, Features | Pixels) and (need.of_source or not what.of_targets)
+    }
     stages = (measurement(need.stage) for need in what.needs if isinstance(need, Made))
     return own.union(*map(splits_of_source, stages))
 

@@ -27,6 +27,7 @@ Scope: TypeAlias = Literal["network", "pair", "objective", "start", "draw", "stu
 PER: Mapping[str, tuple[Scope, bool]] = {
     "network": ("network", False),
     "target": ("network", True),
+    "outside": ("network", True),
     "pair": ("pair", False),
     "objective": ("objective", False),
     "objective_target": ("objective", True),
@@ -39,6 +40,7 @@ PER: Mapping[str, tuple[Scope, bool]] = {
 
 network             one network
 target              one network and one target
+outside             one network and one of the data sets outside the source (without any, the targets)
 pair                two networks
 objective           the networks of all seeds of an objective
 objective_target    the networks of all seeds of an objective, and one target
@@ -55,11 +57,13 @@ class Features:
 
     `common`: every network sees the draw of the study's first seed, so that networks can be compared.
     `optional`: the measurement runs without the bank if the data set has no such split.
+    `of_source`: the bank of the source, whatever the measurement is for.
     """
 
     split: str
     common: bool = False
     optional: bool = False
+    of_source: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,9 +78,13 @@ class LogProbabilities(Logits):
 
 @dataclass(frozen=True)
 class Pixels:
-    """The images of a split: of the target for a measurement per target, else of the source."""
+    """The images of a split: of the target for a measurement per target, else of the source.
+
+    `of_source`: those of the source, whatever the measurement is for.
+    """
 
     split: str
+    of_source: bool = False
 
 
 @dataclass(frozen=True)

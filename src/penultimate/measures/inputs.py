@@ -166,9 +166,12 @@ class Inputs:
         """The device that runs the network: the GPU if the step has a share of one, else the CPU."""
         return device(CPU) if self.step.resources.gpus else CPU
 
-    def features(self, split: str) -> FeatureBank:
-        """Return the feature bank of a split of the target (of the source, for a measurement per network)."""
-        return self._bank(self._one("features", split))
+    def features(self, split: str, of: str = "") -> FeatureBank:
+        """Return the feature bank of a split of the target (of the source, for a measurement per network).
+
+        `of` names the data set, if the measurement needs banks of both.
+        """
+        return self._bank(self._one("features", split, of))
 
     def has_features(self, split: str) -> bool:
         """Return whether there is a feature bank of an optional split."""
@@ -243,6 +246,10 @@ class Inputs:
     def counterparts(self) -> Mapping[str, list[str]]:
         """The source classes that correspond to each class of the target, as the study declares them."""
         return dict(self.step.config.get("counterparts", {}))
+
+    def image_folder(self, split: str, of: str) -> Path:
+        """Return the folder of the step that rendered or listed the images of a split of a data set."""
+        return self.folders[self._one("images", split, of).parent]
 
     def shifted(self) -> dict[str, Path]:
         """Return the folders of the source's shifted test sets that the measurement needs, by data set."""

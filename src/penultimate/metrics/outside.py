@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
 
 from penultimate.checks import real_number, whole_number
 from penultimate.errors import RequestError
@@ -121,7 +120,8 @@ class Mahalanobis:
 
     `features` are [n m] and `labels` [n] class indices or names, or a feature bank holds both; one class
     will do. All classes share the covariance S. Directions in which no class varies, to within rounding, have
-    no inverse and are left out (the pseudo-inverse): `rank` is the number of those that are kept.
+    no inverse and are left out (the pseudo-inverse): `rank` is the number of those that are kept, `whitening`
+    [m r] makes S the identity on them, and `places` [c r] are the class means there.
 
     Raise RequestError for NaN or infinity (it lists the rows), wrong labels and unequal lengths, and
     UndefinedError if no class varies in any direction.
@@ -146,10 +146,10 @@ class Mahalanobis:
         for start, block in float64_blocks(matrix):
             longest = max(longest, float(lengths(block, start).amax()))
             sums.index_add_(0, classes[start : start + len(block)], block)
-        self._means = sums / counts[:, None]
+        means = sums / counts[:, None]
         spread = torch.zeros(matrix.shape[1], matrix.shape[1], dtype=torch.float64)
         for start, block in float64_blocks(matrix):
-            block -= self._means[classes[start : start + len(block)]]
+            block -= means[classes[start : start + len(block)]]
             spread += block.T @ block
         variances, directions = torch.linalg.eigh(spread / len(matrix))
         # Rounding of the means leaves variances of (EPS |x|)^2, and that of the sums EPS times the largest.
@@ -160,31 +160,39 @@ class Mahalanobis:
             raise UndefinedError(
                 "the features of each class are constant, so that no distance is large beside their spread"
             )
-        self._whitening = directions[:, kept] / variances[kept].sqrt()
-        self._places = self._means @ self._whitening
+        self.whitening: Float[np.ndarray, "m r"] = (directions[:, kept] / variances[kept].sqrt()).numpy()
+        self.places: Float[np.ndarray, "c r"] = means.numpy() @ self.whitening
 
     def squared(self, features: ArrayLike) -> Float[np.ndarray, " q"]:
         """Return the squared distance d^2 [q] of features [q m] from the nearest class mean.
 
         Raise RequestError for NaN or infinity (it lists the rows), and for another number of dimensions.
         """
-        matrix = as_features(features).cpu()
-        if matrix.shape[1] != self._means.shape[1]:
-            raise RequestError(
-                f"these features have {matrix.shape[1]} dimensions, those of the classes"
-                f" {self._means.shape[1]}"
-            )
-        found = [torch.zeros(0, dtype=torch.float64)]
-        for start, block in float64_blocks(matrix, len(self._places)):
-            lengths(block, start)
-            found.append(self._nearest(block))
-        return torch.cat(found).numpy()
+        return nearest_squared(features, self.whitening, self.places)
 
-    def _nearest(self, block: Float[Tensor, "b m"]) -> Float[Tensor, " b"]:
+
+def nearest_squared(
+    features: ArrayLike, whitening: Float[np.ndarray, "m r"], places: Float[np.ndarray, "c r"]
+) -> Float[np.ndarray, " q"]:
+    """Return the squared distance [q] of features [q m] from the nearest of some places, after whitening.
+
+        d^2(x) = min_c |W'x - v_c|^2,    W [m r] and v [c r] those of `Mahalanobis`
+
+    Raise RequestError for NaN or infinity (it lists the rows), and for another number of dimensions.
+    """
+    matrix = as_features(features).cpu()
+    if matrix.shape[1] != len(whitening):
+        raise RequestError(
+            f"these features have {matrix.shape[1]} dimensions, those of the classes {len(whitening)}"
+        )
+    turn, centres = torch.from_numpy(whitening), torch.from_numpy(places)
+    halves = centres.square().sum(1) / 2
+    found = [torch.zeros(0, dtype=torch.float64)]
+    for start, block in float64_blocks(matrix, len(places)):
+        lengths(block, start)
         # The nearest class is found by a matrix product; its distance is computed from differences, which
         # loses no digits.
-        points = block @ self._whitening
-        halves = self._places.square().sum(1) / 2
-        nearest = (points @ self._places.T - halves).argmax(1)
-        apart: Tensor = (points - self._places[nearest]).square().sum(1)
-        return apart
+        points = block @ turn
+        nearest = (points @ centres.T - halves).argmax(1)
+        found.append((points - centres[nearest]).square().sum(1))
+    return torch.cat(found).numpy()

@@ -6,9 +6,10 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from penultimate import registry, specs
+from penultimate.checks import is_number
 from penultimate.data.catalog import DatasetCard, card
 from penultimate.data.readers.entries import ENTRIES
-from penultimate.errors import RequestError, shortened
+from penultimate.errors import RequestError, shortened, unknown
 from penultimate.files import LONGEST_FILE_NAME
 from penultimate.measures.catalogue import requested
 from penultimate.objectives.hyperparameters import REQUIRED, bind, of_function
@@ -120,6 +121,34 @@ def is_correspondence(value: object) -> bool:
         and all(isinstance(one, str) for one in names)
         for name, names in value.items()
     )
+
+
+def check_seconds(costs: object) -> None:
+    """Raise RequestError for expected costs of steps that are not {step: seconds}."""
+    if not isinstance(costs, Mapping) or not all(
+        isinstance(name, str) and is_number(seconds) and seconds >= 0 for name, seconds in costs.items()
+    ):
+        raise RequestError(f"expected_seconds is {{step: seconds}}, not {costs!r}")
+
+
+def check_counterparts(told: object, targets: Sequence[str]) -> None:
+    """Raise RequestError for counterparts of another form, or of a data set that is no target."""
+    if not isinstance(told, Mapping) or not all(map(is_correspondence, told.values())):
+        raise RequestError(f"counterparts are {{target: {{class: (source class, ...)}}}}, not {told!r}")
+    for target in told:
+        if target not in targets:
+            raise unknown("target in counterparts", target, targets)
+
+
+def check_reading(reading: object, data: Container[str]) -> None:
+    """Raise RequestError for ways of reading of another form, or of data that do not lie on disk."""
+    if not isinstance(reading, Mapping) or not all(map(is_reading, reading.values())):
+        raise RequestError(
+            f'reading is {{name: {{"class_order": names, "copies": "drop"}}}}, not {reading!r}'
+        )
+    for name in reading:
+        if name not in data:
+            raise RequestError(f"how '{name}' is read can be said of data on disk, and it is none")
 
 
 def is_reading(value: object) -> bool:

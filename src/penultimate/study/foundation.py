@@ -121,7 +121,7 @@ class Foundation:
             found = self.study.located[name]
             where = str(Path(self.study.data[name]).expanduser().absolute())
             config |= {"where": where, "splits": list(found.asked), "content": found.fingerprint}
-            config |= filled(reading=dict(self.study.reading.get(name, {})))
+            config |= filled(reading=self.study.reading_of(name))
         return self._core("data", config, {"draw": draw, "target": name}, f"d{draw}-{word(name)}", 0)
 
     def pictures(self) -> None:

@@ -14,7 +14,7 @@ from penultimate.data.catalog import DatasetCard, card, shifted
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.data.fewer import of_fewer
 from penultimate.data.readers.entries import ENTRIES
-from penultimate.errors import RequestError, expect_apart, shortened, unknown
+from penultimate.errors import RequestError, expect_apart, shortened
 from penultimate.measures.catalogue import Requested, requested, splits_of_source
 from penultimate.measures.declaration import Shifted
 from penultimate.networks.key import NetworkKey
@@ -27,12 +27,13 @@ from penultimate.study.fields import (
     WORDS,
     as_tuple,
     check_bool,
+    check_counterparts,
     check_measure,
+    check_reading,
+    check_seconds,
     check_study_name,
     expect_classes,
     expect_splits,
-    is_correspondence,
-    is_reading,
     is_words,
     no_repeats,
     titles_of,
@@ -69,7 +70,8 @@ class Study:
     folder is not given can be planned, but not run. `page` names the page of the report, unless it is the
     usual one. `reading`, {name: {"class_order": names, "copies": "drop"}}, says how data on disk are read: in
     which order classes are numbered ("text", "natural" or "dictionary" stand for an order too), and that of
-    images that are copies of each other only one is kept, if possible a test image.
+    images that are copies of each other only one is kept, if possible a test image. `outside` names the data
+    that the measurement of that name tells from the source; without any, it takes the targets.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Study:
     data: Mapping[str, str] = field(default_factory=dict)
     page: str = ""
     reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    outside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -110,7 +113,9 @@ class Study:
         as_tuple(self, "measure", str, "names")
         if not as_tuple(self, "networks", (Runs, Given), "Runs(...), Given(...) and *Sweep(...).runs"):
             raise RequestError("networks is empty; at least one Runs(...) or Given(...) is needed")
+        as_tuple(self, "outside", str, "names")
         no_repeats("targets", self.targets)
+        no_repeats("outside", self.outside)
         check_measure(self)
         if not is_whole(self.threads) or not 1 <= self.threads <= MOST_THREADS:
             raise RequestError(f"threads is an integer from 1 to {MOST_THREADS}, not {self.threads!r}")
@@ -122,8 +127,8 @@ class Study:
         if self.search is not None and not isinstance(self.search, Search):
             raise RequestError(f"search is Search(...) or None, not {self.search!r}")
         self._check_data()
-        self._check_seconds()
-        self._check_counterparts()
+        check_seconds(self.expected_seconds)
+        check_counterparts(self.counterparts, self.targets)
         if any(isinstance(block, Runs) for block in self.networks):
             expect_classes(self.card(self.source), "be trained on")
             on_disk = self.source in self.data or self.source in ENTRIES
@@ -135,8 +140,9 @@ class Study:
                 of_fewer(self.card(self.source), block.classes)
         for target in self.targets:
             expect_splits(self.card(target), ("train", "test"), "be a target")
-        sets = dict.fromkeys((self.source, *self.targets, *self.shifts.values()))
-        expect_apart("data sets", sets, {name: titles_of(name, self.data) for name in sets})
+        for name in self.outside:
+            expect_splits(self.card(name), ("test",), "be told from the source")
+        expect_apart("data sets", self.sets, {name: titles_of(name, self.data) for name in self.sets})
         self._check_keys()
 
     def _check_data(self) -> None:
@@ -152,31 +158,9 @@ class Study:
                 raise RequestError(
                     f"'{name}' is a data set that penultimate knows already; give yours another name"
                 )
-            if name not in (self.source, *self.targets, *self.shifts.values()):
+            if name not in self.sets:
                 raise RequestError(f"data '{name}' is neither the source nor a target")
-
-        if not isinstance(self.reading, Mapping) or not all(map(is_reading, self.reading.values())):
-            raise RequestError(
-                f'reading is {{name: {{"class_order": names, "copies": "drop"}}}}, not {self.reading!r}'
-            )
-        for name in self.reading:
-            if name not in self.data:
-                raise RequestError(f"how '{name}' is read can be said of data on disk, and it is none")
-
-    def _check_seconds(self) -> None:
-        costs = self.expected_seconds
-        if not isinstance(costs, Mapping) or not all(
-            isinstance(name, str) and is_number(seconds) and seconds >= 0 for name, seconds in costs.items()
-        ):
-            raise RequestError(f"expected_seconds is {{step: seconds}}, not {costs!r}")
-
-    def _check_counterparts(self) -> None:
-        told = self.counterparts
-        if not isinstance(told, Mapping) or not all(map(is_correspondence, told.values())):
-            raise RequestError(f"counterparts are {{target: {{class: (source class, ...)}}}}, not {told!r}")
-        for target in told:
-            if target not in self.targets:
-                raise unknown("target in counterparts", target, self.targets)
+        check_reading(self.reading, self.data)
 
     def _check_keys(self) -> None:
         recipes: dict[NetworkKey, tuple[Recipe, int]] = {}
@@ -216,7 +200,7 @@ class Study:
         from penultimate.data.readers.located import located
 
         return {
-            name: located(name, where, self._splits_of(name), self.reading.get(name))
+            name: located(name, where, self._splits_of(name), self.reading_of(name))
             for name, where in self.data.items()
         }
 
@@ -259,6 +243,16 @@ class Study:
             return {}
         return {**shifted(self.source), **({"c": "imagenet_c"} if self.source == "imagenet" else {})}
 
+    @cached_property
+    def sets(self) -> tuple[str, ...]:
+        """The names of all data sets of the study, each once."""
+        return tuple(dict.fromkeys((self.source, *self.targets, *self.shifts.values(), *self.outside)))
+
+    def reading_of(self, name: str) -> dict[str, Any]:
+        """Return how data on disk are read; of data that are outside alone, without regard to classes."""
+        alone = name in self.outside and name not in (self.source, *self.targets)
+        return {**self.reading.get(name, {}), **({"whole": True} if alone else {})}
+
     def _splits_of(self, name: str) -> tuple[str, ...]:
         """Return the splits of a data set on disk that the study reads.
 
@@ -267,6 +261,8 @@ class Study:
         if name == self.source and self.runs:
             published = ENTRIES[name].card.sizes if name in ENTRIES else SOURCE_SPLITS
             return tuple(split for split in SOURCE_SPLITS if split in published)
+        if name in self.outside and name not in (self.source, *self.targets):
+            return ("test",)
         if name in self.shifts.values():
             return CORRUPTED if name == self.shifts.get("c") else ("test",)
         if name in self.targets:
@@ -283,9 +279,8 @@ class Study:
     @cached_property
     def nowhere(self) -> tuple[str, ...]:
         """The published data sets whose folders are not given; with any, the study can only be planned."""
-        names = dict.fromkeys((self.source, *self.targets, *self.shifts.values()))
         known = (*self.data, *registry.names("dataset"))
-        return tuple(name for name in names if name in ENTRIES and name not in known)
+        return tuple(name for name in self.sets if name in ENTRIES and name not in known)
 
     def card(self, name: str) -> DatasetCard:
         """Return the card of a data set of the study, as published until its folder is given."""
@@ -386,12 +381,13 @@ class Study:
             **({"changed_from": self.changed_from} if self.changed_from else {}),
             **({"data": dict(self.data)} if self.data else {}),
             **({"page": self.page} if self.page else {}),
+            **({"outside": list(self.outside)} if self.outside else {}),
             **({"reading": {name: dict(how) for name, how in self.reading.items()}} if self.reading else {}),
             **({"source_classes": self.source_classes} if self.source_classes else {}),
             "limited": self.limited,
             "cards": [
                 self.card(name).described()
-                for name in dict.fromkeys((self.source, *self.targets, *self.shifts.values()))
+                for name in self.sets
                 if name in self.data or name in ENTRIES or registry.entry("dataset", name).is_plugin
             ],
         }

@@ -106,6 +106,8 @@ class _Unfolding:
         A source whose images have several labels is left out if features are needed, because measurements of
         features on a source take one class for each image.
         """
+        if what.per == "outside":
+            return self.study.outside or self.study.targets
         if not what.of_targets:
             several = self.study.card(self.study.source).has_several_labels
             takes_classes = any(isinstance(need, needs.Features) for need in what.needs)
@@ -130,7 +132,7 @@ class _Unfolding:
             supplies.update({(supply.kind, supply.name, supply.parent): supply for supply in met})
         values = {**self._bound(what, place.request), **dict(place.cell)}
         extra = filled(plugins=self.base.plugin_digest(what.kind, what.name))
-        if what.of_targets:
+        if what.of_targets and what.per != "outside":
             extra["accuracy"] = self.study.card(place.target).accuracy
         if needs.ClassNames() in what.needs:
             told = self.study.counterparts.get(place.target, {})
@@ -176,9 +178,10 @@ class _Unfolding:
             case needs.Features():
                 return self._banks(need, what, place)
             case needs.Pixels():
-                self._expect_split(place.target, need.split, what)
-                data = self.base.data_of(place.networks[0], place.target, draw)
-                return [Supply("images", data, need.split, place.target)]
+                of = self._of(need, place)
+                self._expect_split(of, need.split, what)
+                data = self.base.data_of(place.networks[0], of, draw)
+                return [Supply("images", data, need.split, of)]
             case needs.Shown():
                 if need.split not in self.base.card_of(place.networks[0], place.target).sizes:
                     return []
@@ -210,17 +213,22 @@ class _Unfolding:
         raise RequestError(f"the measurement '{what.name}' needs {need!r}, which no study can give it")
 
     def _banks(self, need: needs.Features, what: Measurement, place: _Place) -> list[Supply] | None:
-        if need.optional and need.split not in self.base.card_of(place.networks[0], place.target).sizes:
+        of = self._of(need, place)
+        if need.optional and need.split not in self.base.card_of(place.networks[0], of).sizes:
             return []
-        self._expect_split(place.target, need.split, what)
+        self._expect_split(of, need.split, what)
         supplies = []
         priority = NOW if what.first else LATER
         for key in place.networks:
             if self.base.gives(key, need):
                 draw = self.base.first_draw if need.common else self.base.draw_of(key)
-                bank = self.base.bank(key, place.target, need.split, draw, priority)
-                supplies.append(Supply("features", bank, need.split, place.target, key))
+                bank = self.base.bank(key, of, need.split, draw, priority)
+                supplies.append(Supply("features", bank, need.split, of, key))
         return supplies or None
+
+    def _of(self, need: needs.Features | needs.Pixels, place: _Place) -> str:
+        """Return the data set whose images or features are needed."""
+        return self.study.source if need.of_source else place.target
 
     def _made(self, need: needs.Made, place: _Place) -> list[Supply] | None:
         """Return the results of a stage that concern these networks, or groups that contain one of them."""

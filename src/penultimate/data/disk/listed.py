@@ -210,9 +210,12 @@ class ListedSplits:
 
     def images(self, split: str, preparation: Preparation, workers: int = 0) -> ListedImages:
         """Return a split as a network wants it."""
+        return ListedImages(self.listing(split), preparation, workers)
+
+    def listing(self, split: str) -> Listing:
+        """Return the images of a split that can be read."""
         listing = self.found.splits[split]
-        kept = np.delete(np.arange(len(listing)), self.left_out.get(split, []))
-        return ListedImages(listing.subset(kept), preparation, workers)
+        return listing.subset(np.delete(np.arange(len(listing)), self.left_out.get(split, [])))
 
 
 def listed_images(folder: Path, split: str, preparation: Preparation, workers: int = 0) -> ListedImages:

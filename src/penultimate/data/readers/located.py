@@ -17,6 +17,7 @@ from penultimate.data.decoding import taught
 from penultimate.data.listing import BLOCK, Listing
 from penultimate.data.readers.class_order import ClassOrder, in_class_order
 from penultimate.data.readers.opening import OpenedDataset, open_dataset
+from penultimate.data.readers.unlabelled import open_whole
 from penultimate.errors import RequestError
 from penultimate.files import canonical_json
 
@@ -127,9 +128,10 @@ def located(
     Raises RequestError, which says what is expected, if no data set is there.
     """
     said = (reading or {}).get("class_order", ())
+    opened = open_whole if (reading or {}).get("whole") else open_dataset
     try:
         order = said if isinstance(said, str) else tuple(said)
-        found = Located(name, where, asked, open_dataset(name, where), order)
+        found = Located(name, where, asked, opened(name, where), order)
         listed = found.splits
     except RequestError as error:
         raise RequestError(f"data '{name}': {error}") from None
