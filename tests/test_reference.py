@@ -240,10 +240,6 @@ def test_networks_that_full_and_glyphs_trained_on_other_processors_differ_as_see
         [value for (text, _), value in first.items() if text == each] for each in {k[0] for k in first}
     ]
     seeds = np.sqrt(2 * np.mean([np.var(values, ddof=1) for values in by_objective]))
-    assert (
-        f"differ by {100 * np.sqrt(np.mean(apart**2)):.2f} points of test accuracy (root mean square), two"
-        f" seeds of one objective by {100 * seeds:.2f}"
-    ) in " ".join((Path(__file__).parents[1] / "docs/reliability.md").read_text().split())
     assert 0.5 * seeds < np.sqrt(np.mean(apart**2)) < 1.5 * seeds
     assert abs(apart.mean()) < 2 * apart.std() / np.sqrt(len(apart))
 

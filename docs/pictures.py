@@ -1,0 +1,88 @@
+"""Draw the pictures of README and of the start pages from the runs that come with the package.
+
+Each holds the digest of the data that it was drawn from, by which one that is out of date is recognised,
+whatever the version of matplotlib.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+from docs import quoted
+
+from penultimate.paper.page import PAGE
+from penultimate.report.base import Panel
+from penultimate.report.drawing.figures import draw_panel
+from penultimate.report.drawing.palette import PAPER, marks
+
+FOLDER = Path(__file__).parent / "pictures"
+PICTURES = {
+    "strengths.svg": (
+        "sweep_first",
+        "doses",
+        ("Families of objectives here (linear)", "The paper's nine objectives (linear)"),
+    ),
+    "figure5.svg": ("evidence", "figure5", ("Objectives on Glyphs", "Objectives on ImageNet (ResNet-50)")),
+}
+"""The run, the exhibit and the titles of the panels of each picture."""
+TITLES = {
+    "Families of objectives here (linear)": "Measured here, each objective at several strengths",
+    "The paper's nine objectives (linear)": "Published: the paper's nine, ResNet-50 on ImageNet",
+    "Objectives on Glyphs": "Measured here: nine objectives",
+    "Objectives on ImageNet (ResNet-50)": "Published: the paper's nine, ResNet-50 on ImageNet",
+}
+GAP, HEAD = 26, 30
+
+
+def panels(name: str) -> list[Panel]:
+    """Return the panels of a picture, without the faint marks of single runs."""
+    run, exhibit, titles = PICTURES[name]
+    found = {panel.title: panel for figure in quoted.shown(exhibit, run).figures for panel in figure.panels}
+    return [
+        dataclasses.replace(
+            found[title],
+            points=tuple(point for point in found[title].points if not point.faint),
+            curves=tuple(curve for curve in found[title].curves if not curve.faint),
+            bar=None,
+        )
+        for title in titles
+    ]
+
+
+def digest(name: str) -> str:
+    """Return the sha256 of what a picture shows."""
+    return hashlib.sha256(repr(panels(name)).encode()).hexdigest()
+
+
+def stale() -> list[Path]:
+    """Return the pictures that are missing or were drawn from other data."""
+    return [
+        FOLDER / name
+        for name in PICTURES
+        if not (FOLDER / name).is_file() or digest(name) not in (FOLDER / name).read_text(encoding="utf-8")
+    ]
+
+
+def draw(path: Path) -> None:
+    """Draw a picture: its panels side by side on a background of paper."""
+    drawn, across, height = [], GAP, 0.0
+    for place, panel in enumerate(panels(path.name)):
+        slugs = [each.objective for each in (*panel.points, *panel.curves)]
+        width, tall = panel.size
+        svg = draw_panel(panel, marks([*PAGE.explained, *slugs])).styled(f"{path.stem}{place}", page=False)
+        placed = f'<svg x="{across}" y="{HEAD}" width="{width}" height="{tall}" '
+        drawn.append(
+            f'<text x="{across}" y="22" font-family="sans-serif" font-size="13" font-weight="bold"'
+            f' fill="#1d1d1b">{TITLES[panel.title]}</text>' + svg.replace("<svg ", placed, 1)
+        )
+        across, height = across + int(width) + GAP, max(height, tall + HEAD + 8)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {across} {height:g}" width="{across}"'
+        f' height="{height:g}"><!-- {digest(path.name)} -->'
+        f'<rect width="100%" height="100%" fill="{PAPER[0]}"/>'
+        f"{''.join(drawn)}</svg>\n",
+        encoding="utf-8",
+    )

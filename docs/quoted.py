@@ -1,0 +1,457 @@
+"""The sentences and tables of README and these pages whose numbers come from kept rows, by name."""
+
+from __future__ import annotations
+
+import functools
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from penultimate import specs
+from penultimate.paper import published
+from penultimate.paper.claims.filed import EVERY_CLAIM
+from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF
+from penultimate.paper.page.statements import headline
+from penultimate.records.archive import network_of
+from penultimate.records.reading import reference_tuning
+from penultimate.report import exhibit, read_reference
+from penultimate.report.base import Built, StudyResults, TableRow
+from penultimate.report.measurements import Measurements, admit
+from penultimate.report.page.form import Headline
+from penultimate.report.quantity import Quantity
+from penultimate.report.text import counted, fixed, in_words, signed
+from penultimate.statistics import spearman
+
+Quote = Callable[[], str]
+QUOTES: dict[str, Quote] = {}
+"""The text of each block, by the name that a page gives."""
+
+MAIN = "evidence"
+SEARCHES = ("matched_search", "matched_search_scaled", "matched_sweep_search")
+SOUGHT = ("alpha", "lambda_final", "keep", "beta", "temperature", "target", "learning_rate")
+VERDICTS = ("holds", "does not hold", "undecided")
+SHORT = (
+    "separation_linear",
+    "dose_overall",
+    "dose_reading",
+    "thesis",
+    "accuracy_logit_penalty",
+    "combinations",
+)
+"""The claims of README's table of verdicts."""
+IN_PAPER = {"the paper prints no number for it": "no number printed"}
+
+
+def quote(function: Quote) -> Quote:
+    """Add a function to the blocks that a page may hold; what it returns is kept for the next page."""
+    QUOTES[function.__name__] = functools.cache(function)
+    return function
+
+
+@functools.cache
+def results(study: str = MAIN) -> StudyResults:
+    return read_reference(study)
+
+
+@functools.cache
+def measured(study: str = MAIN) -> Measurements:
+    return admit(results(study))
+
+
+@functools.cache
+def shown(name: str, study: str = MAIN) -> Built:
+    return exhibit(name, results(study))
+
+
+@functools.cache
+def answer(study: str = MAIN) -> Headline:
+    return headline(measured(study))
+
+
+def paragraph(text: str) -> str:
+    """Return a paragraph in lines of at most 110 characters."""
+    return textwrap.fill(" ".join(text.split()), 110, break_long_words=False, break_on_hyphens=False)
+
+
+def items(texts: Iterable[str]) -> str:
+    """Return a list of paragraphs."""
+    return "\n".join(textwrap.indent(paragraph(text), "  ").replace("  ", "- ", 1) for text in texts)
+
+
+def cells(*texts: str) -> str:
+    """Return a row of a Markdown table."""
+    return f"| {' | '.join(text.replace('|', chr(92) + '|') for text in texts)} |"
+
+
+def of_objectives(found: Measurements) -> dict[str, list[float]]:
+    """Return each objective's mean over seeds of test accuracy, class separation, linear and kNN transfer."""
+    runs = {
+        "test": found.runs("top1"),
+        "separation": found.runs("class_separation", split="train"),
+        "linear": found.values(Quantity("linear_{accuracy}", target="targets")),
+        "knn": found.values(Quantity("knn_{accuracy}", target="targets")),
+    }
+    return {name: [fmean(of[one.spec].values()) for one in found.objectives] for name, of in runs.items()}
+
+
+@functools.cache
+def nine() -> dict[str, list[float]]:
+    """Return the means of the nine objectives in the main reference run."""
+    return of_objectives(measured())
+
+
+@functools.cache
+def claims(study: str = MAIN) -> dict[str, dict[str, str]]:
+    """Return what is shown of each claim, by its key."""
+    key_of = {claim.says: claim.key for claim in EVERY_CLAIM}
+    found = {}
+    for name in ("claims", "doses"):
+        built = shown(name, study)
+        if not built.tables:
+            continue
+        table, *others = built.tables
+        halves = others[0] if name == "claims" and others else None
+        columns = [column.key for column in table.columns]
+        for place, row in enumerate(table.rows):
+            said = dict(zip(columns, (cell.text for cell in row.cells), strict=True))
+            if halves:
+                more = [column.key for column in halves.columns]
+                said |= dict(zip(more, (cell.text for cell in halves.rows[place].cells), strict=True))
+            found[key_of.get(row.label, _key_of_dose(row))] = {"says": row.label, **said}
+    return found
+
+
+def _key_of_dose(row: TableRow) -> str:
+    from penultimate.paper.claims.doses import DOSE_CLAIMS
+
+    return next((claim.key for claim in DOSE_CLAIMS if claim.says == row.label), row.label)
+
+
+def counts(verdicts: Iterable[str]) -> str:
+    """Return the number of claims with each verdict, in words of a sentence."""
+    count = Counter(verdicts)
+    words = [
+        f"{count['holds']} {'holds' if count['holds'] == 1 else 'hold'}",
+        f"{count['does not hold']} {'does' if count['does not hold'] == 1 else 'do'} not hold",
+        f"{count['undecided']} {'is' if count['undecided'] == 1 else 'are'} undecided",
+    ]
+    return f"{words[0]}, {words[1]} and {words[2]}"
+
+
+def finding(name: str, study: str = MAIN) -> str:
+    """Return the first sentence of an exhibit, without the word that says whose numbers it has."""
+    said = shown(name, study).finding
+    said = re.sub(r"^Ours(, in \w+)?: ", "", said)
+    return said[0].upper() + said[1:]
+
+
+@quote
+def in_short() -> str:
+    """The four sentences of README."""
+    found, slugs = nine(), [one.slug for one in measured().objectives]
+    rest = [place for place, slug in enumerate(slugs) if slug != "squared_error"]
+    separation, linear = np.array(found["separation"]), np.array(found["linear"])
+    ranks = spearman(found["separation"], found["linear"])
+    spans = [np.ptp(separation[rest]), _printed_span()]
+    lead = 100 * (linear[slugs.index("softmax")] - linear[slugs.index("squared_error")])
+    gain = claims()["accuracy_logit_penalty"]
+    return paragraph(
+        f"{answer('sweep_first').answer} Among the nine objectives of the paper at the strengths that do best"
+        f" on a holdout, rank correlation of class separation with transfer is {fixed(ranks.rho, 2)}"
+        f" (p = {ranks.p:.2g}), where the paper has −0.93; but eight of them lie within {_short(spans[0])} of R²"
+        f" of each other (in the paper within {_short(spans[1])}), and only squared error stands apart:"
+        f" it separates furthest and transfers {lead:.1f} points worse than softmax. {_gains(gain)}"
+    )
+
+
+def _short(number: float) -> str:
+    return f"{number:.2f}".removeprefix("0")
+
+
+def _printed_span() -> float:
+    of_paper = [
+        float(row["class_separation_r2"])
+        for row in published.printed("neurips_table3_class_separation")
+        if row["objective"] != "squared_error"
+    ]
+    return max(of_paper) - min(of_paper)
+
+
+def _gains(claim: Mapping[str, str]) -> str:
+    """Return the sentence on the paper's first claim: alternatives are more accurate than softmax."""
+    gains = [one for key, one in claims().items() if key.startswith("accuracy_")]
+    count = Counter(one["verdict"] for one in gains)
+    return (
+        f"Of the {in_words(len(gains))} alternatives, {in_words(count['holds'], 'none')} is shown to classify the"
+        f" pretraining classes better than softmax (the logit penalty: {claim['ours'].partition(' points')[0]}"
+        f" points), {in_words(count['does not hold'], 'none')} not to gain what counts, and"
+        f" {in_words(count['undecided'], 'none')} are open."
+    )
+
+
+@quote
+def verdicts_in_short() -> str:
+    """The short table of verdicts."""
+    here = {**claims("sweep_first"), **claims()}
+    lines = [cells("claim", "by the paper's printed numbers", "here"), cells("---", "---", "---")]
+    for key in SHORT:
+        one = here[key]
+        printed = one.get("printed", "not varied in the paper")
+        lines.append(cells(one["says"], IN_PAPER.get(printed, printed), f"**{one['verdict']}**"))
+    return "\n".join(lines)
+
+
+@quote
+def tally() -> str:
+    """The verdicts, counted."""
+    found = claims().values()
+    whose = [[one["verdict"] for one in found if one["whose"] == name] for name in ("the paper's", "ours")]
+    return paragraph(
+        f"Of {len(whose[0])} claims of the paper {counts(whose[0])}; of {len(whose[1])} claims of ours"
+        f" {counts(whose[1])}. “Undecided” means that these networks cannot tell, not that the claim is in doubt."
+    )
+
+
+@quote
+def table_of_nine() -> str:
+    """The nine objectives, means of nine seeds."""
+    head = ("objective", "test accuracy, %", "class separation R²", "linear transfer, %", "kNN transfer, %")
+    lines = [cells(*head), cells(*["---"] * 5)]
+    for one, test, separation, linear, knn in zip(measured().objectives, *nine().values(), strict=True):
+        lines.append(
+            cells(
+                one.label,
+                *(f"{100 * test:.1f}", f"{separation:.3f}"),
+                f"{100 * linear:.1f}",
+                f"{100 * knn:.1f}",
+            )
+        )
+    return "\n".join(lines)
+
+
+@quote
+def of_strengths() -> str:
+    """What the sweep of strengths says."""
+    said = answer("sweep_first")
+    return f"{paragraph(said.answer)}\n\n{items(said.details)}"
+
+
+@quote
+def of_nine() -> str:
+    """What the nine objectives say."""
+    said = answer()
+    best = [row.cells[-1].best for row in shown("table1").tables[0].rows]
+    found, slugs = nine(), [one.slug for one in measured().objectives]
+    rest = [place for place, slug in enumerate(slugs) if slug != "squared_error"]
+    separation, linear = np.array(found["separation"]), np.array(found["linear"])
+    whole, without = (
+        float(np.corrcoef(separation[of], linear[of])[0, 1]) for of in (list(range(len(slugs))), rest)
+    )
+    restricted = (
+        f"The nine hardly vary what the question is about: eight lie within {_short(float(np.ptp(separation[rest])))}"
+        f" of R² of each other, where the paper's eight span {_short(_printed_span())}, and"
+        f" {in_words(sum(best))} cannot be told apart in linear transfer. Pearson's r is {signed(whole, 2)}, and"
+        f" {signed(without, 2)} without squared error: one objective carries it."
+    )
+    return f"{paragraph(said.answer)}\n\n{items([restricted, *said.details])}"
+
+
+@quote
+def of_papers_strengths() -> str:
+    """What the two runs with another choice of strengths or decay say of the main claim."""
+    sweep, decay = claims("sweep_first")["dose_strengths"], claims("head_decay_first")["separation_linear"]
+    return paragraph(
+        f"At the strengths that the paper prints: {_first(sweep['ours'])}: {sweep['verdict']}. With the paper's weight"
+        f" decay in the final layer: {_first(decay['ours'])}: {decay['verdict']}."
+    )
+
+
+def _first(text: str) -> str:
+    return text.partition(";")[0]
+
+
+@quote
+def of_first_world() -> str:
+    """The rank correlations of the first reference run, whose rows the tests keep."""
+    from penultimate.records.archive import read_kept
+
+    kept = read_kept(Path(__file__).parents[1] / "tests/kept/glyphs")
+    before = of_objectives(admit(StudyResults.of(kept)))
+    rhos = [fixed(spearman(before["separation"], before[name]).rho, 2) for name in ("linear", "knn")]
+    return " and ".join(rhos)
+
+
+@quote
+def dates_of_rules() -> str:
+    """The dates of the sets of rules."""
+    return (
+        f"dated {RULES_OF}, but for one rule that was amended on {AMENDED}, before any result was seen; the"
+        f" [fourth](../src/penultimate/paper/claims/filed.py) was filed on {FILED}, after this run, and describes it"
+    )
+
+
+@quote
+def all_verdicts() -> str:
+    """Every claim with its verdict and evidence."""
+    head = ("claim", "the paper's numbers", "here", "evidence here")
+    lines = [cells(*head), cells(*["---"] * 4)]
+    for one in claims().values():
+        printed = IN_PAPER.get(one["printed"], one["printed"])
+        lines.append(cells(one["says"], printed, f"**{one['verdict']}**", one["ours"]))
+    return "\n".join(lines)
+
+
+@quote
+def again() -> str:
+    """What each half of the seeds and the first six of them say."""
+    pairs = [{one["first_half"], one["second_half"]} for one in claims().values()]
+    twice = sum(pair in ({"holds"}, {"does not hold"}) for pair in pairs)
+    opposite = sum(pair == {"holds", "does not hold"} for pair in pairs)
+    return paragraph(
+        f"Judged again on each half of the seeds, {twice} of {len(pairs)} claims come out the same way twice, and"
+        f" {in_words(opposite, 'none')} in opposite ways; {sum('undecided' in pair for pair in pairs)} are undecided"
+        " in at least one half. That is a warning of what few seeds can tell."
+    )
+
+
+EXHIBITS_OF = {
+    "of_temperatures": ("table4",),
+    "of_architectures": ("tableB1", "iclr_table1"),
+    "of_fine_tuning": ("table2", "tableF1"),
+    "of_layers": ("figure2", "figure4", "depth"),
+    "of_accuracy": ("table1", "tableC1", "figureC3"),
+    "of_shifts": ("tableC2", "tableC3", "figureC4"),
+    "of_combinations": ("tableC4", "tableC5", "tableC6", "tableE3"),
+    "of_scores": ("scores",),
+}
+"""Blocks that list what exhibits say of themselves."""
+
+
+def _findings(names: tuple[str, ...]) -> str:
+    return items(
+        f"**{shown(name).title}** {finding(name)} (`penultimate show {name} --reference`)" for name in names
+    )
+
+
+for _name, _exhibits in EXHIBITS_OF.items():
+    QUOTES[_name] = functools.cache(functools.partial(_findings, _exhibits))
+
+
+@quote
+def of_shared_classes() -> str:
+    """What five tasks that differ in their share of classes say."""
+    one = claims("shared_classes")["separation_shared"]
+    return paragraph(f"{one['says']}: {one['ours']}. Verdict: {one['verdict']}. {one['reason']}")
+
+
+@quote
+def of_head_decay() -> str:
+    """What the final layer's own decay does."""
+    key = next(
+        key
+        for key, one in claims("head_decay_first").items()
+        if "weight decay in the final layer" in one["says"]
+    )
+    one, table = claims("head_decay_first")[key], shown("table1", "head_decay_first").tables[0]
+    found = {row.label: float(row.cells[0].value or 0) for row in table.rows}
+    gains = {
+        name: found[name] - found["Softmax"] for name in found if name not in ("Squared error", "Softmax")
+    }
+    gain = one["ours"].partition(",")[0].replace("points of test accuracy", "points")
+    above = sum(value > 0 for value in gains.values())
+    return paragraph(
+        f"Over three seeds the mean gain is {gain}; {in_words(above)} of the {in_words(len(gains))} gain by their"
+        f" means, and dropout, which keeps the paper's .7, changes by {signed(gains['Dropout'], 1)} points."
+        f" Verdict: {one['verdict']}."
+    )
+
+
+@quote
+def of_full() -> str:
+    """What the run of three hours shows."""
+    verdicts = [one["verdict"] for one in claims("full").values()]
+    networks = results("full").provenance["steps"]["train"][1]
+    return paragraph(
+        f"`full` comes with the package too (`penultimate report --reference --study full`): {networks} networks and"
+        f" all 42 tables and figures, with one seed or two of each. Of its {len(verdicts)} claims {counts(verdicts)}:"
+        " so few seeds give a first look, and no conclusions."
+    )
+
+
+@quote
+def size_of_evidence() -> str:
+    """How many networks the main reference run has."""
+    networks = {network_of(row) for row in results().table.where(metric="top1", split="holdout")}
+    return counted(len(networks), "network")
+
+
+@quote
+def regime_of_softmax() -> str:
+    """The regime of the world beside ImageNet's."""
+    spec = next(one.spec for one in measured().objectives if one.slug == "softmax")
+    train, test = (
+        f"{100 * fmean(measured().runs('top1', split=split)[spec].values()):.2f}"
+        for split in ("train", "test")
+    )
+    separation = f"{fmean(measured().runs('class_separation', split='train')[spec].values()):.3f}"
+    seeds = in_words(len(measured().runs("top1", split="test")[spec]))
+    rows = (
+        (
+            "regime, softmax",
+            "ImageNet, ResNet-50 (paper)",
+            f"this world, `glyphs` (44 epochs, mean of {seeds} seeds)",
+        ),
+        ("---", "---", "---"),
+        ("training accuracy, %", "93.61", train),
+        ("test accuracy, %", "77.0", test),
+        ("class separation R²", "0.349", separation),
+        ("K / M", "1000 / 2048", "128 / 256"),
+    )
+    return "\n".join(cells(*row) for row in rows)
+
+
+@quote
+def searched() -> str:
+    """What the searches of hyperparameters chose."""
+    lines, count = [cells("objective", "chosen", "holdout, %", "cells"), cells(*["---"] * 4)], 0
+    for search in SEARCHES:
+        tuning = reference_tuning(search)
+        assert tuning is not None
+        for one in tuning.objectives:
+            assert one.best is not None
+            count += len(one.cells)
+            given = {**dict(specs.parse(one.best.objective).arguments), **dict(one.best.settings)}
+            axes = {axis.key.rpartition(".")[2] for axis in one.axes if len(axis.grid) > 1}
+            chosen = ", ".join(f"{key} = {given[key]}" for key in SOUGHT if key in given and key in axes)
+            label = f"{one.label}, loss scaled by the temperature .05" if "sweep" in search else one.label
+            mean, error = 100 * one.best.mean, 100 * one.best.standard_error
+            lines.append(cells(label, chosen or "–", f"{mean:.2f} ± {error:.2f}", str(len(one.cells))))
+    return "\n".join([*lines, "", f"{count} cells in all, each trained with three seeds for 44 epochs."])
+
+
+@quote
+def two_processors() -> str:
+    """How far networks of one objective and seed lie apart that were trained on two kinds of processor."""
+
+    def accuracies(name: str, arm: str | None) -> dict[tuple[str | None, int | None], float]:
+        rows = results(name).table.where(
+            metric="top1", split="test", target="glyphs", backbone="glyphnet", arm=arm, draw=9
+        )
+        return {(row.objective, row.seed): row.value for row in rows if str(row.step).startswith("accuracy.")}
+
+    first, second = accuracies("glyphs", "one draw"), accuracies("full", None)
+    apart = np.array([second[key] - first[key] for key in second])
+    by_objective = [
+        [value for (text, _), value in first.items() if text == each] for each in {k[0] for k in first}
+    ]
+    seeds = np.sqrt(2 * np.mean([np.var(values, ddof=1) for values in by_objective]))
+    return paragraph(
+        f"{counted(len(second), 'network')} that `glyphs` and `full` trained alike on two kinds of processor differ by"
+        f" {100 * np.sqrt(np.mean(apart**2)):.2f} points of test accuracy (root mean square), two seeds of one"
+        f" objective by {100 * seeds:.2f}."
+    )

@@ -1,0 +1,185 @@
+"""What README and the documentation show can be done: code runs, commands parse, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+import penultimate
+from penultimate import registry
+from penultimate.cli import _parser
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+STOPS = ("|", "&&", ">", ";", "&")
+
+
+def blocks(path: Path, *languages: str) -> list[str]:
+    return [
+        text for language, text in BLOCK.findall(path.read_text(encoding="utf-8")) if language in languages
+    ]
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+class Net(nn.Module):
+    """A classifier of torchvision's form, with a block, `avgpool` and `fc`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Sequential(nn.Conv2d(3, 8, 3, stride=2), nn.ReLU(inplace=True))
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
+        self.fc = nn.Linear(8, 10)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.avgpool(self.features(images)).flatten(1))
+
+
+def data(examples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    random, labels = np.random.default_rng(seed), np.arange(examples) % 5
+    return random.normal(size=(examples, 512)) + 0.1 * np.eye(5, 512)[labels], labels
+
+
+@pytest.fixture
+def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the pages' Python takes for granted: features, labels, networks, a loader and images."""
+    monkeypatch.chdir(tmp_path)
+    for place in range(8):
+        folder = tmp_path / "my/photographs" / ("cat", "dog")[place % 2]
+        folder.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((9, 9, 3), 20 * place, np.uint8)).save(folder / f"{place}.png")
+    torch.manual_seed(0)
+    (features, labels), (test_features, test_labels) = data(60, 0), data(20, 1)
+    return {
+        "__name__": "page",
+        "features": features,
+        "labels": labels,
+        "findings": np.stack([labels == 0, labels > 2], axis=1),
+        "source_probabilities": np.random.default_rng(3).dirichlet(np.ones(7), 60),
+        "source_predictions": labels % 3,
+        "test_features": test_features,
+        "test_labels": test_labels,
+        "weight": np.random.default_rng(2).normal(size=(5, 512)),
+        "network": Net(),
+        "classifier": Net(),
+        "ours": Net(),
+        "theirs": Net(),
+        "body": nn.Sequential(nn.Flatten(), nn.Linear(243, 512), nn.ReLU()),
+        "loader": [(torch.rand(20, 3, 9, 9), torch.arange(20) % 4) for _ in range(2)],
+        "images": np.full((2, 32, 32, 3), 128, np.uint8),
+        "targets": labels,
+    }
+
+
+SHAPES = {
+    "docs/tutorials/features.md": {"bank.features.shape": (40, 8), "bank.logits.shape": (40, 10)},
+    "docs/howto/loop.md": {"network(images).shape": (20, 10), "network(images, targets).shape": (20,)},
+}
+"""What must have come of a page's Python."""
+WITH_PYTHON = [path for path in PAGES if blocks(path, "python")]
+
+
+@pytest.mark.filterwarnings("ignore:squared_error")
+@pytest.mark.parametrize("path", WITH_PYTHON, ids=named)
+def test_the_python_of_a_page_runs_block_after_block(path: Path, names: dict[str, Any]) -> None:
+    before = set(registry.registered())
+    with torch.random.fork_rng():
+        for block in blocks(path, "python"):
+            exec(compile(block, named(path), "exec"), names)
+    for name, shape in SHAPES.get(named(path), {}).items():
+        assert eval(name, names) == shape
+    for kind, name in set(registry.registered()) - before:
+        if registry.entry(kind, name).is_plugin:
+            registry.forget(kind, name)
+
+
+def test_the_training_loop_moves_body_and_head(names: dict[str, Any]) -> None:
+    """Without objective.parameters() among the optimiser's, the head would stay as it began."""
+    block = next(
+        block for block in blocks(ROOT / "docs/howto/loop.md", "python") if "body.parameters" in block
+    )
+    setting_up, loop = block.split("for images, targets in loader:")
+    names["pu"] = penultimate
+    exec(setting_up, names)
+    weights = [weight for part in ("body", "objective") for weight in names[part].parameters()]
+    assert len(weights) == 4
+    before = [weight.detach().clone() for weight in weights]
+    first = names["objective"](names["body"](names["loader"][0][0])).detach()
+    for _ in range(10):
+        exec(f"for images, targets in loader:{loop}", names)
+    assert not any(torch.equal(old, new) for old, new in zip(before, weights, strict=True))
+    images, targets = names["loader"][0]
+    with torch.no_grad():
+        learned = names["objective"](names["body"](images))
+    wrong, right = (nn.functional.cross_entropy(logits, targets) for logits in (first, learned))
+    assert right < wrong / 2
+
+
+def lines(path: Path) -> list[list[str]]:
+    """The words of each `penultimate ...` line in the console blocks of a page."""
+    found = []
+    for block in blocks(path, "console", "bash", ""):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.startswith("penultimate "):
+                words = shlex.split(line.replace("`", ""), comments=True)[1:]
+                ends = [place for place, word in enumerate(words) if word in STOPS]
+                found.append(words[: ends[0]] if ends else words)
+    return found
+
+
+def test_every_command_of_every_page_parses() -> None:
+    found = [(named(path), words) for path in PAGES for words in lines(path)]
+    assert len(found) > 60
+    wrong = []
+    for page, words in found:
+        if words and not words[-1].startswith("  ") and words[-2:] != ["--set", "--help"]:
+            try:
+                _parser().parse_args(words)
+            except penultimate.PenultimateError as error:
+                wrong.append(f"{page}: penultimate {shlex.join(words)}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_command_that_was_removed_is_found() -> None:
+    with pytest.raises(penultimate.PenultimateError, match="invalid choice: 'rank'"):
+        _parser().parse_args(["rank", "table1"])
+
+
+def test_every_registered_name_that_a_command_gives_exists() -> None:
+    kinds = {"show": "exhibit", "why": "exhibit", "run": "study", "plan": "study"}
+    for path in PAGES:
+        for words in lines(path):
+            if words and words[0] in kinds and words[1].islower() and words[1].isidentifier():
+                registry.entry(kinds[words[0]], words[1])
+
+
+def test_every_link_of_every_page_leads_to_a_file_that_is_distributed() -> None:
+    wrong = []
+    for path in PAGES:
+        for link in LINK.findall(BLOCK.sub("", path.read_text(encoding="utf-8"))):
+            place, _, _ = link.partition("#")
+            if place and "://" not in place and not (path.parent / place).resolve().exists():
+                wrong.append(f"{named(path)}: {link}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_readme_is_short_and_begins_with_what_one_can_do() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    order = [
+        text.index(part)
+        for part in ("make demo", "make test", "pip install", "## Three ways in", "## What came out")
+    ]
+    assert order == sorted(order)
