@@ -56,3 +56,63 @@ def best_temperature(logits, labels):
         else:
             low = left
     return exp((low + high) / 2)
+
+
+def brier_score(probabilities, labels):
+    return fsum(
+        (p - (k == y)) ** 2 for row, y in zip(probabilities, labels, strict=True) for k, p in enumerate(row)
+    ) / len(labels)
+
+
+def _class_bins(probabilities, labels, bins):
+    """(examples, mean probability, share of the class) of the filled bins of every class, by class."""
+    classes = []
+    for k in range(len(probabilities[0])):
+        found = []
+        for place in range(bins):
+            low, high = Fraction(place, bins), Fraction(place + 1, bins)
+            members = [
+                (row[k], y == k)
+                for row, y in zip(probabilities, labels, strict=True)
+                if low < Fraction(row[k]) <= high or (place == 0 and row[k] == 0)
+            ]
+            if members:
+                mean = fsum(p for p, _ in members) / len(members)
+                found.append((len(members), mean, sum(hit for _, hit in members) / len(members)))
+        classes.append(found)
+    return classes
+
+
+def brier_parts(probabilities, labels, bins):
+    """Reliability, resolution and uncertainty, summed over classes."""
+    n = len(labels)
+    of_classes = _class_bins(probabilities, labels, bins)
+    rates = [labels.count(k) / n for k in range(len(probabilities[0]))]
+    reliability = fsum(m / n * (p - o) ** 2 for found in of_classes for m, p, o in found)
+    resolution = fsum(
+        m / n * (o - rate) ** 2 for rate, found in zip(rates, of_classes, strict=True) for m, _, o in found
+    )
+    return reliability, resolution, fsum(rate * (1 - rate) for rate in rates)
+
+
+def classwise_calibration_error(probabilities, labels, bins):
+    of_classes = _class_bins(probabilities, labels, bins)
+    n, k = len(labels), len(of_classes)
+    return fsum(m / n * abs(p - o) for found in of_classes for m, p, o in found) / k
+
+
+def adaptive_calibration_error(probabilities, labels, bins):
+    """Examples by confidence, cut after every n / bins of them, where equals stay together."""
+    examples = sorted(
+        (max(row), row.index(max(row)) == y) for row, y in zip(probabilities, labels, strict=True)
+    )
+    n = len(examples)
+    total, start = 0.0, 0
+    for place in range(1, bins + 1):
+        end = -(-place * n // bins)
+        while 0 < end < n and examples[end][0] == examples[end - 1][0]:
+            end += 1
+        if end > start:
+            total += abs(fsum(right - confidence for confidence, right in examples[start:end])) / n
+            start = end
+    return total

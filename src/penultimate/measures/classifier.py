@@ -14,6 +14,8 @@ from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from torch import Tensor
 
     from penultimate.features.bank import FeatureBank
@@ -91,23 +93,35 @@ def _scaled(inputs: Inputs, scores: Tensor, bank: FeatureBank) -> Iterator[Numbe
     import numpy as np
 
     from penultimate.metrics.calibration import CalibrationAccumulator
+
+    seen, temperatures = CalibrationAccumulator(), []
+    for part, temperature in tempered(inputs, scores, bank):
+        temperatures.append(temperature)
+        seen.update_logits(scores[part], bank.labels[part], temperature)
+    mean = float(np.exp(np.mean(np.log(temperatures)))) if len(temperatures) > 1 else temperatures[0]
+    yield Number("temperature", mean, "ratio", "test")
+    yield from numbers_of(seen, "_scaled")
+
+
+def tempered(
+    inputs: Inputs, scores: Tensor, bank: FeatureBank
+) -> list[tuple[slice | npt.NDArray[np.bool_], float]]:
+    """Return the parts of the test images, each with the temperature that suits other images.
+
+    With a holdout that is all of them, at the holdout's temperature; without one it is either half, at the
+    temperature of the other half. Raise UndefinedError if no temperature is best.
+    """
+    import numpy as np
+
     from penultimate.metrics.temperature import fit_temperature
 
     if inputs.has_features("holdout"):
         holdout = inputs.features("holdout")
-        temperature = fit_temperature(log_probabilities(inputs, holdout), holdout.labels)
-        yield Number("temperature", temperature, "ratio", "test")
-        yield from measured(scores, bank.labels, temperature, "_scaled")
-        return
+        return [(slice(None), fit_temperature(log_probabilities(inputs, holdout), holdout.labels))]
     if len(bank) < 2:
         raise UndefinedError(
             "a temperature is fitted on other images than it is tested on; there is one image"
         )
     first = np.zeros(len(bank), np.bool_)
     first[sample(len(bank), len(bank) // 2)] = True
-    seen, temperatures = CalibrationAccumulator(), []
-    for half in (first, ~first):
-        temperatures.append(fit_temperature(scores[~half], bank.labels[~half]))
-        seen.update_logits(scores[half], bank.labels[half], temperatures[-1])
-    yield Number("temperature", float(np.exp(np.mean(np.log(temperatures)))), "ratio", "test")
-    yield from numbers_of(seen, "_scaled")
+    return [(half, fit_temperature(scores[~half], bank.labels[~half])) for half in (first, ~first)]

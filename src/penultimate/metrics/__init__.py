@@ -23,6 +23,9 @@ subset_accuracy | accuracy:subset_accuracy | Top-1 accuracy among a subset of th
 mean_corruption_error | robustness:mean_corruption_error | Errors on corruptions relative to a reference's.
 expected_calibration_error | calibration:expected_calibration_error | Confidence against accuracy, 15 bins.
 negative_log_likelihood | calibration:negative_log_likelihood | Mean of -log p of the right class, in nats.
+adaptive_calibration_error | brier:adaptive_calibration_error | ECE in 15 bins of equal mass.
+classwise_calibration_error | brier:classwise_calibration_error | Mean ECE of every class's probability.
+brier_score | brier:brier_score | Mean squared distance of probabilities from the labels.
 agreement | agreement:agreement | How often two models predict the same, or err alike.
 class_separation | separation:class_separation | R^2 of the features on their classes (eq. 11).
 cka | similarity:minibatch_cka | Linear centred kernel alignment of two layers.

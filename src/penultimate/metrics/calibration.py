@@ -186,14 +186,19 @@ class CalibrationAccumulator:
         loss: Float[Tensor, " b"],
         dtype: torch.dtype,
     ) -> None:
-        inner = torch.arange(1, self.bins, dtype=torch.float64, device=confidence.device) / self.bins
-        edges = inner.to(dtype).double() if dtype.is_floating_point else inner
+        edges = inner_edges(self.bins, dtype, confidence.device)
         confidence = confidence.double()
         place = torch.bucketize(confidence, edges)
         self.counts += torch.bincount(place, minlength=self.bins).cpu()
         self.right += torch.bincount(place[right], minlength=self.bins).cpu()
         self.confidences += torch.bincount(place, confidence, minlength=self.bins).cpu()
         self.loss += float(loss.sum())
+
+
+def inner_edges(bins: int, dtype: torch.dtype, device: torch.device) -> Float[Tensor, " _"]:
+    """Return the edges between bins of equal width, rounded to the dtype of the probabilities."""
+    inner = torch.arange(1, bins, dtype=torch.float64, device=device) / bins
+    return inner.to(dtype).double() if dtype.is_floating_point else inner
 
 
 def pair(values: ArrayLike, labels: ArrayLike, what: str) -> tuple[Shaped[Tensor, "n k"], Int[Tensor, " n"]]:
