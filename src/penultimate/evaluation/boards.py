@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penultimate.data.catalog import card
 from penultimate.report.measurements import Measurements
@@ -23,8 +23,13 @@ from penultimate.statistics.paired import (
 )
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from penultimate.records.table import Row
 
+Predicted: TypeAlias = "tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]"
+"""The ids of test images, their classes, and the predicted ones."""
 PROBES = {"linear": "Linear probe", "knn": "Nearest neighbours", "tuned": "Fine-tuned"}
 """The classifiers whose predictions are compared: those on frozen features, and fine-tuned networks."""
 PREDICTIONS = {"linear": "probe_predictions", "knn": "probe_predictions", "tuned": "tuned_predictions"}
@@ -117,20 +122,28 @@ def tasks_of(measurements: Measurements, probe: str = "linear") -> tuple[ProbedT
     return tuple(task for target in measurements.targets if (task := _task(measurements, target, probe)))
 
 
-def _task(measurements: Measurements, target: str, probe: str) -> ProbedTask | None:
+def predictions_of(measurements: Measurements, target: str, probe: str) -> dict[StudyObjective, Predicted]:
+    """Return what a probe on each network predicts of a task's test images."""
     rows: dict[str, Row] = {
         str(row.objective): row for row in measurements.rows(PREDICTIONS[probe], "test", target) if row.step
     }
-    networks = tuple(each for each in measurements.objectives if each.spec in rows)
-    arrays = {each.spec: arrays_of(measurements, rows[each.spec]) for each in networks}
-    networks = tuple(each for each in networks if arrays[each.spec])
-    if not networks:
+    found: dict[StudyObjective, Predicted] = {}
+    for each in measurements.objectives:
+        arrays = arrays_of(measurements, rows[each.spec]) if each.spec in rows else {}
+        if arrays:
+            found[each] = (arrays["ids"], arrays["labels"], arrays[probe])
+    return found
+
+
+def _task(measurements: Measurements, target: str, probe: str) -> ProbedTask | None:
+    found = predictions_of(measurements, target, probe)
+    if not found:
         return None
-    first = arrays[networks[0].spec]
-    truth = dict(zip(first["ids"].tolist(), first["labels"].tolist(), strict=True))
-    predicted = {each.spec: (arrays[each.spec]["ids"], arrays[each.spec][probe]) for each in networks}
+    ids, labels, _ = next(iter(found.values()))
+    truth = dict(zip(ids.tolist(), labels.tolist(), strict=True))
+    predicted = {network.spec: (of, guess) for network, (of, _, guess) in found.items()}
     per_class = official_accuracy(target) == "mean_per_class"
-    return ProbedTask(target, card(target).title, networks, answers(predicted, truth, per_class))
+    return ProbedTask(target, card(target).title, (*found,), answers(predicted, truth, per_class))
 
 
 def arrays_of(measurements: Measurements, row: Row) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penultimate.data.catalog import card
+from penultimate.evaluation.baselines import shortfalls
 from penultimate.evaluation.boards import board_of, tasks_of
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
@@ -34,7 +35,7 @@ class Caution:
 
 def cautions(measurements: Measurements) -> tuple[Caution, ...]:
     """Return all warnings, network by network."""
-    kinds = (_noted, _of_features, _at_chance, _at_edge)
+    kinds = (_noted, _of_features, _below_baseline, _at_chance, _at_edge)
     found = [caution for kind in kinds for caution in kind(measurements)]
     order = [each.spec for each in measurements.objectives]
     return tuple(sorted(found, key=lambda caution: order.index(caution.network.spec)))
@@ -67,6 +68,11 @@ def _of_features(measurements: Measurements) -> Iterator[Caution]:
         elif constant > SAME * width:
             text = f"{constant:,.0f} of its {width:,.0f} features are the same for all test images"
             yield Caution(network, "", "many constant", text)
+
+
+def _below_baseline(measurements: Measurements) -> Iterator[Caution]:
+    for found in shortfalls(measurements):
+        yield Caution(found.network, found.task, f"below {found.baseline}", f"it is {found.text}")
 
 
 def _at_chance(measurements: Measurements) -> Iterator[Caution]:

@@ -98,6 +98,13 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         "--fine-tune", action="store_true", help="also train all weights on each task, which takes long"
     )
     parser.add_argument(
+        "--no-baselines",
+        action="store_false",
+        dest="baselines",
+        help="leave out the probes on pixels, colours and random convolutions that each network is compared"
+        " with",
+    )
+    parser.add_argument(
         "--size",
         type=int,
         metavar="PIXELS",
@@ -144,6 +151,7 @@ def _request(options: argparse.Namespace) -> Request:
         copies=options.copies,
         name=options.name or (example.NAME if options.example else NAME),
         gpus=options.gpus or 0.0,
+        baselines=options.baselines,
     )
 
 
@@ -161,6 +169,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     done = carry_out(
         request, options.out, options.processes, display, options.line, options.on, options.verify
     )
+    if done.warnings:
+        say(*done.warnings, "")
     for name in ("ranking", "tableD1"):
         shown = exhibit(name, options.out, done.study)
         if shown.is_measured or name == "ranking" or any(": no value: " in note for note in shown.notes):

@@ -63,6 +63,14 @@ class Evaluation:
         order = order_of_classes(results.description)
         return [*filter(None, [order]), *not_given(results)]
 
+    @cached_property
+    def warnings(self) -> list[str]:
+        """Sentences on networks that are worse than pixels, colours or random convolutions, beyond chance."""
+        from penultimate.evaluation.baselines import first_lines, shortfalls
+        from penultimate.report.measurements import admit
+
+        return first_lines(shortfalls(admit(read_study(self.out, self.study))))
+
     def to_pandas(self) -> pd.DataFrame:
         """Return the ranking as a pandas DataFrame; raise RequestError if pandas is not installed."""
         try:
@@ -83,7 +91,8 @@ class Evaluation:
     def __repr__(self) -> str:
         failed = "".join(f"failed: {step}: {why}\n" for step, why in self.summary.failed.items())
         told = "".join(f"{remark}\n" for remark in self.remarks)
-        return f"{render_exhibit_text(self._exhibit())}\n{failed}{told}Report: {self.report}"
+        warned = "".join(f"{warning}\n" for warning in self.warnings)
+        return f"{warned}{render_exhibit_text(self._exhibit())}\n{failed}{told}Report: {self.report}"
 
 
 def evaluate(
@@ -103,6 +112,7 @@ def evaluate(
     observer: Observer | None = None,
     on: Engine | str = "local",
     gpus: float = 0.0,
+    baselines: bool = True,
     command: str = "",
     verify: bool = False,
 ) -> Evaluation:
@@ -125,8 +135,9 @@ def evaluate(
     `on` is the engine that carries out the steps, "local", "ray" or your own, with `processes` in parallel.
 
     `gpus` is the share of a GPU for each step that runs a network: 1, or 0.1 for ten in parallel on each;
-    with 0, everything runs on the CPU. Raises RequestError for names and folders that cannot be used, and if
-    there is no disk space or no GPU.
+    with 0, everything runs on the CPU. `baselines=False` leaves out the probes on pixels, colours and random
+    convolutions, with which every network is compared. Raises RequestError for names and folders that cannot
+    be used, and if there is no disk space or no GPU.
     """
     request = Request(
         networks=networks,
@@ -140,6 +151,7 @@ def evaluate(
         copies=copies,
         name=name or NAME,
         gpus=gpus,
+        baselines=baselines,
     )
     command = command or "penultimate.evaluate(...) in Python"
     return carry_out(request, out, processes, observer, command, on, verify)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penultimate.evaluation.baselines import first_lines, shortfalls
 from penultimate.evaluation.boards import Board, boards_of, tasks_of
 from penultimate.evaluation.cautions import cautions
 from penultimate.report.base import Built
@@ -23,7 +24,7 @@ DEPTH = "depth"
 FURTHER = "Further exhibits"
 """The heading of exhibits that are registered elsewhere with `page="evaluation"`."""
 CHAPTERS = {
-    "Task by task": ("ranking", "comparisons"),
+    "Task by task": ("ranking", "comparisons", "baselines"),
     "Several labels": ("tableD1",),
     "What they confuse": ("confusions",),
     "Fine-tuned": ("tuned",),
@@ -132,6 +133,8 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
             else ONE_LABEL
         )
         gaps.append(f"Which layer serves each task best: {why}.")
+    if "baselines" not in asked:
+        gaps.append("Pixels, colours and random convolutions, with which networks are compared by default.")
     if "given_fine_tuning" not in asked:
         gaps.append("Fine-tuning of all weights on each task (--fine-tune).")
     elif "given_fine_tuning" not in done:
@@ -177,6 +180,7 @@ class EvaluationPage:
         return {
             "chapters": [chapter for chapter in chapters if chapter.exhibits],
             "boards": boards,
+            "warnings": first_lines(shortfalls(measurements)),
             "answer": _answer(boards, measurements),
             "reading": _reading(boards),
             "gaps": _gaps(measurements, by_name),

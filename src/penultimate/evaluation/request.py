@@ -38,6 +38,8 @@ MEASURE = (
     "leep",
 )
 """The measurements of each network that can provide their input; the last five need a final layer."""
+BASELINES = "baselines"
+"""The measurement of baselines that need no network, once for each task."""
 BY_LAYER, FINE_TUNING, OF_LABELS = "depth", "given_fine_tuning", "multilabel"
 """Probes of every block; training of all weights on each task; areas under the ROC curve of each label."""
 OWN = {"crop": {"crop", "resize"}, "share": {"share", "resize"}}
@@ -58,6 +60,7 @@ class Request:
     copies       "keep", or "drop" to keep only one of several equal images on disk
     name         the name of the study and of its folder
     gpus         the share of a GPU for each step that runs a network; 0: the CPU
+    baselines    whether pixels, colours and random convolutions are measured on each task as well
     """
 
     networks: Mapping[str, str | nn.Module | Model]
@@ -71,6 +74,7 @@ class Request:
     copies: str = "keep"
     name: str = NAME
     gpus: float = 0.0
+    baselines: bool = True
 
     def __post_init__(self) -> None:
         for what, given, of in (("networks", self.networks, "source"), ("data", self.data, "place")):
@@ -106,7 +110,12 @@ class Request:
             for of_source in (True, False)
         }
         several = [name for name in targets if _has_several_labels(name)]
-        further = (BY_LAYER, *([FINE_TUNING] if self.fine_tune else []), *([OF_LABELS] if several else []))
+        further = (
+            BY_LAYER,
+            *([BASELINES] if self.baselines else []),
+            *([FINE_TUNING] if self.fine_tune else []),
+            *([OF_LABELS] if several else []),
+        )
         return Study(
             self.name,
             f"{counted(len(told), 'network')} on {counted(len(targets), 'task')}",
