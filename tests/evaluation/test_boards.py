@@ -191,3 +191,18 @@ def test_networks_of_one_word_in_step_ids_have_reasons_of_their_own(tmp_path: Pa
         assert (
             f"As a classifier, {name} on digits_smoke has no number: reason {number} of classifier." in said
         )
+
+
+def test_ranks_stand_with_tie_groups_and_what_could_have_been_found(tmp_path: Path) -> None:
+    given(tmp_path, ("first", "second", "third"))
+    ranks, power = exhibit("ranks", tmp_path).tables
+    assert [row.label for row in ranks.rows] == ["first", "second", "third"]
+    assert {row.cells[-1].text for row in ranks.rows} == {"a"}  # twelve images tell none apart
+    assert [row.cells[0].value for row in ranks.rows] == [1, 2, 3]
+    assert [cell.text for cell in power.rows[0].cells][:2] == ["12", "3 of 3"]
+    assert "Which ranks are real" in render_report(read_study(tmp_path))[""].decode()
+
+
+def test_one_network_alone_has_no_ranks(tmp_path: Path) -> None:
+    given(tmp_path, ("first",))
+    assert not exhibit("ranks", tmp_path).tables

@@ -162,7 +162,7 @@ def board_of(tasks: tuple[ProbedTask, ...]) -> Board | None:
     ]
     if not shared:
         return None
-    of_tasks = [_answers_of(task, shared) for task in tasks]
+    of_tasks = [answers_on(task, shared) for task in tasks]
     pairs = compared(of_tasks)
     standings = [
         Standing(network, interval, *ends)
@@ -180,7 +180,7 @@ def board_of(tasks: tuple[ProbedTask, ...]) -> Board | None:
     )
 
 
-def _answers_of(task: ProbedTask, networks: list[StudyObjective]) -> Answers:
+def answers_on(task: ProbedTask, networks: list[StudyObjective]) -> Answers:
     """Return the answers of some of a task's networks."""
     whole = task.answers
     rows = [task.networks.index(each) for each in networks]

@@ -1,0 +1,190 @@
+"""Which ranks of networks are real: rank intervals by the bootstrap, tie groups, detectable differences.
+
+All of it is about networks that answered the same test examples (`statistics.paired.Answers`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penultimate.checks import real_number, whole_number
+from penultimate.errors import RequestError
+from penultimate.statistics.comparison import LEVEL
+from penultimate.statistics.paired import Answers, Pair
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+DRAWS, SEED, POWER = 2000, 0, 0.8
+BLOCK = 1 << 22
+"""The most counts of a bootstrap that are held at once."""
+
+
+@dataclass(frozen=True)
+class RankInterval:
+    """A network's rank (a tie is half a place), its interval, and the share of draws in which it is first."""
+
+    rank: float
+    low: int
+    high: int
+    first: float
+
+
+def rank_intervals(
+    tasks: Sequence[Answers],
+    *,
+    over_tasks: bool = False,
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = SEED,
+) -> list[RankInterval]:
+    """Return the rank of each network by mean accuracy over tasks, with its paired bootstrap interval.
+
+    In every draw each task's examples are drawn with replacement, the same ones for all networks, and the
+    networks are ranked again; of accuracies that are means over classes, within each class. With
+    `over_tasks`, the tasks are drawn with replacement first: the ranks then hold for tasks like these, and
+    not for these alone. The interval is that of percentiles, rounded outwards to whole places. Equal seeds
+    give equal intervals.
+
+    Raise RequestError without a task, for tasks with different networks, and for a level outside (0, 1).
+
+    >>> import numpy as np
+    >>> right = np.arange(400) < np.array([[360], [300], [296]])
+    >>> found = rank_intervals([Answers(right, np.zeros(400, int))])
+    >>> [(each.low, each.high) for each in found]
+    [(1, 1), (2, 2), (3, 3)]
+
+    Efron, 1979; Hall & Miller, 2009 (the bootstrap of ranks).
+    """
+    import numpy as np
+
+    real_number(level, "level", above=0, below=1)
+    whole_number(draws, "draws", 1)
+    if not tasks or len({len(task.correct) for task in tasks}) != 1:
+        raise RequestError("ranks are of one task or more, each with answers of the same networks")
+    random = np.random.default_rng(seed)
+    drawn = np.stack([_resampled(task, draws, random) for task in tasks])  # [tasks draws networks]
+    means = drawn.mean(0)
+    if over_tasks:
+        chosen = random.integers(0, len(tasks), (len(tasks), draws))
+        order = np.stack([random.permutation(draws) for _ in tasks])  # a task drawn twice has other examples
+        means = drawn[chosen, order].mean(0)
+    ranks = _ranks(means)
+    observed = _ranks(np.mean([task.accuracies() for task in tasks], axis=0)[None])[0]
+    tail = (1 - level) / 2
+    low = np.floor(np.quantile(ranks, tail, axis=0, method="inverted_cdf"))
+    high = np.ceil(np.quantile(ranks, 1 - tail, axis=0, method="inverted_cdf"))
+    best = ranks == ranks.min(1, keepdims=True)
+    first = (best / best.sum(1, keepdims=True)).mean(0)
+    return [
+        RankInterval(
+            float(rank), min(int(least), math.floor(rank)), max(int(most), math.ceil(rank)), float(share)
+        )
+        for rank, least, most, share in zip(observed, low, high, first, strict=True)
+    ]
+
+
+def _resampled(task: Answers, draws: int, random: np.random.Generator) -> npt.NDArray[np.float64]:
+    """Return the accuracies of each draw of a task's examples [draws networks].
+
+    Examples that the same networks get right are exchangeable, so that their counts are drawn together.
+    """
+    import numpy as np
+
+    found = np.zeros((draws, len(task.correct)))
+    for part, weight in task.parts():
+        patterns, counts = np.unique(part, axis=1, return_counts=True)
+        total = int(counts.sum())
+        at_once = max(1, BLOCK // len(counts))
+        for start in range(0, draws, at_once):
+            size = min(at_once, draws - start)
+            taken = random.multinomial(total, counts / total, size)
+            found[start : start + size] += weight * (taken @ patterns.T.astype(np.float64)) / total
+    return found
+
+
+def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the rank of each value in its row, the largest first; equal values share the mean place."""
+    import numpy as np
+
+    rounded = np.round(values, 12)
+    ranks = np.empty_like(rounded)
+    for place in range(rounded.shape[1]):
+        own = rounded[:, [place]]
+        ranks[:, place] = 0.5 + (rounded > own).sum(1) + (rounded == own).sum(1) / 2
+    return ranks
+
+
+def tie_groups(pairs: Iterable[Pair], networks: int) -> list[tuple[int, ...]]:
+    """Return the tie groups: the largest sets of networks of which no two are told apart.
+
+    A network may be in several groups, for being level is not transitive. Groups are sorted by their members,
+    which are indices; letters for them are the compact letter display.
+
+    >>> pair = lambda one, other, p: Pair(one, other, 0.1, p)
+    >>> tie_groups([pair(0, 1, 0.3), pair(0, 2, 0.01), pair(1, 2, 0.2)], 3)
+    [(0, 1), (1, 2)]
+
+    Piepho, 2004 (insert and absorb).
+    """
+    groups: set[frozenset[int]] = {frozenset(range(networks))}
+    for pair in pairs:
+        if not pair.is_told_apart:
+            continue
+        both = {group for group in groups if {pair.one, pair.other} <= group}
+        split = {group - {each} for group in both for each in (pair.one, pair.other)}
+        rest = groups - both
+        groups = rest | {each for each in split if not any(each < other for other in (*split, *rest))}
+        groups = {each for each in groups if not any(each < other for other in groups)}
+    return sorted(tuple(sorted(group)) for group in groups if group)
+
+
+def detectable_difference(
+    tasks: Sequence[Answers], one: int, other: int, *, level: float = LEVEL, power: float = POWER
+) -> float:
+    """Return the smallest difference in mean accuracy that a paired test would probably have found.
+
+    With V the variance of the difference if there is none (from the examples that exactly one network gets
+    right, as observed), and V - c d^2 the one if it is d,
+
+    d = z_(1 - level/2) sqrt(V) + z_power sqrt(V - c d^2) + s,    V = sum_i w_i^2,  c = sum_g w_g^2 / n_g,
+
+    solved for d, where w_i is the weight of an example, and w_g that of n_g examples that weigh the same. For
+    a single weight, the test is McNemar's exact one, and s = 1/n is its continuity correction; otherwise 0.
+
+    NaN if there is no such example, or if the difference would exceed the weight of all of them: more
+    examples would have to be answered differently.
+
+    >>> import numpy as np
+    >>> right = np.stack([np.arange(1000) % 10 != 0, np.arange(1000) % 10 != 1])
+    >>> round(detectable_difference([Answers(right, np.zeros(1000, int))], 0, 1), 3)
+    0.041
+
+    Connor, 1987; Lachin, 1992.
+    """
+    from scipy.special import ndtri
+
+    real_number(level, "level", above=0, below=1)
+    real_number(power, "power", above=0, below=1)
+    variance, share, curvature, weights = 0.0, 0.0, 0.0, set()
+    for task in tasks:
+        for part, of_part in task.parts():
+            whole = of_part / len(tasks)
+            weight = whole / part.shape[1]
+            differing = int((part[one] != part[other]).sum())
+            variance += differing * weight**2
+            share += differing * weight
+            curvature += whole**2 / part.shape[1]
+            weights.add(round(weight, 15))
+    if not variance:
+        return math.nan
+    a, b = float(ndtri(1 - level / 2)), float(ndtri(power))
+    t = a * math.sqrt(variance) + (weights.pop() if len(weights) == 1 else 0.0)
+    scale = 1 + b**2 * curvature
+    inner = t**2 - scale * (t**2 - b**2 * variance)
+    found = (t + math.copysign(math.sqrt(inner), b)) / scale if inner >= 0 else math.nan
+    return found if found <= share else math.nan
