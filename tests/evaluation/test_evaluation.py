@@ -101,6 +101,15 @@ def test_everything_is_measured_that_the_networks_can_give(evaluated: Evaluation
     assert not table.where(metric="top1")
 
 
+def test_baselines_and_costs_are_measured_and_no_baseline_is_ranked(evaluated: Evaluation) -> None:
+    table = pu.results(evaluated.out)
+    assert {row.target for row in table.where(metric="baseline_top1")} == {"shapes", "<i>few</i>"}
+    assert {row.objective for row in table.where(metric="multiply_adds")} == {*NETWORKS}
+    assert {row["network"] for row in evaluated} == {*NETWORKS}
+    assert len(exhibit("baselines", evaluated.out).tables[0].rows) == 6
+    assert len(exhibit("cost", evaluated.out).tables[0].rows) == 2
+
+
 def test_names_are_escaped_wherever_the_page_has_them(evaluated: Evaluation) -> None:
     text = evaluated.report.read_text()
     for name in ("res & <net>", "<i>few</i>", HOSTILE):

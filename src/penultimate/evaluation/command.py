@@ -105,6 +105,11 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         " with",
     )
     parser.add_argument(
+        "--speed",
+        action="store_true",
+        help="also measure how many images a second each network takes on this machine",
+    )
+    parser.add_argument(
         "--size",
         type=int,
         metavar="PIXELS",
@@ -152,6 +157,7 @@ def _request(options: argparse.Namespace) -> Request:
         name=options.name or (example.NAME if options.example else NAME),
         gpus=options.gpus or 0.0,
         baselines=options.baselines,
+        speed=options.speed,
     )
 
 

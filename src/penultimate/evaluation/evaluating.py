@@ -113,6 +113,7 @@ def evaluate(
     on: Engine | str = "local",
     gpus: float = 0.0,
     baselines: bool = True,
+    speed: bool = False,
     command: str = "",
     verify: bool = False,
 ) -> Evaluation:
@@ -136,7 +137,8 @@ def evaluate(
 
     `gpus` is the share of a GPU for each step that runs a network: 1, or 0.1 for ten in parallel on each;
     with 0, everything runs on the CPU. `baselines=False` leaves out the probes on pixels, colours and random
-    convolutions, with which every network is compared. Raises RequestError for names and folders that cannot
+    convolutions, with which every network is compared; `speed=True` measures how many images a second each
+    network takes. Raises RequestError for names and folders that cannot
     be used, and if there is no disk space or no GPU.
     """
     request = Request(
@@ -152,6 +154,7 @@ def evaluate(
         name=name or NAME,
         gpus=gpus,
         baselines=baselines,
+        speed=speed,
     )
     command = command or "penultimate.evaluate(...) in Python"
     return carry_out(request, out, processes, observer, command, on, verify)

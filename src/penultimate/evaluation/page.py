@@ -30,6 +30,7 @@ CHAPTERS = {
     "Fine-tuned": ("tuned",),
     "Layer by layer": (DEPTH,),
     "The features": ("features", "likeness"),
+    "What it costs": ("cost",),
     "Transfer, foretold": ("foretold",),
     "As classifiers": ("classifiers",),
     "Plug-ins": ("plugins",),

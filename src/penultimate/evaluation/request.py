@@ -14,6 +14,7 @@ from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError, counted, unknown
 from penultimate.evaluation.naming import with_settings
 from penultimate.networks.sources import read_source
+from penultimate.specs import parse
 from penultimate.study.blocks import Given
 from penultimate.study.spec import Study
 
@@ -38,8 +39,8 @@ MEASURE = (
     "leep",
 )
 """The measurements of each network that can provide their input; the last five need a final layer."""
-BASELINES = "baselines"
-"""The measurement of baselines that need no network, once for each task."""
+BASELINES, COST = "baselines", "cost"
+"""The measurements of baselines that need no network, once for each task, and of what each network costs."""
 BY_LAYER, FINE_TUNING, OF_LABELS = "depth", "given_fine_tuning", "multilabel"
 """Probes of every block; training of all weights on each task; areas under the ROC curve of each label."""
 OWN = {"crop": {"crop", "resize"}, "share": {"share", "resize"}}
@@ -61,6 +62,7 @@ class Request:
     name         the name of the study and of its folder
     gpus         the share of a GPU for each step that runs a network; 0: the CPU
     baselines    whether pixels, colours and random convolutions are measured on each task as well
+    speed        whether it is measured how many images a second each network takes
     """
 
     networks: Mapping[str, str | nn.Module | Model]
@@ -75,6 +77,7 @@ class Request:
     name: str = NAME
     gpus: float = 0.0
     baselines: bool = True
+    speed: bool = False
 
     def __post_init__(self) -> None:
         for what, given, of in (("networks", self.networks, "source"), ("data", self.data, "place")):
@@ -111,6 +114,7 @@ class Request:
         }
         several = [name for name in targets if _has_several_labels(name)]
         further = (
+            f"{COST}(speed=True)" if self.speed else COST,
             BY_LAYER,
             *([BASELINES] if self.baselines else []),
             *([FINE_TUNING] if self.fine_tune else []),
@@ -123,7 +127,7 @@ class Request:
             self.source or next((name for name in targets if name not in several), targets[0]),
             targets,
             tuple(Given(group, of_source) for of_source, group in groups.items() if group),
-            (*MEASURE, *(name for name in further if name in registry.names("measurement"))),
+            (*MEASURE, *(name for name in further if parse(name).name in registry.names("measurement"))),
             gpus=self.gpus,
             data={name: str(where) for name, where in self.data.items() if str(where)},
             reading=self._reading(bool(classifying)),

@@ -45,6 +45,11 @@ def provenance(folder: StudyFolder) -> dict[str, Any]:
         for content in contents.values()
         if "noted" in content
     }
+    speed = {
+        content["columns"]["objective"]: content["speed"]
+        for content in contents.values()
+        if "speed" in content
+    }
     failed = {
         step_id: facts
         for step_id, facts in folder.description.get("failed", {}).items()
@@ -70,6 +75,7 @@ def provenance(folder: StudyFolder) -> dict[str, Any]:
         **{what: told for what, told in of_sets.items() if told},
         **({"prepared": prepared} if prepared else {}),
         **({"noted": noted} if noted else {}),
+        **({"speed": speed} if speed else {}),
         **({"failed": failed} if failed else {}),
         **({"classes_not_validated": not_validated} if not_validated else {}),
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
