@@ -88,6 +88,7 @@ def test_the_classifier_on_the_features_repeats_the_logits(name: str) -> None:
         torch.testing.assert_close(last(found.features), expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ENDS)
 def test_a_plain_module_on_a_plain_loader_gives_the_same_batch_by_batch(name: str) -> None:
     net = Net(ENDS[name][0])
@@ -348,6 +349,7 @@ class Affine(nn.Module):
         return x * self.factor + self.summand
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:`torch.jit")
 @pytest.mark.parametrize("name", HEADLESS)
 def test_of_a_network_without_a_head_the_output_is_the_features(name: str) -> None:
@@ -400,6 +402,7 @@ def test_class_scores_of_which_it_is_not_known_how_they_are_made_are_refused() -
     assert pu.extract(net, [(IMAGES, torch.arange(5))], layer="output").features.shape == (5, 10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "end",
     [
@@ -478,6 +481,7 @@ def attended(net: Pooled, x: Tensor) -> Tensor:
     return (weights[..., None] * tokens(x)).sum(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "end",
     [

@@ -30,6 +30,7 @@ def test_they_have_the_published_numbers_of_parameters(name: str, classes: int, 
     assert size(network) + (network.num_features + 1) * classes == published
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "side"), [("resnet50", 64), ("inception_v3", 96)])
 def test_torchvisions_networks_give_the_same_logits(name: str, side: int) -> None:
     ours = build(name, seed=3).eval().double()

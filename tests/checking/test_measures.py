@@ -54,6 +54,7 @@ WRONG = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_the_measurements_of_the_package_keep_the_contract(name: str) -> None:
     findings = check_entry(registry.entry("measurement", name))
@@ -64,6 +65,7 @@ def test_the_measurements_of_the_package_keep_the_contract(name: str) -> None:
     assert ("rows of" in run) == (name not in STAGES)
 
 
+@pytest.mark.long
 def test_a_protocol_of_a_plugin_is_sound() -> None:
     with plugged("protocol"):
         report = check_file(SAMPLES / "protocol.py")
@@ -83,6 +85,7 @@ def wrong() -> Iterator[dict[str, list[CheckOutcome]]]:
         }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_is_told_and_nothing_else(wrong: dict[str, list[CheckOutcome]], name: str) -> None:
     check, phrase = WRONG[name]

@@ -55,6 +55,7 @@ def test_every_image_has_the_labels_of_its_row_and_no_patient_two_splits(folder:
     assert splits["validation"].labels.min() == 0
 
 
+@pytest.mark.long
 def test_the_paper_s_split_of_tables_of_real_size(tmp_path: Path) -> None:
     """223,414 and 234 rows, in seconds; the images themselves are not asked for."""
     rows = [

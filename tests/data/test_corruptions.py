@@ -54,6 +54,7 @@ def agrees(ours: np.ndarray, levels: np.ndarray, slack: float = 0.01, share: flo
     assert ((off > 0) & ~excused).mean() <= share
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in DRAWN if name not in ("frost", "spatter")])
 def test_at_224_pixels_it_is_the_published_definition(name: str) -> None:
     image = picture(SIDE)

@@ -72,6 +72,7 @@ def test_wrong_requests_are_refused(tmp_path: Path) -> None:
     assert load_images(tmp_path / "taken", "train").ids.size == 50
 
 
+@pytest.mark.long
 def test_values_of_another_type_are_refused_in_words(tmp_path: Path) -> None:
     """In a process without the tests' own type checks, which would be quicker than the user's errors."""
     program = (

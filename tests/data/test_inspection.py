@@ -227,6 +227,7 @@ def _packed(folder: Path, archive: Path, names: tuple[str, ...]) -> None:
             out.add(folder / name, name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["food101", "cifar10", "pets", "flowers102", "cars", "sun397", "imagenet_a"])
 def test_get_unpacks_archives_that_lie_there(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -217,6 +217,7 @@ if os.fork() == 0:
 """
 
 
+@pytest.mark.long
 def test_a_worker_whose_parent_ended_before_it_began_ends_too() -> None:
     said = subprocess.run(
         [sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=60, check=True

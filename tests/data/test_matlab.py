@@ -34,6 +34,7 @@ def read(content: bytes, variable: str = "x") -> list[Any]:
     return elements(content, "'x.mat'", variable, lambda element: element)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("value", "expected"),
     [

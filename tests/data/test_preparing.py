@@ -139,6 +139,7 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("penultimate.data.readers.prepared.SETTLED", -1.0)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("settled")
 @pytest.mark.parametrize("how", ["zeroed", "flipped", "cut", "emptied"])
 @pytest.mark.parametrize("quality", [0, 95])
@@ -235,6 +236,7 @@ def test_verify_and_doctor_read_what_the_times_say_is_whole(
     assert f"prepared copy '{copy}': 9 files, " in "".join(each.text for each in look_at_store(out))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["zeroed", "emptied", "gone"])
 @pytest.mark.parametrize("raw", [True, False])
 def test_what_a_copy_says_of_itself_is_written_again(

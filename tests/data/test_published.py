@@ -61,6 +61,7 @@ SPLITS |= {name: ["train", "test"] for name in SPLITS if name.endswith("_tuning"
 OF_CLASSES = [name for name, known in ENTRIES.items() if not known.card.has_several_labels]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OF_CLASSES)
 def test_every_label_is_that_of_what_the_image_shows(name: str, tmp_path: Path) -> None:
     MAKERS[name](tmp_path)
@@ -76,6 +77,7 @@ def test_every_label_is_that_of_what_the_image_shows(name: str, tmp_path: Path) 
     assert opened.accuracy == scores.get(name, "top1")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ENTRIES)
 def test_the_root_may_be_the_folder_itself(name: str, tmp_path: Path) -> None:
     inner = tmp_path / ENTRIES[name].folder
@@ -171,6 +173,7 @@ def _theirs(name: str, root: Path, split: str) -> tuple[list[str], list[int]]:
     return paths, labels
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["food101", "cars", "pets", "flowers102"])
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_torchvision_reads_the_same(name: str, split: str, tmp_path: Path) -> None:
@@ -196,6 +199,7 @@ def test_torchvision_reads_the_same_pixels(
     assert list(ours.class_names) == theirs.classes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("maker", ["imagenet", "imagenet_archives", "imagenet_flat", "imagenet_kaggle"])
 def test_every_arrangement_of_imagenet_is_the_same_data(maker: str, tmp_path: Path) -> None:
     published.imagenet(tmp_path / "folders")
@@ -213,6 +217,7 @@ def test_every_arrangement_of_imagenet_is_the_same_data(maker: str, tmp_path: Pa
         assert content[0] == content[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("maker", ["imagenet_archives", "imagenet_flat", "imagenet_kaggle"])
 def test_what_labels_imagenet_may_lie_in_its_folder_below_the_root(maker: str, tmp_path: Path) -> None:
     getattr(published, maker)(tmp_path / "imagenet")
@@ -250,6 +255,7 @@ def test_validation_images_without_labels_are_refused(tmp_path: Path) -> None:
         open_dataset("imagenet", tmp_path).splits["test"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("maker", "name", "content", "message"),
     [
@@ -370,6 +376,7 @@ SPOILT: list[tuple[str, str, Callable[[Path], Any], str]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "file", "spoil", "message"), SPOILT)
 def test_a_damaged_list_is_named(
     name: str, file: str, spoil: Callable[[Path], Any], message: str, tmp_path: Path
@@ -398,6 +405,7 @@ def test_nothing_in_a_pickle_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "owned").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["link", "cut", "no tar"])
 def test_a_bad_archive_of_imagenet_is_refused(kind: str, tmp_path: Path) -> None:
     published.imagenet_archives(tmp_path)

@@ -116,6 +116,7 @@ print((taken("VmHWM") - before) / held.pixels.numel())
 """
 
 
+@pytest.mark.long
 def test_no_second_copy_of_all_images_is_in_memory() -> None:
     told = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
     assert 0.9 < float(told.stdout) < 1.4

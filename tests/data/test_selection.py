@@ -45,6 +45,7 @@ def chosen_anew() -> dict[str, dict[str, dict[str, str]]]:
     return selection.select()
 
 
+@pytest.mark.long
 def test_the_file_is_what_the_rule_gives(chosen_anew: dict[str, object]) -> None:
     assert json.loads(TASKS_FILE.read_text()) == chosen_anew
 

@@ -58,6 +58,7 @@ def test_no_image_is_shared(sets: dict[str, ImageSet]) -> None:
     assert len(set().union(*map(hashes, drawn))) == sum(map(len, drawn))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SMOKE)
 def test_a_draw_has_one_digest(tmp_path: Path, name: str) -> None:
     first = generate(name, 2, tmp_path / "a")

@@ -39,6 +39,7 @@ def hashes(images: ImageSet) -> set[bytes]:
     return {hashlib.sha256(image.tobytes()).digest() for image in images.images}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DRAWN)
 def test_counts_types_and_ids(worlds: dict[str, dict[str, ImageSet]], name: str) -> None:
     described, splits = card(name), worlds[name]
@@ -82,6 +83,7 @@ def test_a_class_does_not_depend_on_the_others(worlds: dict[str, dict[str, Image
     np.testing.assert_array_equal(images, whole.images[whole.labels == label])
 
 
+@pytest.mark.long
 def test_the_number_of_threads_changes_nothing(worlds: dict[str, dict[str, ImageSet]]) -> None:
     program = (
         "import torch; torch.set_num_threads(3); from penultimate.data.world.world import glyphs_smoke;"

@@ -65,6 +65,7 @@ def test_a_sound_store_is_called_sound_and_left_as_it_is(
     assert state(tmp_path) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_store_without_anything_is_called_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], is_there: bool
@@ -86,6 +87,7 @@ def test_a_file_is_no_store(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "is a file; give --out a folder" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["bank.npz", "rows.jsonl", "meta.json"])
 def test_a_damaged_file_is_named_with_the_command_that_heals_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str

@@ -36,6 +36,7 @@ def test_a_cluster_is_named_by_its_address() -> None:
     assert not spans_machines(load_engine("ray"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("address", "answer"),
     [

@@ -101,6 +101,7 @@ def test_a_process_without_a_share_takes_only_what_needs_none(tmp_path: Path) ->
     assert {gpu for label, (gpu, *_) in places(tmp_path).items() if label != "cpu"} == {"first", "second"}
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("two_gpus")
 def test_on_a_gpu_a_step_computes_the_same_each_time(tmp_path: Path) -> None:
     """One process does one after the other: what is asked of the one is not asked of the next."""
@@ -130,6 +131,7 @@ def test_where_there_is_no_gpu_the_study_does_not_begin(
     assert "this machine has none" in told.stderr
 
 
+@pytest.mark.long
 def test_a_gpu_that_pytorch_cannot_use_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     with pytest.raises(RequestError, match="cannot use GPU '7'"):

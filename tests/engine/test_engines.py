@@ -99,6 +99,7 @@ def test_rows_on_ray_are_those_of_local_processes_to_the_byte(on_local: Outcome,
     assert rows_in(on_ray.root) == rows_in(on_local.root)
 
 
+@pytest.mark.long
 def test_a_run_goes_on_where_it_was_and_mends_what_only_its_use_shows_is_damaged(tmp_path: Path) -> None:
     store, third = Store(tmp_path), chore("third", FIRST, number=3)
     store.prepare()
@@ -120,6 +121,7 @@ def test_a_run_goes_on_where_it_was_and_mends_what_only_its_use_shows_is_damaged
     assert Store(tmp_path).verify(FIRST.id)
 
 
+@pytest.mark.long
 def test_a_full_disk_ends_the_run(tmp_path: Path) -> None:
     store, notes = Store(tmp_path), Notes()
     store.prepare()
@@ -130,6 +132,7 @@ def test_a_full_disk_ends_the_run(tmp_path: Path) -> None:
     assert notes.notices == ["the disk is full: free some space, then the same command continues from here"]
 
 
+@pytest.mark.long
 def test_a_disk_that_numpy_finds_full_is_known_to_be(small_disk: Path) -> None:
     store, notes = Store(small_disk / "runs"), Notes()
     store.prepare()

@@ -221,6 +221,7 @@ def diverged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Graph]:
     return out, graph
 
 
+@pytest.mark.long
 def test_a_network_that_diverged_is_left_out_of_what_gathers(diverged: tuple[Path, Graph]) -> None:
     out, graph = diverged
     rows = pu.results(out)
@@ -306,6 +307,7 @@ def banks(store: Store, graph: Graph, step: Step) -> dict[str, FeatureBank]:
     }
 
 
+@pytest.mark.long
 def test_a_rate_is_chosen_over_all_seeds_and_used_for_each(protocol: tuple[Store, Graph]) -> None:
     store, graph = protocol
     scores: dict[str, dict[float, list[float]]] = {}

@@ -62,6 +62,7 @@ def torch_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore
 DIES = "os.kill(os.getpid(), signal.SIGKILL)"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("chores")
 def test_a_worker_killed_while_it_starts_is_begun_again(torch_that, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     marks = torch_that(f"if begun == 0: {DIES}")
@@ -71,6 +72,7 @@ def test_a_worker_killed_while_it_starts_is_begun_again(torch_that, tmp_path: Pa
     assert len(list(marks.iterdir())) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("processes", [1, 3])
 def test_workers_that_all_die_while_they_start_end_the_run_with_a_sentence(  # type: ignore[no-untyped-def]
     torch_that, tmp_path: Path, processes: int
@@ -155,6 +157,7 @@ def test_what_steps_do_to_their_process_is_survived(tmp_path: Path) -> None:
     assert set(summary.failed) == {leaving.id, talking.id}
 
 
+@pytest.mark.long
 def test_a_run_killed_leaves_no_process_of_a_step(tmp_path: Path) -> None:
     (tmp_path / "chores.py").write_text(PLUGIN)
     code = (
@@ -188,6 +191,7 @@ def test_a_step_given_to_a_dead_worker_is_still_known_as_its_own(monkeypatch: py
     worker.connection.close()
 
 
+@pytest.mark.long
 def test_a_plugin_that_only_this_process_can_load_is_refused(tmp_path: Path) -> None:
     file, store = tmp_path / "elsewhere.py", Store(tmp_path / "runs")
     file.write_text(

@@ -245,6 +245,7 @@ def test_a_run_stopped_anywhere_leaves_no_process_and_goes_on_to_the_same_bytes(
     expect_of_the_same(tmp_path, finished_smoke, "accuracy", "linear")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "command"),
     [
@@ -267,6 +268,7 @@ def test_every_signal_that_ends_a_command_ends_it_alike(
     assert not alive(started)
 
 
+@pytest.mark.long
 def test_what_is_to_survive_the_terminal_does(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "penultimate.cli", "run", "smoke", "--only", "softmax"]
     with subprocess.Popen(["nohup", *command], cwd=tmp_path, stdout=subprocess.DEVNULL) as process:
@@ -279,6 +281,7 @@ def test_what_is_to_survive_the_terminal_does(tmp_path: Path) -> None:
             process.terminate()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["local", ON_RAY])
 def test_a_killed_worker_costs_nothing(finished_smoke: Path, tmp_path: Path, engine: str) -> None:
     process = start(tmp_path, "--set", "measure=accuracy", "--on", engine)
@@ -292,6 +295,7 @@ def test_a_killed_worker_costs_nothing(finished_smoke: Path, tmp_path: Path, eng
     expect_of_the_same(tmp_path, finished_smoke, "accuracy")
 
 
+@pytest.mark.long
 def test_a_second_run_of_the_same_study_is_sent_away(tmp_path: Path) -> None:
     process = start(tmp_path)
     try:
@@ -304,6 +308,7 @@ def test_a_second_run_of_the_same_study_is_sent_away(tmp_path: Path) -> None:
         process.communicate()
 
 
+@pytest.mark.long
 def test_a_diverged_objective_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     command = ["run", "smoke", "--only", "softmax,squared_error", "--set", "recipe.learning_rate=1000.0"]
     command += ["--set", "measure=accuracy"]
@@ -350,6 +355,7 @@ class Stopped:
         raise KeyboardInterrupt
 
 
+@pytest.mark.long
 def test_changing_what_is_measured_trains_nothing_again(smoke: Path) -> None:
     before = weights_of(smoke)
     answer = penultimate("run", "smoke", "--set", "measure=('knn',)", cwd=smoke)

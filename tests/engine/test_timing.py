@@ -43,6 +43,7 @@ def train_seconds(study: Study, out: Path) -> float | None:
     return next(cost.seconds_each for cost in plan(study, out).costs if cost.name == "train")
 
 
+@pytest.mark.long
 def test_a_training_that_nobody_knows_is_timed(tmp_path: Path) -> None:
     smoke = load_study("smoke")
     assert train_seconds(smoke, tmp_path) == smoke.expected_seconds["train"]
@@ -144,6 +145,7 @@ def smoke_without_seconds() -> Study:
     return override(load_study("smoke"), ["backbones=glyphnet"])
 
 
+@pytest.mark.long
 def test_a_time_is_kept_for_what_was_timed_and_where(
     tmp_path: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

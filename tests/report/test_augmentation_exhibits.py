@@ -13,6 +13,7 @@ from penultimate.report.base import Built, StudyResults
 from tests.report.reading import described, glyphs, only, table_of
 from tests.report.synthetic import study as without_arms
 
+pytestmark = pytest.mark.long
 NAMES = ("tableC4", "tableC5", "tableC6", "tableE3")
 
 

@@ -145,6 +145,7 @@ def test_no_trend_holds_in_at_most_one_of_forty_orders() -> None:
     assert decide(perfect) == "holds"
 
 
+@pytest.mark.long
 def test_a_trend_of_half_is_seldom_denied() -> None:
     random, pearson = np.random.default_rng(8), 2 * math.sin(math.pi / 12)
     x = np.arange(8) - 3.5

@@ -347,6 +347,7 @@ def test_the_other_numbers_of_images_are_told_of_the_same_runs() -> None:
 DRAWS = (-4.0, 3.0, 0.0, 5.0, -2.0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("sign", "expected"), [(1, "holds"), (-1, "does not hold")])
 @pytest.mark.parametrize("count", [4, 5, 6])
 def test_a_sweep_may_have_fewer_seeds_than_the_nine(count: int, sign: int, expected: Verdict) -> None:
@@ -594,6 +595,7 @@ def test_a_verdict_and_reason_that_are_those_of_every_claim_are_said_once_and_be
     assert numbers.name == "claims_numbers"
 
 
+@pytest.mark.long
 def test_a_reason_that_most_claims_have_is_said_once_and_the_others_in_their_rows() -> None:
     made = exhibit("claims", read_reference("full"))
     reasons = [row.cells[-1].text for row in made.tables[0].rows]

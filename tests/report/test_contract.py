@@ -201,6 +201,7 @@ def test_the_reference_run_has_every_quantity_where_exhibits_look_for_it(referen
             assert place in there, f"{exhibit} looks for {place}"
 
 
+@pytest.mark.long
 def test_of_a_whole_study_nothing_is_sent_to_the_study_itself(reference: StudyResults) -> None:
     measurements = admit(reference)
     gaps = [gap for name in EXHIBITS for gap in assemble(exhibit_of(name), measurements).missing]

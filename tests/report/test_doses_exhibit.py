@@ -142,6 +142,7 @@ def test_a_strength_stands_beside_softmax_when_that_was_as_accurate(smallest: St
     assert below_softmax_in_training(admit(results), low) == {}
 
 
+@pytest.mark.long
 def test_the_page_opens_with_the_answer_of_the_rules(smallest: StudyResults, tmp_path: Path) -> None:
     said = headline(admit(smallest))
     assert said.answer.endswith(

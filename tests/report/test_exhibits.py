@@ -283,6 +283,7 @@ def both_orders(reference: StudyResults) -> tuple[Measurements, Measurements]:
     return admit(reference), admit(shuffled(reference))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", registry.names("exhibit"))
 def test_an_exhibit_is_a_pure_function_of_rows_in_any_order(
     name: str, both_orders: tuple[Measurements, Measurements]
@@ -308,6 +309,7 @@ def test_nothing_published_stands_among_ours(name: str) -> None:
     assert {panel.source for figure in built.figures for panel in figure.panels} <= {"published"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", registry.names("exhibit"))
 def test_a_limited_study_is_refused_unless_asked_for_and_then_marked(name: str) -> None:
     results = study(limited=True)

@@ -67,6 +67,7 @@ ASKED_OF_STRENGTHS = {
 ASKED_OF = {"evidence": ASKED, "full": ASKED_OF_FULL, "sweep_first": ASKED_OF_STRENGTHS}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", references())
 def test_where_no_seed_is_missing_it_is_said_how_many_are_asked_for(name: str) -> None:
     assert said(read_reference(name)) == ASKED_OF.get(name, {})
@@ -124,6 +125,7 @@ def test_a_diverged_run_is_named_where_its_seed_is_left_out() -> None:
         assert "seed 3" in told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["lost", "diverged", "not a number"])
 def test_a_run_that_is_missing_is_counted_wherever_its_numbers_would_stand(how: str) -> None:
     whole = study(SEEDS)

@@ -195,6 +195,7 @@ def judged(results: StudyResults) -> dict[str, Judged]:
     return {one.claim.key: one for one in judge(gather(admit(results)))}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("key", "rows", "verdict"), [pytest.param(a, c, d, id=f"{a}: {b}") for a, b, c, d in TABLE]
 )

@@ -236,6 +236,7 @@ def check_sentences(exhibits: Mapping[str, Built]) -> None:
         assert one.notes.count(one.finding) == 1
 
 
+@pytest.mark.long
 def test_every_measured_exhibit_of_the_reference_run_says_what_came_out() -> None:
     exhibits = built(glyphs())
     assert len([name for name in exhibits if name not in BEYOND]) == 32
@@ -261,6 +262,7 @@ def test_a_diverged_run_is_in_no_finding() -> None:
     assert "2 to 3 runs each: a direction, no more" in without.finding
 
 
+@pytest.mark.long
 def test_in_a_terminal_the_finding_stands_before_the_numbers() -> None:
     text = render_exhibit_text(built(glyphs())["figure5"])
     assert text.index("Ours: the higher the class separation") < text.index("Objectives on")

@@ -257,6 +257,7 @@ def fine_tuned(gains: Sequence[float], size: float) -> list[Row]:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [0.5, 1.0, 2.0])
 def test_equivalence_is_two_one_sided_tests(size: float) -> None:
     rows = fine_tuned([0.0] * 9, size)
@@ -466,6 +467,7 @@ TABLE: tuple[tuple[str, Callable[[], Sequence[Row]], Verdict, str], ...] = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("key", "rows", "verdict", "said"), TABLE)
 def test_a_rule_finds_what_the_rows_hold(
     key: str, rows: Callable[[], Sequence[Row]], verdict: Verdict, said: str

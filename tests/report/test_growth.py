@@ -47,6 +47,7 @@ print("Tenth objective" in render_report(with_it)[""].decode())
 """
 
 
+@pytest.mark.long
 def test_a_tenth_objective_of_the_package_leaves_every_page_and_verdict_standing() -> None:
     done = subprocess.run([sys.executable, "-c", A_TENTH], capture_output=True, text=True, encoding="utf-8")
     assert done.stderr == ""
@@ -85,6 +86,7 @@ def test_a_claim_more_is_judged_and_changes_no_other_verdict() -> None:
     assert [one.ours for one in others] == [one.ours for one in judge(evidence)]
 
 
+@pytest.mark.long
 def test_a_target_more_is_a_column_more() -> None:
     results = planted(as_in_the_paper())
     again = [dataclasses.replace(row, target="digits") for row in results.table if row.target == "newfaces"]

@@ -235,6 +235,7 @@ def test_in_a_terminal_a_name_is_text_of_one_line(name: str) -> None:
             assert len(lines) == sum(line.startswith("─") for line in expected)
 
 
+@pytest.mark.long
 @every_name
 def test_the_commands_print_nothing_that_a_terminal_acts_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str

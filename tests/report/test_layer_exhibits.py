@@ -346,6 +346,7 @@ def test_cells_are_drawn_with_what_they_say_and_in_the_pages_colours() -> None:
     assert all(palette.HEAT[0][step] in alone for step in steps)
 
 
+@pytest.mark.long
 def test_small_maps_have_their_numbers_written_in_and_large_ones_their_labels_thinned() -> None:
     small = Raster(("1", "2"), ("1", "2"), ((1.0, 0.934), (None, -0.02)))
     panel = Panel("p", "", "", "", labelled=False, size=raster_size(2, 2), raster=small)
@@ -388,6 +389,7 @@ def test_numbers_are_short() -> None:
     assert [short(value) for value in (0.004, 0.999, 0.5, -1, math.pi)] == ["0", "1", ".50", "−1", "3.14"]
 
 
+@pytest.mark.long
 def test_the_page_has_the_maps() -> None:
     measured = only(
         part_of(glyphs(), ["softmax", "sigmoid"], [0]), lambda row: bool(row.layer) or not row.objective

@@ -25,6 +25,7 @@ from penultimate.study import Study
 from tests.miniature import miniature
 from tests.report.test_contract import IN_THE_PAPERS, exhibit_of
 
+pytestmark = pytest.mark.long
 FROM_SETTINGS = {"tableA1", "tableA2", "iclr_tableA2"}
 """What a study's settings and the searches behind them make, and no step."""
 SVG = "{http://www.w3.org/2000/svg}"

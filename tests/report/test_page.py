@@ -42,6 +42,7 @@ def page(files: dict[str, bytes]) -> Page:
     return Page(files[""].decode())
 
 
+@pytest.mark.long
 def test_an_unfinished_study_whose_parts_were_joined_names_no_command_that_goes_on(
     results: StudyResults,
 ) -> None:
@@ -54,6 +55,7 @@ def test_an_unfinished_study_whose_parts_were_joined_names_no_command_that_goes_
     assert said.split(".")[0].endswith("is in no number on this page")  # and a stop, not what to type
 
 
+@pytest.mark.long
 def test_the_page_needs_nothing_from_outside(page: Page) -> None:
     for element in page.elements:
         for name in ("src", "href", "xlink:href", "action", "srcset", "data", "poster"):
@@ -113,6 +115,7 @@ def test_ids_are_unique_and_references_lead_somewhere(page: Page) -> None:
         assert all(reference in ids for reference in references if reference), references
 
 
+@pytest.mark.long
 def test_every_download_lies_beside_the_page(tmp_path: Path) -> None:
     results = study(objectives=tuple(MEASURED)[:3], targets=("digits", "maths"), epochs=2)
     path = tmp_path / "a # report?.html"
@@ -167,6 +170,7 @@ def test_everyone_can_read_it(page: Page) -> None:
     assert all(equation.attributes.get("aria-label") for equation in page.all("math"))
 
 
+@pytest.mark.long
 def test_a_limited_study_says_so_at_the_top_and_at_every_exhibit() -> None:
     small: dict[str, Any] = {"objectives": tuple(MEASURED)[:3], "targets": ("digits",), "epochs": 2}
     page = Page(render_report(study(limited=True, **small))[""].decode())
@@ -245,6 +249,7 @@ def test_every_section_asks(page: Page) -> None:
             assert [child.tag for child in section.children][:2] == ["h2", "p"], section.attributes["id"]
 
 
+@pytest.mark.long
 def test_what_came_out_stands_once_and_before_what_shows_it() -> None:
     shares = only(glyphs(), lambda row: row.metric == "nonzero_share")
     page = Page(render_report(shares)[""].decode())
@@ -348,6 +353,7 @@ def test_a_report_cannot_be_a_folder_nor_its_folder_a_file(tmp_path: Path) -> No
     assert not [*(tmp_path / "mine").iterdir()]
 
 
+@pytest.mark.long
 def test_the_caption_of_the_curves_names_only_what_is_drawn(
     results: StudyResults, files: dict[str, bytes]
 ) -> None:

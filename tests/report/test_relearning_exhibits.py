@@ -178,6 +178,7 @@ def test_iclr_figure5_shows_the_papers_two_tables() -> None:
     assert len(built.missing) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["figure5", "figure6", "iclr_figure5"])
 def test_every_panel_can_be_drawn(name: str, reference: StudyResults) -> None:
     panels = [panel for figure in exhibit(name, reference).figures for panel in figure.panels]

@@ -126,6 +126,7 @@ def test_claims_are_judged_by_what_the_studies_have_together(store: Path) -> Non
     assert all("(of longer)" in " ".join(cells) for cells in own)
 
 
+@pytest.mark.long
 def test_the_page_lies_in_a_folder_of_its_own_and_names_its_studies(
     store: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,6 +146,7 @@ def test_the_page_lies_in_a_folder_of_its_own_and_names_its_studies(
     assert path.read_text() == page
 
 
+@pytest.mark.long
 def test_the_page_of_one_study_says_nothing_of_several(store: Path, tmp_path: Path) -> None:
     assert main(["report", "separation", "--out", str(store), "--to", str(tmp_path / "one.html")]) == 0
     page = (tmp_path / "one.html").read_text()

@@ -45,6 +45,7 @@ def slug(measurements: Measurements, spec: str) -> str:
     return measurements.objective(spec).slug
 
 
+@pytest.mark.long
 def test_softmax_is_bold_where_no_claim_finds_an_alternative_better(study: StudyResults) -> None:
     measurements = admit(study)
     judged = {one.claim.key: one.ours for one in judge(gather(measurements))}
@@ -66,6 +67,7 @@ def test_softmax_is_bold_where_no_claim_finds_an_alternative_better(study: Study
         assert "softmax" not in mean
 
 
+@pytest.mark.long
 def test_a_tile_names_the_highest_mean_and_whom_it_is_not_told_from(study: StudyResults) -> None:
     measurements = admit(study)
     for key, what, quantity in (

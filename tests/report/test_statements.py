@@ -178,6 +178,7 @@ def test_curves_are_drawn_where_they_were_recorded() -> None:
     assert training_curves(admit(study(epochs=0))) is None
 
 
+@pytest.mark.long
 def test_the_grey_curves_of_a_panel_are_those_of_its_own_arm() -> None:
     figure = training_curves(admit(read_reference("evidence")))
     assert figure is not None

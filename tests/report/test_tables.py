@@ -301,6 +301,7 @@ def test_lines_without_marks_can_be_read_too() -> None:
     ]
 
 
+@pytest.mark.long
 @given(st.text(max_size=30))
 def test_any_text_survives_csv_latex_and_terminal(text: str) -> None:
     made = table(text, Cell(text))

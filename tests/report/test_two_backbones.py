@@ -48,6 +48,7 @@ def both(one: StudyResults, two: StudyResults) -> tuple[Measurements, Measuremen
     return admit(one), admit(two)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [name for name in registry.names("exhibit") if name != "claims" and not exhibit_of(name).of_another],
@@ -64,6 +65,7 @@ def test_networks_of_two_architectures_are_never_mixed(
     ]
 
 
+@pytest.mark.long
 def test_only_claims_of_a_second_architecture_look_at_it(both: tuple[Measurements, Measurements]) -> None:
     data = registry.entry("exhibit", "claims").resolve()
     alone, beside = ({row.label: row for row in assemble(data, one).tables[0].rows} for one in both)

@@ -92,6 +92,7 @@ def one(name: str, slug: str, arm: str = "") -> tuple[str, list[int], Recipe]:
     return spec, sorted(place[2] for place in found), recipe
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "seeds", "squared_error"),
     [
@@ -377,6 +378,7 @@ HEADER = re.compile(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_a_header_says_the_command_and_what_the_plan_costs(name: str) -> None:
     module = importlib.import_module(f"penultimate.paper.studies.{name}")

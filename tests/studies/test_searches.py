@@ -198,6 +198,7 @@ def small(**search: object) -> Study:
     )
 
 
+@pytest.mark.long
 def test_a_cell_is_judged_in_the_epoch_of_its_highest_mean_and_that_epoch_is_chosen(tmp_path: Path) -> None:
     """The same trainings, judged at their ends and in their best epochs."""
     at_end = tune(plan_tuning(small()), tmp_path, engine=InProcess()).tuning
@@ -221,6 +222,7 @@ def test_a_cell_is_judged_in_the_epoch_of_its_highest_mean_and_that_epoch_is_cho
     assert "training is to stop at that epoch" in " ".join(table.notes)
 
 
+@pytest.mark.long
 def test_an_epoch_within_the_warm_up_is_none_to_stop_at(tmp_path: Path) -> None:
     late = small(stops=True)
     block = late.main

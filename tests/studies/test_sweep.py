@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from tests.inprocess import InProcess
 
 from penultimate import run
@@ -112,6 +113,7 @@ def test_translated_strengths_follow_from_what_the_header_says() -> None:
     assert round(8e-4 * (1000 / 2048) / (128 / 256), 6) == 0.000781
 
 
+@pytest.mark.long
 def test_shrunk_the_smallest_part_runs_and_each_arm_has_its_networks(tmp_path: Path) -> None:
     small = shrink(
         dataclasses.replace(

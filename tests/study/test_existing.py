@@ -95,6 +95,7 @@ def numbers(out: Path, study: str) -> dict[tuple[Any, ...], float]:
 # -- what is measured ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_networks_from_files_give_the_rows_of_the_runs_that_trained_them(
     trained: Path, tmp_path: Path
 ) -> None:
@@ -131,6 +132,7 @@ def test_exhibits_and_the_page_show_them_as_runs_of_their_objectives(trained: Pa
     assert "learning_rate" not in page
 
 
+@pytest.mark.long
 def test_a_final_layer_without_bias_has_zeros_and_says_so(trained: Path, tmp_path: Path) -> None:
     table = put_networks(trained, tmp_path)
     tensors = as_of_torchvision(weights(trained, "softmax", 1))
@@ -364,6 +366,7 @@ def test_seeds_and_objectives_that_the_table_lacks_are_refused_later_too(tmp_pat
         changed(study, ["objectives=sigmoid"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -56,6 +56,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_networks_are_trained_on_a_data_set_on_disk_and_measured_on_another(
     root: Path, tmp_path: Path
 ) -> None:
@@ -76,6 +77,7 @@ def test_networks_are_trained_on_a_data_set_on_disk_and_measured_on_another(
     assert {"top1", "class_separation", "knn_top1"} <= metrics
 
 
+@pytest.mark.long
 def test_a_targets_images_are_resized_to_the_crop_and_the_sources_cut_from_larger_ones(
     root: Path, tmp_path: Path
 ) -> None:
