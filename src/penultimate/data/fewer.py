@@ -49,7 +49,7 @@ def of_fewer(described: DatasetCard, classes: int) -> DatasetCard:
 
 
 def evenly(members: Sequence[_Class], count: int) -> list[_Class]:
-    """Return so many members, evenly spaced; half as many are among twice as many.
+    """Return that number of members, evenly spaced; half of that are among twice of that.
 
     >>> evenly("abcdefgh", 4), evenly("abcdefgh", 2), evenly("abcde", 3)
     (['a', 'c', 'e', 'g'], ['a', 'e'], ['a', 'b', 'd'])

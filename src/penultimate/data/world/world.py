@@ -59,7 +59,7 @@ def render_split(task: GlyphTask, atlas: Atlas, draw: int, split: str, first_id:
 class GlyphWorld:
     """A data set of the world: called with a draw, it yields (split, images), one split after another.
 
-    Called with a number of classes too, it draws so many of them, and as many images in all.
+    Called with a number of classes too, it draws that many of them, and as many images in all.
     """
 
     name: str

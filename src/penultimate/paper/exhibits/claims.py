@@ -43,12 +43,13 @@ def _table(measurements: Measurements) -> Piece:
     from penultimate.paper.claims.filed import filed_reasons, filed_spoken
     from penultimate.paper.claims.further import further_reasons, further_spoken
     from penultimate.paper.claims.head_decay import head_decay_spoken
-    from penultimate.paper.claims.joint import judge_head_decay, judge_jointly
+    from penultimate.paper.claims.joint import judge_classes, judge_head_decay, judge_jointly
+    from penultimate.paper.claims.label_spaces import class_spoken
     from penultimate.paper.claims.quick import is_quick
     from penultimate.paper.claims.stated import reasons, spoken
 
-    of_decay = judge_head_decay(measurements)
-    every = (*of_decay, *judge_jointly(measurements))
+    of_decay, of_classes = judge_head_decay(measurements), judge_classes(measurements)
+    every = (*of_decay, *of_classes, *judge_jointly(measurements))
     quick = is_quick(measurements)
     judged = tuple(
         one for one in every if one.ours.missing is None and (one.ours.verdict != "undecided" or not quick)
@@ -112,6 +113,7 @@ def _table(measurements: Measurements) -> Piece:
             *further_spoken(),
             *filed_spoken(),
             *(head_decay_spoken() if of_decay else ()),
+            *(class_spoken() if of_classes else ()),
         ),
     )
 

@@ -13,6 +13,7 @@ from penultimate.paper.claims.verdicts import apply_rule
 from penultimate.paper.exhibits.separation import LINEAR, SEPARATION, SEPARATION_IN_PAPER
 from penultimate.paper.exhibits.transfer import TOP1
 from penultimate.paper.families import has_families
+from penultimate.paper.page.classes import has_label_spaces, headline_of_classes
 from penultimate.paper.page.quick import quick_headline
 from penultimate.paper.page.strengths import headline_of_strengths
 from penultimate.report.base import Built
@@ -64,6 +65,8 @@ def headline(measurements: Measurements) -> Headline:
     """Return the study's answer about class separation and transfer, beside the paper's."""
     if is_quick(measurements):
         return quick_headline(measurements)
+    if has_label_spaces(measurements):
+        return headline_of_classes(measurements)
     if has_families(measurements):
         return headline_of_strengths(measurements)
     theirs = correlation_of(SEPARATION_IN_PAPER.points())
