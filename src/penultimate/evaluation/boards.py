@@ -136,7 +136,11 @@ def predictions_of(measurements: Measurements, target: str, probe: str) -> dict[
 
 
 def _task(measurements: Measurements, target: str, probe: str) -> ProbedTask | None:
-    found = predictions_of(measurements, target, probe)
+    return task_of(target, predictions_of(measurements, target, probe))
+
+
+def task_of(target: str, found: Mapping[StudyObjective, Predicted]) -> ProbedTask | None:
+    """Return a task with the answers that follow from predictions; None without any."""
     if not found:
         return None
     ids, labels, _ = next(iter(found.values()))

@@ -105,6 +105,13 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         " with",
     )
     parser.add_argument(
+        "--join",
+        action="append",
+        default=[],
+        metavar="A+B",
+        help="also probe the features of these networks together, by their names; repeatable",
+    )
+    parser.add_argument(
         "--speed",
         action="store_true",
         help="also measure how many images a second each network takes on this machine",
@@ -158,6 +165,7 @@ def _request(options: argparse.Namespace) -> Request:
         gpus=options.gpus or 0.0,
         baselines=options.baselines,
         speed=options.speed,
+        join=options.join,
     )
 
 

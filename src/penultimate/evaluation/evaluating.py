@@ -114,6 +114,7 @@ def evaluate(
     gpus: float = 0.0,
     baselines: bool = True,
     speed: bool = False,
+    join: Sequence[str] = (),
     command: str = "",
     verify: bool = False,
 ) -> Evaluation:
@@ -138,8 +139,8 @@ def evaluate(
     `gpus` is the share of a GPU for each step that runs a network: 1, or 0.1 for ten in parallel on each;
     with 0, everything runs on the CPU. `baselines=False` leaves out the probes on pixels, colours and random
     convolutions, with which every network is compared; `speed=True` measures how many images a second each
-    network takes. Raises RequestError for names and folders that cannot
-    be used, and if there is no disk space or no GPU.
+    network takes. `join=("a+b",)` also probes the features of a and b together. Raises RequestError for names
+    and folders that cannot be used, and if there is no disk space or no GPU.
     """
     request = Request(
         networks=networks,
@@ -155,6 +156,7 @@ def evaluate(
         gpus=gpus,
         baselines=baselines,
         speed=speed,
+        join=join,
     )
     command = command or "penultimate.evaluate(...) in Python"
     return carry_out(request, out, processes, observer, command, on, verify)

@@ -24,7 +24,7 @@ DEPTH = "depth"
 FURTHER = "Further exhibits"
 """The heading of exhibits that are registered elsewhere with `page="evaluation"`."""
 CHAPTERS = {
-    "Task by task": ("ranking", "comparisons", "ranks", "baselines"),
+    "Task by task": ("ranking", "comparisons", "ranks", "joined", "baselines"),
     "Several labels": ("tableD1",),
     "What they confuse": ("confusions",),
     "Fine-tuned": ("tuned",),

@@ -13,8 +13,9 @@ from penultimate.data.catalog import card
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError, counted, unknown
 from penultimate.evaluation.naming import with_settings
+from penultimate.measures.joined import members
 from penultimate.networks.sources import read_source
-from penultimate.specs import parse
+from penultimate.specs import Spec, parse
 from penultimate.study.blocks import Given
 from penultimate.study.spec import Study
 
@@ -39,8 +40,8 @@ MEASURE = (
     "leep",
 )
 """The measurements of each network that can provide their input; the last five need a final layer."""
-BASELINES, COST = "baselines", "cost"
-"""The measurements of baselines that need no network, once for each task, and of what each network costs."""
+BASELINES, COST, JOINED = "baselines", "cost", "joined"
+"""The measurements of baselines, which need no network, of a network's cost, and of joined features."""
 BY_LAYER, FINE_TUNING, OF_LABELS = "depth", "given_fine_tuning", "multilabel"
 """Probes of every block; training of all weights on each task; areas under the ROC curve of each label."""
 OWN = {"crop": {"crop", "resize"}, "share": {"share", "resize"}}
@@ -63,6 +64,7 @@ class Request:
     gpus         the share of a GPU for each step that runs a network; 0: the CPU
     baselines    whether pixels, colours and random convolutions are measured on each task as well
     speed        whether it is measured how many images a second each network takes
+    join         networks whose features are joined: "a+b"
     """
 
     networks: Mapping[str, str | nn.Module | Model]
@@ -78,6 +80,7 @@ class Request:
     gpus: float = 0.0
     baselines: bool = True
     speed: bool = False
+    join: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for what, given, of in (("networks", self.networks, "source"), ("data", self.data, "place")):
@@ -119,6 +122,7 @@ class Request:
             *([BASELINES] if self.baselines else []),
             *([FINE_TUNING] if self.fine_tune else []),
             *([OF_LABELS] if several else []),
+            *([str(Spec(JOINED, {"join": self._joined()}))] if self.join else []),
         )
         return Study(
             self.name,
@@ -132,6 +136,11 @@ class Request:
             data={name: str(where) for name, where in self.data.items() if str(where)},
             reading=self._reading(bool(classifying)),
         )
+
+    def _joined(self) -> tuple[str, ...]:
+        """Return the networks to join; raise RequestError for names that are not among the networks."""
+        joins = (self.join,) if isinstance(self.join, str) else tuple(self.join)
+        return tuple(dict.fromkeys("+".join(members(each, [*self.networks])) for each in joins))
 
     def _expect_data(self, targets: tuple[str, ...]) -> None:
         if not self.networks:

@@ -64,7 +64,7 @@ def _table(tasks: tuple[ProbedTask, ...], probe: str) -> ExhibitTable | None:
     rows = tuple(
         TableRow(
             network.label,
-            (_place(boards[0], network), *(_cell(board, network) for board in boards)),
+            (_place(boards[0], network), *(accuracy_cell(board, network) for board in boards)),
             network.slug,
         )
         for network in order
@@ -87,7 +87,8 @@ def _place(board: Board, network: StudyObjective) -> Cell:
     )
 
 
-def _cell(board: Board, network: StudyObjective) -> Cell:
+def accuracy_cell(board: Board, network: StudyObjective) -> Cell:
+    """Return a network's accuracy on a board with its interval, bold if no other is better beyond chance."""
     found = next((each for each in board.standings if each.network == network), None)
     if found is None:
         return Cell(MISSING, detail="not measured")
@@ -154,7 +155,7 @@ def _compared(measurements: Measurements, probe: str) -> ExhibitTable | None:
     rows = [
         TableRow(
             f"{one.label} – {other.label}",
-            tuple(cell for board in boards for cell in _difference(board, one, other)),
+            tuple(cell for board in boards for cell in difference_cells(board, one, other)),
         )
         for one, other, _ in sorted(boards[0].pairs, key=lambda entry: -entry[2].difference)
     ]
@@ -162,7 +163,8 @@ def _compared(measurements: Measurements, probe: str) -> ExhibitTable | None:
     return ExhibitTable(COMPARED[probe], title, "Networks", columns, tuple(rows))
 
 
-def _difference(board: Board, one: StudyObjective, other: StudyObjective) -> tuple[Cell, Cell]:
+def difference_cells(board: Board, one: StudyObjective, other: StudyObjective) -> tuple[Cell, Cell]:
+    """Return by how many points one network is ahead of another on a board, and the corrected p."""
     for first, second, pair in board.pairs:
         if {first, second} == {one, other}:
             points = pair.difference if first == one else -pair.difference
