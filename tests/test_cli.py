@@ -251,3 +251,27 @@ def test_the_settings_are_listed_with_their_values(
     for line in lines:
         if " characters ..." not in line:
             override(study, [line.strip()])
+
+
+def test_studies_that_are_parts_of_others_are_listed_only_if_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from penultimate.registry import entry, names
+
+    assert main(["list", "studies"]) == 0
+    said = capsys.readouterr().out
+    listed = {line.split()[0] for line in said.splitlines() if line}
+    on_a_laptop = [
+        name
+        for name in names("study")
+        if name in listed and not name.startswith(("imagenet", "cifar", "glyphs_512"))
+    ]
+    assert len(on_a_laptop) <= 8
+    assert {"smoke", "quickstart", "nine", "glyphs", "full", "evidence", "sweep"} < {*on_a_laptop}
+    folded = [name for name in names("study") if name not in listed]
+    assert f"{len(folded)} more, such as {folded[0]}: penultimate list studies --all" in said
+    assert {"glyphs_first", "matched_search", "class_counts_first"} < {*folded}
+    assert main(["list", "studies", "--all"]) == 0
+    every = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in every] == names("study")
+    assert all(entry("study", name).resolve() for name in folded)

@@ -96,6 +96,7 @@ def _takes_join(parser: argparse.ArgumentParser) -> None:
 
 def _takes_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", help=", ".join(LISTS))
+    parser.add_argument("--all", action="store_true", help="parts of studies and searches behind them, too")
     parser.add_argument(
         "--out", default="runs", help="the folder of results in which exhibits are looked for (default: runs)"
     )
@@ -233,9 +234,13 @@ def _list(options: argparse.Namespace) -> int:
         from penultimate.measures import catalogue
 
         kinds = {name: catalogue.measurement(name).kind for name in catalogue.names()}
-    width = max(map(len, kinds), default=0)
-    for name, kind in kinds.items():
+    folded = [name for name, of in kinds.items() if entry(of, name).facts.get("folded") and not options.all]
+    shown = {name: of for name, of in kinds.items() if name not in folded}
+    width = max(map(len, shown), default=0)
+    for name, kind in shown.items():
         say(f"{name:<{width}}  {entry(kind, name).summary}")
+    if folded:
+        say("", f"{len(folded)} more, such as {folded[0]}: penultimate list {options.kind} --all")
     if options.kind == "datasets":
         from penultimate.data.readers.entries import ENTRIES
 

@@ -2,6 +2,19 @@
 
 from penultimate.registry import declare
 
+FOLDED = (
+    "shared_classes",
+    "sweep_first",
+    "sweep_smallest",
+    "head_decay",
+    "head_decay_first",
+    "matched_search",
+    "matched_search_scaled",
+    "matched_sweep_search",
+)
+"""The studies of a laptop that are parts of others, variants of them, or searches behind them: they are run
+like any others, and listed with --all."""
+
 for _name, _summary in (
     ("smoke", "three objectives on a tiny world: every step once, in seconds; no evidence"),
     (
@@ -58,7 +71,7 @@ for _name, _summary in (
     ("cifar10_search", "where learning rates and decays of the paper's ICLR version are, on CIFAR-10"),
     ("cifar100_search", "the same on CIFAR-100"),
 ):
-    declare("study", _name, f"penultimate.paper.studies.{_name}:STUDY", _summary)
+    declare("study", _name, f"penultimate.paper.studies.{_name}:STUDY", _summary, folded=_name in FOLDED)
 
 for _part, _summary in (
     ("glyphs_first", "a part of glyphs: nine objectives, the first three seeds; an hour on a laptop"),
@@ -72,11 +85,12 @@ for _part, _summary in (
     ("evidence_otherwise", "a part of evidence: augmentation, combinations and long training"),
     ("evidence_backbones", "a part of evidence: three more architectures"),
 ):
-    declare("study", _part, f"penultimate.paper.studies.parts:{_part.upper()}", _summary)
+    declare("study", _part, f"penultimate.paper.studies.parts:{_part.upper()}", _summary, folded=True)
 
 declare(
     "study",
     "class_counts_first",
     "penultimate.paper.studies.class_counts:FIRST",
-    "a part of class_counts: 16 and 64 classes",
+    "a part of class_counts: 16 and 64 classes; comes with the package",
+    folded=True,
 )
