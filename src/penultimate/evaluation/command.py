@@ -73,6 +73,14 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         "--source", default="", metavar="[NAME=]FOLDER", help="what the networks were trained on, if at hand"
     )
     parser.add_argument(
+        "--outside",
+        action="append",
+        default=[],
+        metavar="[NAME=]FOLDER",
+        help="images of other data, of any classes or none: how well each network tells them from the"
+        " source's (without a source, from the first task's); the name of a --data, or like one; repeatable",
+    )
+    parser.add_argument(
         "--classifies",
         default="",
         metavar="all|NAME,...",
@@ -117,6 +125,11 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         help="also measure how many images a second each network takes on this machine",
     )
     parser.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="also say how far the linear probes' probabilities can be trusted, which fits each again",
+    )
+    parser.add_argument(
         "--size",
         type=int,
         metavar="PIXELS",
@@ -142,7 +155,7 @@ def _takes(parser: argparse.ArgumentParser) -> None:
 
 def _request(options: argparse.Namespace) -> Request:
     from penultimate.evaluation import example
-    from penultimate.evaluation.naming import data_named, networks_named
+    from penultimate.evaluation.naming import data_named, networks_named, outside_named
     from penultimate.evaluation.request import NAME, Request
 
     networks = networks_named(options.model)
@@ -166,6 +179,8 @@ def _request(options: argparse.Namespace) -> Request:
         baselines=options.baselines,
         speed=options.speed,
         join=options.join,
+        outside=outside_named(options.outside, data, options.root),
+        calibrate=options.calibrate,
     )
 
 

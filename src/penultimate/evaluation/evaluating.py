@@ -115,6 +115,8 @@ def evaluate(
     baselines: bool = True,
     speed: bool = False,
     join: Sequence[str] = (),
+    outside: Mapping[str, str | Path] | None = None,
+    calibrate: bool = False,
     command: str = "",
     verify: bool = False,
 ) -> Evaluation:
@@ -139,8 +141,10 @@ def evaluate(
     `gpus` is the share of a GPU for each step that runs a network: 1, or 0.1 for ten in parallel on each;
     with 0, everything runs on the CPU. `baselines=False` leaves out the probes on pixels, colours and random
     convolutions, with which every network is compared; `speed=True` measures how many images a second each
-    network takes. `join=("a+b",)` also probes the features of a and b together. Raises RequestError for names
-    and folders that cannot be used, and if there is no disk space or no GPU.
+    network takes. `join=("a+b",)` also probes the features of a and b together. `outside` are data, {name:
+    place}, of any classes or none, whose images are told from the source's (without a source, from the first
+    task's); `calibrate=True` also measures the calibration of the linear probes. Raises RequestError for
+    names and folders that cannot be used, and if there is no disk space or no GPU.
     """
     request = Request(
         networks=networks,
@@ -157,6 +161,8 @@ def evaluate(
         baselines=baselines,
         speed=speed,
         join=join,
+        outside=outside or {},
+        calibrate=calibrate,
     )
     command = command or "penultimate.evaluate(...) in Python"
     return carry_out(request, out, processes, observer, command, on, verify)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,24 @@ def _called(folder: Path) -> str:
     """Return the name of a trained network in its folder's name: softmax-s0 in train.softmax-s0.0f3c..."""
     parts = folder.resolve().name.split(".")
     return parts[1] if len(parts) == 3 and parts[0] == "train" else folder.resolve().name
+
+
+def outside_named(texts: Iterable[str], data: Mapping[str, str], root: str = "") -> dict[str, str]:
+    """Return data outside by name with their places; the name of a task stands for its images.
+
+    >>> outside_named(["pets", "textures=/data/dtd"], {"pets": "/data/pets"})
+    {'pets': '/data/pets', 'textures': '/data/dtd'}
+    """
+    named: dict[str, str] = {}
+    for text in texts:
+        found = {text: data[text]} if text in data else data_named([text], root)
+        for name, where in found.items():
+            if name in named:
+                raise RequestError(
+                    f"two data sets outside are called '{name}'; name one of them otherwise: NAME=FOLDER"
+                )
+            named[name] = where
+    return named
 
 
 def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:

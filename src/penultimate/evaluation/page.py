@@ -19,8 +19,8 @@ from penultimate.report.progress import whose
 from penultimate.report.spec import Exhibit, Remarks, say_nothing
 from penultimate.report.text import counted, listed, plain
 
-DEPTH = "depth"
-"""The exhibit of probes of every block, if a study has them."""
+DEPTH, OUTSIDE = "depth", "outside"
+"""The exhibits of probes of every block, and of images of other data, if a study has them."""
 FURTHER = "Further exhibits"
 """The heading of exhibits that are registered elsewhere with `page="evaluation"`."""
 CHAPTERS = {
@@ -33,6 +33,8 @@ CHAPTERS = {
     "What it costs": ("cost",),
     "Transfer, foretold": ("foretold",),
     "As classifiers": ("classifiers",),
+    "How sure they are": ("selective", "brier"),
+    "Images of other data": (OUTSIDE,),
     "Plug-ins": ("plugins",),
     FURTHER: (),
     "What it rests on": ("basis",),
@@ -122,7 +124,7 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
     if not any(block.get("classifies") for block in given):
         gaps.append(
             "Accuracy, calibration and agreement of the networks' own final layers, class overlap, NCE and"
-            " LEEP:"
+            " LEEP, selective classification:"
             " they take a source whose classes the networks tell apart (--source FOLDER --classifies all)."
         )
     if DEPTH not in by_name or not shows(by_name[DEPTH]):
@@ -136,6 +138,8 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
         gaps.append(f"Which layer serves each task best: {why}.")
     if "baselines" not in asked:
         gaps.append("Pixels, colours and random convolutions, with which networks are compared by default.")
+    if OUTSIDE not in asked:
+        gaps.append("Whether images of other data are noticed (--outside FOLDER).")
     if "given_fine_tuning" not in asked:
         gaps.append("Fine-tuning of all weights on each task (--fine-tune).")
     elif "given_fine_tuning" not in done:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,16 +34,20 @@ MEASURE = (
     "pair_cka",
     "transferability",
     "classifier",
+    "selective",
+    "brier",
     "pair_agreement",
     "overlap",
     "nce",
     "leep",
 )
-"""The measurements of each network that can provide their input; the last five need a final layer."""
+"""The measurements of each network that can provide their input; the last seven need a final layer."""
 BASELINES, COST, JOINED = "baselines", "cost", "joined"
 """The measurements of baselines, which need no network, of a network's cost, and of joined features."""
 BY_LAYER, FINE_TUNING, OF_LABELS = "depth", "given_fine_tuning", "multilabel"
 """Probes of every block; training of all weights on each task; areas under the ROC curve of each label."""
+OUTSIDE, OF_PROBES = "outside", "probe_calibration"
+"""Images of other data told from the source's; calibration of the linear probes."""
 OWN = {"crop": {"crop", "resize"}, "share": {"share", "resize"}}
 """The image settings for all networks, and the settings by which a source overrides each."""
 QUESTION = "Which network serves which task best?"
@@ -56,6 +60,9 @@ class Request:
     source       the data whose classes the networks were trained on, which are not a task; "": unknown
     classifies   the networks whose final layers are for these classes; True: all
     fine_tune    whether all weights are also trained on each task
+    outside      {name: place} of data whose images are told from the source's (without a source, from the
+                 first task's); classes do not matter, and a task may be named again
+    calibrate    whether the calibration of the linear probes is measured, for which they are fitted again
     size, crop   pixels, and the share of the resized image in the centre crop, for all networks whose
                  sources do not set them
     class_order  the order of the source's classes in the networks' outputs, as `read_class_order` takes it
@@ -81,9 +88,15 @@ class Request:
     baselines: bool = True
     speed: bool = False
     join: Sequence[str] = ()
+    outside: Mapping[str, str | Path] = field(default_factory=dict)
+    calibrate: bool = False
 
     def __post_init__(self) -> None:
-        for what, given, of in (("networks", self.networks, "source"), ("data", self.data, "place")):
+        for what, given, of in (
+            ("networks", self.networks, "source"),
+            ("data", self.data, "place"),
+            ("outside", self.outside, "place"),
+        ):
             if not isinstance(given, Mapping):
                 raise RequestError(f"{what} are {{name: {of}}}, not {given!r}")
 
@@ -122,8 +135,11 @@ class Request:
             *([BASELINES] if self.baselines else []),
             *([FINE_TUNING] if self.fine_tune else []),
             *([OF_LABELS] if several else []),
+            *([OUTSIDE] if self.outside else []),
+            *([OF_PROBES] if self.calibrate else []),
             *([str(Spec(JOINED, {"join": self._joined()}))] if self.join else []),
         )
+        places = {**self.outside, **self.data}
         return Study(
             self.name,
             f"{counted(len(told), 'network')} on {counted(len(targets), 'task')}",
@@ -133,8 +149,9 @@ class Request:
             tuple(Given(group, of_source) for of_source, group in groups.items() if group),
             (*MEASURE, *(name for name in further if parse(name).name in registry.names("measurement"))),
             gpus=self.gpus,
-            data={name: str(where) for name, where in self.data.items() if str(where)},
+            data={name: str(where) for name, where in places.items() if str(where)},
             reading=self._reading(bool(classifying)),
+            outside=tuple(self.outside),
         )
 
     def _joined(self) -> tuple[str, ...]:
@@ -148,7 +165,13 @@ class Request:
         if not targets:
             raise RequestError("no data to evaluate networks on: give one or more folders, NAME=FOLDER")
         known = registry.names("dataset")
-        for name, where in self.data.items():
+        for name, where in self.outside.items():
+            if name in self.data and str(where) not in ("", str(self.data[name])):
+                raise RequestError(
+                    f"'{name}' is a task and data outside, at two places; name one of them otherwise:"
+                    " NAME=FOLDER"
+                )
+        for name, where in {**self.outside, **self.data}.items():
             if not str(where) and name not in known:
                 raise RequestError(f"{unknown('data set', name, known)} A folder: {name}=FOLDER.")
 

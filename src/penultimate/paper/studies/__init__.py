@@ -34,6 +34,7 @@ for _name, _summary in (
     ("sweep_smallest", "a part of sweep: 19 networks a seed, three seeds; an hour and a half on a laptop"),
     ("head_decay", "nine objectives whose final layer has the paper's weight decay, five seeds"),
     ("head_decay_first", "a part of head_decay: the first three of five seeds; comes with the package"),
+    ("certainty", "nine objectives, three seeds: calibration, selective classification, outside images"),
     ("class_counts", "three objectives on 16, 32, 64 and 128 classes, three draws: an hour on a laptop"),
     (
         "matched_search",
