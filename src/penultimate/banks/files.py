@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import math
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -66,9 +67,10 @@ def read_bank(
     """Return a bank from a file that another program wrote: .npz, .safetensors or .parquet.
 
     `features` is the name of an array [n m] (in Parquet, of a column of lists), or the names of m columns of
-    numbers; by default the only array that fits. `labels` names one or several columns of strings or whole
-    numbers, with the classes first; by default all such columns. `ids` names the column that identifies the
-    example of each row, so that banks can be compared. Features become float32.
+    numbers, for which a pattern may stand ("f*"); by default the only array that fits. `labels` names one or
+    several columns of strings or whole numbers, with the classes first; by default all such columns. `ids`
+    names the column that identifies the example of each row, so that banks can be compared. Features become
+    float32.
 
     Raise RequestError for a name that is not in the file (the error lists the names that are), arrays of
     other shapes, a missing label (it lists the rows), and features that are not finite; raise
@@ -82,7 +84,8 @@ def read_bank(
     try:
         with OPENERS[path.suffix](path) as (kinds, read):
             matrix = _features(path, kinds, read, features)
-            names = _label_names(path, kinds, labels, {*_listed(features), *_listed(ids)})
+            taken = [name for asked in _listed(features) for name in _matching(path, kinds, asked)]
+            names = _label_names(path, kinds, labels, {*taken, *_listed(ids)})
             columns = {name: _column(name, read(name), len(matrix)) for name in names}
             numbers = None if ids is None else read(_array_name(path, kinds, ids))
     except RequestError:
@@ -102,10 +105,22 @@ def _array_name(path: Path, kinds: Mapping[str, int], name: str) -> str:
     return name
 
 
+def _matching(path: Path, kinds: Mapping[str, int], asked: str) -> list[str]:
+    """Return the array of a name or, of a pattern such as "f*", all that match, as the file has them."""
+    if asked in kinds or not {*asked} & {*"*?["}:
+        return [_array_name(path, kinds, asked)]
+    found = [name for name in kinds if fnmatch.fnmatchcase(name, asked)]
+    if not found:
+        raise RequestError(
+            f"no array of '{path.name}' matches '{asked}'; it holds {', '.join(kinds) or 'nothing'}"
+        )
+    return found
+
+
 def _features(
     path: Path, kinds: Mapping[str, int], read: Read, features: str | Sequence[str] | None
 ) -> np.ndarray:
-    names = [_array_name(path, kinds, name) for name in _listed(features)]
+    names = [name for asked in _listed(features) for name in _matching(path, kinds, asked)]
     if not names:
         names = [name for name, dimensions in kinds.items() if dimensions == 2]
         if len(names) != 1:

@@ -114,9 +114,10 @@ def organisation_lines(
     features: Sequence[str] = (),
     labels: Sequence[str] = (),
     examples: int = EXAMPLES,
+    ids: str | None = None,
 ) -> list[str]:
     """Return the output of the command: a line for each column, and how to read them."""
-    bank = read_bank(path, features[0] if len(features) == 1 else features or None, labels or None)
+    bank = read_bank(path, features[0] if len(features) == 1 else features or None, labels or None, ids=ids)
     found = organisation(bank, examples=examples)
     width = max(len(one.column) for one in found)
     lines = [

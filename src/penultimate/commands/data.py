@@ -43,13 +43,35 @@ def _takes_data(parser: argparse.ArgumentParser) -> None:
 
 
 def _takes_bank(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", help="features and labels that something else wrote")
+    parser.add_argument(
+        "file",
+        nargs="+",
+        help="features and labels that something else wrote; of several files, of the same examples, each"
+        " column of labels gives a ranking with paired tests",
+    )
     parser.add_argument(
         "--features",
         metavar="NAMES",
         help="the array of features, or the columns that are one each, by commas (default: the only array of"
         " two dimensions)",
     )
+    parser.add_argument(
+        "--columns",
+        metavar="PATTERN",
+        help="the columns that are a feature each, by a pattern, quoted for the shell: 'f*'",
+    )
+    parser.add_argument(
+        "--test",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="of several files: their test examples, a file for each in the same order (default: a fifth of"
+        " the examples, drawn within the classes of the first column)",
+    )
+    parser.add_argument(
+        "--split", default="", metavar="NAME", help="the column that says which are tested on"
+    )
+    parser.add_argument("--ids", metavar="NAME", help="the column by which rows of several files are matched")
     parser.add_argument(
         "--labels", metavar="NAMES", help="columns of labels, such as class,site (default: all there are)"
     )
@@ -82,10 +104,22 @@ def _counting(done: int) -> None:
 
 
 def _bank(options: argparse.Namespace) -> int:
+    features, labels = ([*filter(None, (of or "").split(","))] for of in (options.features, options.labels))
+    if options.columns:
+        if features:
+            raise RequestError("--features names columns, and --columns a pattern of them; give one of these")
+        features = [options.columns]
+    if len(options.file) > 1:
+        from penultimate.banks.compared import comparison_lines
+
+        told = {"tests": options.test, "split": options.split, "ids": options.ids}
+        say(*comparison_lines(options.file, features, labels, **told))
+        return 0
+    if options.test or options.split:
+        raise RequestError("--test and --split go with several files, which are compared")
     from penultimate.banks.organisation import organisation_lines
 
-    features, labels = ([*filter(None, (of or "").split(","))] for of in (options.features, options.labels))
-    say(*organisation_lines(options.file, features, labels, options.examples))
+    say(*organisation_lines(options.file[0], features, labels, options.examples, options.ids))
     return 0
 
 
@@ -94,7 +128,7 @@ COMMANDS = (
     Command(
         "bank",
         "Say what the features in a file organise (.npz, .safetensors or .parquet): R^2 and the accuracies of"
-        " probes for each column of labels.",
+        " probes for each column of labels. Several files are compared on the same examples.",
         _takes_bank,
         _bank,
     ),

@@ -63,6 +63,14 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         "--weights", action=_Weights, metavar="FILE", help="the weights of the --model before: a checkpoint"
     )
     parser.add_argument(
+        "--features",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="in place of models and data: features and labels in files, compared as `penultimate bank` does;"
+        " twice or more",
+    )
+    parser.add_argument(
         "--data",
         action="append",
         default=[],
@@ -184,6 +192,26 @@ def _request(options: argparse.Namespace) -> Request:
     )
 
 
+def _compare_features(options: argparse.Namespace) -> int:
+    """Print the comparison of feature files; raise RequestError for networks and data beside them."""
+    from penultimate.banks.compared import comparison_lines
+
+    if options.model or options.data or options.source or options.example:
+        raise RequestError(
+            "--features compares files that hold features and labels, without --model and --data"
+        )
+    named = {}
+    for text in options.features:
+        name, sign, file = (part.strip() for part in text.partition("="))
+        if not sign or not name or not file:
+            raise RequestError(f"--features takes NAME=FILE, not '{text}'")
+        if name in named:
+            raise RequestError(f"two files are called '{name}'; name one of them otherwise")
+        named[name] = file
+    say(*comparison_lines(named))
+    return 0
+
+
 def _evaluate(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.evaluation.evaluating import carry_out
@@ -191,6 +219,8 @@ def _evaluate(options: argparse.Namespace) -> int:
     from penultimate.store import Store
 
     check_processes(options)
+    if options.features:
+        return _compare_features(options)
     request = _request(options)
     if options.plan:
         return tell_plan(request.study(), options)

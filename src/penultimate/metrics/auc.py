@@ -49,7 +49,7 @@ def auc(scores: ArrayLike, labels: ArrayLike, thresholds: int | None = None) -> 
     """
     values, positive = _checked(scores, labels)
     if thresholds is None:
-        return float(_placements(values, positive)[0].mean())
+        return float(placements(values, positive)[0].mean())
     return _binned(values, positive, whole_number(thresholds, "thresholds", 2))
 
 
@@ -74,7 +74,7 @@ def auc_interval(scores: ArrayLike, labels: ArrayLike, confidence: float = 0.95)
     """
     real_number(confidence, "confidence", above=0, below=1)
     values, positive = _checked(scores, labels)
-    below, above = _placements(values, positive)
+    below, above = placements(values, positive)
     if min(len(below), len(above)) < 2:
         raise UndefinedError(
             f"the interval of an AUC takes two positive and two negative examples; there are {len(below)} and"
@@ -89,10 +89,11 @@ def auc_interval(scores: ArrayLike, labels: ArrayLike, confidence: float = 0.95)
     return AUC(value, error, max(0.0, value - reach), min(1.0, value + reach))
 
 
-def _placements(
+def placements(
     values: Float[np.ndarray, " n"], positive: Bool[np.ndarray, " n"]
 ) -> tuple[Float[np.ndarray, " p"], Float[np.ndarray, " q"]]:
-    """Return the share of negatives below each positive, and the share of positives above each negative."""
+    """Return the share of negatives below each positive, and the share of positives above each negative,
+    both in the order of their scores."""
     ones, zeros = np.sort(values[positive]), np.sort(values[~positive])
     below = np.searchsorted(zeros, ones, "left") + np.searchsorted(zeros, ones, "right")
     above = np.searchsorted(ones, zeros, "left") + np.searchsorted(ones, zeros, "right")

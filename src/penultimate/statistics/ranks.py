@@ -6,6 +6,7 @@ All of it is about networks that answered the same test examples (`statistics.pa
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -141,6 +142,16 @@ def tie_groups(pairs: Iterable[Pair], networks: int) -> list[tuple[int, ...]]:
         groups = rest | {each for each in split if not any(each < other for other in (*split, *rest))}
         groups = {each for each in groups if not any(each < other for other in groups)}
     return sorted(tuple(sorted(group)) for group in groups if group)
+
+
+def letter(group: int) -> str:
+    """Return the letter of a tie group: a, b, ..., z, a2, b2, ...
+
+    >>> letter(1), letter(26)
+    ('b', 'a2')
+    """
+    again, place = divmod(group, len(string.ascii_lowercase))
+    return string.ascii_lowercase[place] + (str(again + 1) if again else "")
 
 
 def detectable_difference(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import string
-
 from penultimate.evaluation.boards import Board, answers_on, boards_of, tasks_of
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
 from penultimate.report.measurements import Measurements
@@ -16,6 +14,7 @@ from penultimate.statistics.ranks import (
     POWER,
     RankInterval,
     detectable_difference,
+    letter,
     rank_intervals,
     tie_groups,
 )
@@ -80,15 +79,9 @@ def letters(board: Board) -> dict[StudyObjective, str]:
         len(networks),
     )
     return {
-        network: " ".join(_letter(number) for number, group in enumerate(groups) if place in group)
+        network: " ".join(letter(number) for number, group in enumerate(groups) if place in group)
         for place, network in enumerate(networks)
     }
-
-
-def _letter(number: int) -> str:
-    """Return a, b, ..., z, a2, b2, ..."""
-    again, place = divmod(number, len(string.ascii_lowercase))
-    return string.ascii_lowercase[place] + (str(again + 1) if again else "")
 
 
 def _power(boards: list[Board]) -> ExhibitTable:

@@ -1,0 +1,108 @@
+"""Areas under the ROC curve of several classifiers on the same examples, compared by DeLong's test."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from penultimate.errors import RequestError
+from penultimate.metrics.auc import AUC, auc_interval, placements
+from penultimate.statistics.comparison import holm
+from penultimate.statistics.paired import Pair
+
+
+@dataclass(frozen=True)
+class ComparedAreas:
+    """The area of each classifier with its interval, and every pair, the better one first, p by Holm."""
+
+    areas: tuple[AUC, ...]
+    pairs: tuple[Pair, ...]
+
+
+def compare_areas(
+    scores: Sequence[npt.NDArray[np.floating]], labels: npt.NDArray[np.integer]
+) -> ComparedAreas:
+    """Return the areas of classifiers and their paired comparisons, for one label or the mean over several.
+
+    `scores` holds an array for each classifier, [n] or [n l], and `labels` [n] or [n l] are 1, 0, or -1 for
+    an example that does not count. With V_i the share of negatives below positive i, and W_j that of
+    positives above negative j,
+
+    u_i = (V_i - A) / sqrt(P (P - 1)),  u_j = (W_j - A) / sqrt(N (N - 1)),
+    var(A - B) = sum_i (u_i - u'_i)^2,
+
+    which is DeLong's variance for one label; for the mean over labels, u is the mean of the labels' u, so
+    that labels of the same example may go together. Tests are two-sided, by the normal distribution.
+
+    Raise RequestError for other shapes, and UndefinedError for a label with fewer than two positive or two
+    negative examples.
+
+    >>> labels = np.array([0, 0, 0, 1, 1, 1])
+    >>> found = compare_areas([np.array([1, 2, 3, 4, 5, 6]), np.array([1, 4, 2, 3, 6, 5])], labels)
+    >>> [round(area.value, 3) for area in found.areas], len(found.pairs)
+    ([1.0, 0.889], 1)
+
+    DeLong, DeLong & Clarke-Pearson, 1988.
+    """
+    truth = labels[:, None] if labels.ndim == 1 else labels
+    tables = [np.asarray(one, np.float64).reshape(len(one), -1) for one in scores]
+    if not tables or any(one.shape != truth.shape for one in tables):
+        raise RequestError(
+            f"scores of each classifier are as many as labels, {list(labels.shape)}; got"
+            f" {[list(np.shape(one)) for one in scores]}"
+        )
+    found = [[_influence(one[:, at], truth[:, at]) for at in range(truth.shape[1])] for one in tables]
+    influence = [np.mean([of for _, of in each], axis=0) for each in found]
+    areas = tuple(_mean([area for area, _ in each], of) for each, of in zip(found, influence, strict=True))
+    order = [
+        (one, other) if areas[one].value >= areas[other].value else (other, one)
+        for one, other in itertools.combinations(range(len(areas)), 2)
+    ]
+    raw = [
+        _p(areas[one].value - areas[other].value, influence[one] - influence[other]) for one, other in order
+    ]
+    pairs = tuple(
+        Pair(one, other, areas[one].value - areas[other].value, p)
+        for (one, other), p in zip(order, holm(raw), strict=True)
+    )
+    return ComparedAreas(areas, pairs)
+
+
+def _influence(
+    scores: npt.NDArray[np.float64], labels: npt.NDArray[np.integer]
+) -> tuple[AUC, npt.NDArray[np.float64]]:
+    """Return a label's area with its interval, and what each example adds to its error."""
+    counted = labels >= 0
+    positive = labels[counted] == 1
+    area = auc_interval(scores[counted], positive.astype(np.int64))
+    below, above = placements(scores[counted], positive)
+    of_counted = np.empty(len(positive))
+    for rows, ascending in ((positive, below), (~positive, above)):  # in the order of their scores
+        values = ascending[np.argsort(np.argsort(scores[counted][rows]))]
+        of_counted[rows] = (values - area.value) / math.sqrt(len(values) * (len(values) - 1))
+    whole = np.zeros(len(labels))
+    whole[counted] = of_counted
+    return area, whole
+
+
+def _mean(areas: Sequence[AUC], influence: npt.NDArray[np.float64]) -> AUC:
+    """Return the mean of areas with its interval; that of one label is its own."""
+    if len(areas) == 1:
+        return areas[0]
+    value = float(np.mean([area.value for area in areas]))
+    error = math.sqrt(float(influence @ influence))
+    reach = 1.959963984540054 * error
+    return AUC(value, error, max(0.0, value - reach), min(1.0, value + reach))
+
+
+def _p(difference: float, influence: npt.NDArray[np.float64]) -> float:
+    error = math.sqrt(float(influence @ influence))
+    if error < 1e-12:
+        return 1.0 if abs(difference) < 1e-12 else 0.0
+    return float(2 * ndtr(-abs(difference) / error))
