@@ -7,7 +7,7 @@ OUT    ?= runs
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-all lint format bench example searches parts reference
+.PHONY: demo test test-all lint format docs bench example searches parts reference
 
 demo: $(READY)            ## three objectives, three draws, a verdict, and the report
 	@$(BIN)/penultimate run quickstart --out $(OUT)
@@ -27,6 +27,14 @@ lint: $(READY)            ## style, types, and the direction of imports
 format: $(READY)
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.docs       ## the numbers that pages quote, and the site in build/docs/html, without a network
+	$(BIN)/python -m docs.quotes
+	$(BIN)/python -m docs.site build/docs
+
+$(VENV)/.docs: requirements-docs.lock $(READY)
+	@$(BIN)/python -m pip install --quiet --requirement requirements-docs.lock
+	@touch $@
 
 bench: $(READY)           ## our speed beside that of named peers, as ratios
 	$(BIN)/python -m benchmarks

@@ -3,19 +3,26 @@
     python docs/reference.py FOLDER
 
 The pages are Markdown, made of what the code says of itself, so that nothing can be documented twice or
-forgotten: whatever lacks its words is refused. `tests/test_documented.py` writes them.
+forgotten: whatever lacks its words is refused. `tests/test_documented.py` writes them, and `docs.site` puts
+them into the site.
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import itertools
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import penultimate
 from penultimate.cli import COMMANDS
+from penultimate.data.catalog import card
+from penultimate.paper.claims.doses import DOSE_CLAIMS
+from penultimate.paper.claims.filed import EVERY_CLAIM
+from penultimate.paper.page.glossary import OBJECTIVES
 from penultimate.registry import entry, names
 
 KINDS: Mapping[str, str] = {
@@ -35,6 +42,21 @@ KINDS: Mapping[str, str] = {
     "backbone": "Backbones",
 }
 """The kinds of registered names that have a page, with its title."""
+FURTHER = ("index", "commands", "python", "claims")
+"""The pages that do not list the names of a kind."""
+INTRODUCTIONS: Mapping[str, str] = {
+    "commands": "Every command with all of its arguments, from the parser itself.",
+    "python": "What `import penultimate as pu` offers. These names are the public API; others may change.",
+    "objectives": "An objective is written as a spec, such as `cosine_softmax(temperature=0.05)`, and `+`"
+    " joins several. [How to choose an objective](../explain/objectives.md) says what each is for.",
+    "claims": "What the study judges, in our words, with the rule of each. [What came out](../results.md) has"
+    " the verdicts, and [what nine seeds can tell](../explain/seeds.md) how they are reached.",
+    "exhibits": "Every table and figure: `penultimate show NAME`. [The gallery](../gallery/index.md).",
+    "studies": "Every built-in study: `penultimate run NAME`, and `penultimate plan NAME` for what it costs.",
+    "data-sets": "Every known data set. [Data sets that you have](../data.md) says how to give its folder.",
+    "measurements": "What a study may measure: `--set measure=NAME,NAME`.",
+}
+"""What stands at the head of a page, by its file name."""
 
 
 class UndocumentedError(Exception):
@@ -99,6 +121,73 @@ def registered(kind: str, title: str) -> list[str]:
     return [f"# {title}", "", *table(("name", "what it is", "source"), rows)]
 
 
+def objectives() -> list[str]:
+    """Return the page of objectives, with the equation and the hyperparameters of each."""
+    lines = registered("objective", KINDS["objective"])
+    for name in names("objective"):
+        preset, explained = entry("objective", name).resolve(), OBJECTIVES.get(name)
+        lines += ["", f"## {name}", "", said(explained.sentence if explained else preset.summary, name), ""]
+        if explained and explained.equation:
+            lines += ["```{raw} html", explained.equation, "```", ""]
+        rows = [
+            (f"`{each.name}`", f"{each.default}", said(each.meaning, f"{each.name} of the objective {name}"))
+            for each in preset.hyperparameters
+        ]
+        lines += table(("hyperparameter", "default", "meaning"), rows) if rows else []
+    return lines
+
+
+def data_sets() -> list[str]:
+    """Return the page of data sets, with what is known of each."""
+    lines = registered("dataset", KINDS["dataset"])
+    for name in names("dataset"):
+        its = card(name)
+        sizes = ", ".join(f"{count:,} {split}" for split, count in its.sizes.items()) or "as the folder has"
+        rows = (
+            ("classes", str(its.classes)),
+            ("images", sizes),
+            ("accuracy", its.accuracy),
+            ("classes of pretraining", said(its.relation or "not related", name)),
+            ("licence", said(its.licence or "that of its publisher", name)),
+            ("source", said(its.citation or "drawn by this package", name)),
+        )
+        lines += ["", f"## {name}", "", said(its.title, f"the data set {name}"), ""]
+        lines += table(("", ""), rows)
+    return lines
+
+
+def claims() -> list[str]:
+    """Return the page of claims, with the rule of each in words."""
+    lines = ["# Claims", ""]
+    rows = []
+    for claim in (*EVERY_CLAIM, *DOSE_CLAIMS):
+        rule = (
+            said(inspect.getdoc(type(claim.rule)), f"the rule of {claim.key}")
+            .partition(". ")[0]
+            .partition(": ")[2]
+        )
+        whose = "ours" if claim.ours else "the paper's"
+        rows.append((f"`{claim.key}`", said(claim.says, claim.key), whose, claim.where, rule, claim.since))
+    return [*lines, *table(("name", "claim", "whose", "where", "rule", "since"), rows)]
+
+
+def documented(text: str) -> list[str]:
+    """Return a docstring as Markdown: prose, indented text as it stands, and examples as code."""
+    lines: list[str] = []
+    for paragraph in text.split("\n\n"):
+        if paragraph.startswith(">>>"):
+            lines += ["```pycon", paragraph, "```", ""]
+        elif paragraph.startswith(" "):
+            lines += ["```text", inspect.cleandoc(paragraph), "```", ""]
+        else:
+            parts = " ".join(paragraph.split()).split("`")
+            prose = [re.sub(r"([\\*_\[\]<>|$~#])", r"\\\1", part) for part in parts[::2]]
+            code = [f"`{part}`" for part in parts[1::2]]
+            mixed = [each for pair in itertools.zip_longest(prose, code, fillvalue="") for each in pair]
+            lines += ["".join(mixed), ""]
+    return lines
+
+
 def public() -> list[str]:
     """Return the page of the names of `import penultimate as pu`, with their signatures and docstrings."""
     lines = ["# Python"]
@@ -109,17 +198,22 @@ def public() -> list[str]:
         is_error = isinstance(value, type) and issubclass(value, Exception)
         signature = str(inspect.signature(value)) if callable(value) and not is_error else ""
         said(inspect.getdoc(value), f"pu.{name}")
-        lines += ["", f"## pu.{name}", "", "```text", f"{name}{signature}", "", inspect.getdoc(value) or ""]
-        lines += ["```"]
+        lines += ["", f"## pu.{name}", "", "```text", f"{name}{signature}", "```", ""]
+        lines += documented(inspect.getdoc(value) or "")
     return lines
 
 
 def pages() -> dict[str, list[str]]:
     """Return the lines of every page, by its file name."""
-    listed = {
-        f"{title.lower().replace(' ', '-')}.md": registered(kind, title) for kind, title in KINDS.items()
-    }
-    return {"commands.md": commands(), "python.md": public(), **listed}
+    made = {"commands": commands(), "python": public()}
+    made |= {title.lower().replace(" ", "-"): registered(kind, title) for kind, title in KINDS.items()}
+    made |= {"objectives": objectives(), "data-sets": data_sets(), "claims": claims()}
+    for name, words in INTRODUCTIONS.items():
+        made[name][1:1] = ["", words]
+    index = ["# Reference", "", "These pages are made from the registries, so that nothing is forgotten.", ""]
+    index += [*(f"- [{lines[0].removeprefix('# ')}]({name}.md)" for name, lines in made.items()), ""]
+    index += ["```{toctree}", ":hidden:", "", *made, "```"]
+    return {f"{name}.md": lines for name, lines in {"index": index, **made}.items()}
 
 
 def write(folder: Path) -> None:

@@ -76,10 +76,12 @@ def test_every_option_that_the_package_names_is_one() -> None:
 
 
 def test_every_command_of_the_documentation_has_the_options_named() -> None:
-    files = [Path("README.md"), *Path("docs").glob("*.md"), PACKAGE / "evaluation/page.html"]
+    pages = [Path("README.md"), *Path("docs").rglob("*.md")]
+    files = [*pages, PACKAGE / "evaluation/page.html"]
     wrong = {f"{path}: {what}" for path in files for what in wrong_in(path.read_text("utf-8"))}
     assert wrong == set()
-    blocks = "\n".join(re.findall(r"```console\n(.*?)```", files[0].read_text("utf-8"), re.S))
+    text = "\n".join(page.read_text("utf-8") for page in pages)
+    blocks = "\n".join(re.findall(r"```console\n(.*?)```", text, re.S))
     commands = re.findall(r"^penultimate (\S+)", blocks, re.M)
     assert len(commands) > 10
     assert set(commands) <= COMMANDS.keys()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from docs import reference
 from PIL import Image
 from torch import nn
 
@@ -157,6 +160,42 @@ def test_a_command_that_was_removed_is_found() -> None:
         _parser().parse_args(["rank", "table1"])
 
 
+def test_every_other_line_of_a_console_block_names_what_is_there() -> None:
+    """Targets of make, extras of pip, modules of python, and tools that the pages say how to get."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {*project["optional-dependencies"]}
+    elsewhere = {"export", "nvidia-cuda-mps-control", "openssl", "ray", "rm"}
+    for path in PAGES:
+        for block in blocks(path, "console"):
+            for line in filter(None, block.replace("\\\n", " ").splitlines()):
+                words = shlex.split(line, comments=True)
+                match words:
+                    case ["make", target]:
+                        assert target in targets, f"{named(path)}: {line}"
+                    case ["pip", "install", what]:
+                        assert set(re.findall(r"\[(.*?)\]", what)) <= extras, f"{named(path)}: {line}"
+                    case ["python", "-c", code]:
+                        compile(code, named(path), "exec")
+                    case ["python", "-m", module, *_]:
+                        assert importlib.util.find_spec(module), f"{named(path)}: {line}"
+                    case _:
+                        known = not words or words[0] == "penultimate" or words[0] in elsewhere
+                        assert known, f"{named(path)}: {line}"
+
+
+def test_every_page_stands_in_a_table_of_contents() -> None:
+    found = set()
+    for path in PAGES:
+        for block in re.findall(r"^```\{toctree\}\n(.*?)^```", path.read_text("utf-8"), re.S | re.M):
+            entries = [line for line in block.splitlines() if line and not line.startswith(":")]
+            found |= {(path.parent / entry).resolve() for entry in entries}
+    pages = {path.with_suffix("") for path in (ROOT / "docs").rglob("*.md")}
+    assert pages - found == {ROOT / "docs/index"}
+    made = ("gallery/index", "reference/index", "contributing", "changelog")
+    assert found - pages == {ROOT / "docs" / name for name in made}
+
+
 def test_every_registered_name_that_a_command_gives_exists() -> None:
     kinds = {"show": "exhibit", "why": "exhibit", "run": "study", "plan": "study"}
     for path in PAGES:
@@ -165,14 +204,25 @@ def test_every_registered_name_that_a_command_gives_exists() -> None:
                 registry.entry(kinds[words[0]], words[1])
 
 
-def test_every_link_of_every_page_leads_to_a_file_that_is_distributed() -> None:
+def test_every_link_of_every_page_leads_somewhere() -> None:
+    """To a file that is distributed, or to a page that is made when the site is built."""
+    exhibits = {f"docs/gallery/{name}.md" for name in ("index", *registry.names("exhibit"))}
+    listed = {title.lower().replace(" ", "-") for title in reference.KINDS.values()}
+    made = exhibits | {f"docs/reference/{name}.md" for name in (*listed, *reference.FURTHER)}
     wrong = []
     for path in PAGES:
         for link in LINK.findall(BLOCK.sub("", path.read_text(encoding="utf-8"))):
             place, _, _ = link.partition("#")
-            if place and "://" not in place and not (path.parent / place).resolve().exists():
+            target = (path.parent / place).resolve()
+            if place and "://" not in place and not target.exists() and named(target) not in made:
                 wrong.append(f"{named(path)}: {link}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_what_readme_links_to_is_in_the_source_distribution() -> None:
+    included = (ROOT / "MANIFEST.in").read_text(encoding="utf-8").split()
+    for link in LINK.findall((ROOT / "README.md").read_text(encoding="utf-8")):
+        assert "://" in link or link.startswith(("docs/", "src/")) or link in included
 
 
 def test_readme_is_short_and_begins_with_what_one_can_do() -> None:

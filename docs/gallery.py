@@ -1,0 +1,172 @@
+"""Write the gallery: a page for each exhibit, drawn from the runs that come with the package.
+
+Each page has the exhibit's sentence, its figures and tables, the published values, and the command that
+shows it.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from pathlib import Path
+
+from docs.quoted import MAIN, finding, shown
+
+from penultimate.paper.page import PAGE
+from penultimate.registry import entry, names
+from penultimate.report.base import Built, ExhibitTable, Figure
+from penultimate.report.drawing.figures import draw_panel, mark_icon, mark_variables
+from penultimate.report.drawing.palette import Mark, marks
+
+RUNS = {"doses": "sweep_first"}
+"""The run that an exhibit is drawn from, where it is not the main one."""
+INTRODUCTION = (
+    "Every table and figure, drawn from the runs that come with the package. Each page gives the sentence"
+    " that the numbers make, the published values, and the command that shows the exhibit in a terminal."
+)
+FOLDED = 12
+"""Tables with more columns than this are folded."""
+
+
+def exhibits() -> dict[str, Built]:
+    """Return every exhibit that the runs of the package hold, by its name."""
+    found = {}
+    for name in names("exhibit"):
+        if PAGE.draws(entry("exhibit", name).resolve()):
+            built = shown(name, RUNS.get(name, MAIN))
+            if built.wanted and (built.tables or built.figures):
+                found[name] = built
+    return found
+
+
+def plain(text: str) -> str:
+    """Return text as Markdown that shows it as it is."""
+    for special in "\\`*_[]{}<>|#$~":
+        text = text.replace(special, f"\\{special}")
+    return text.replace("\n", " ")
+
+
+def table(built: ExhibitTable) -> list[str]:
+    """Return a table as HTML with the heading cells that a screen reader needs."""
+    heads = [f"{column.group}: {column.label}" if column.group else column.label for column in built.columns]
+    head = "".join(f'<th scope="col">{html.escape(text)}</th>' for text in (built.corner, *heads))
+    lines = [f'<div class="exhibit-table" tabindex="0" role="group" aria-label="{html.escape(built.title)}">']
+    lines += [f"<table><caption>{html.escape(built.title)}</caption><thead><tr>{head}</tr></thead><tbody>"]
+    for row in built.rows:
+        cells = "".join(
+            f"<td>{f'<b>{html.escape(cell.text)}</b>' if cell.best else html.escape(cell.text)}</td>"
+            for cell in row.cells
+        )
+        lines.append(f'<tr><th scope="row">{html.escape(row.label)}</th>{cells}</tr>')
+    return raw([*lines, "</tbody></table></div>"])
+
+
+def raw(lines: Iterable[str]) -> list[str]:
+    """Return HTML as a block of MyST."""
+    return ["```{raw} html", *lines, "```", ""]
+
+
+def drawn(figure: Figure, known: dict[str, Mark]) -> list[str]:
+    """Return a figure's panels as SVG in the colours of the page."""
+    panels = [
+        f'<figure class="panel {panel.source}" style="flex-basis: {min(panel.size[0], 290):g}px; max-width:'
+        f' {1.6 * panel.size[0]:g}px"><figcaption>{html.escape(panel.title)}</figcaption>'
+        f"{draw_panel(panel, known).styled(f'{panel.name}-')}</figure>"
+        for panel in figure.panels
+    ]
+    return raw(['<div class="panels">', *panels, "</div>", *legend(figure, known)])
+
+
+def legend(figure: Figure, known: dict[str, Mark]) -> list[str]:
+    """Return the marks with their labels, for a figure whose lines have none."""
+    if not figure.legend:
+        return []
+    drawn = [each for panel in figure.panels for each in (*panel.curves, *panel.points) if each.objective]
+    labels = {each.objective: html.escape(each.label) for each in reversed(drawn)}
+    entries = [f"<span>{mark_icon(known[slug])} {label}</span>" for slug, label in reversed(labels.items())]
+    return [f'<p class="legend">{" ".join(entries)}</p>']
+
+
+def page(name: str, built: Built, known: dict[str, Mark]) -> list[str]:
+    """Return the lines of an exhibit's page."""
+    run = RUNS.get(name)
+    lines = [f"({name})=", f"# {plain(built.title)}", ""]
+    lines += [f"**{plain(finding(name, run or MAIN))}**", ""] if built.finding else []
+    for figure in built.figures:
+        lines += drawn(figure, known)
+    lines += [plain(built.caption), ""]
+    lines += [
+        "```console",
+        f"penultimate show {name} --reference{f' --study {run}' if run else ''}",
+        "```",
+        "",
+    ]
+    for source, title in (("ours", "Measured here"), ("published", "Published in the paper")):
+        tables = [each for each in built.tables if each.source == source]
+        lines += [f"## {title}", ""] if tables else []
+        for each in tables:
+            folds = each.folded or len(each.columns) > FOLDED
+            body = table(each)
+            lines += [f":::{{dropdown}} {plain(each.title)}", *body, ":::", ""] if folds else body
+    if built.notes:
+        lines += [":::{dropdown} Notes", *(f"- {plain(note)}" for note in built.notes), ":::", ""]
+    return lines
+
+
+def thumbnail(folder: Path, built: Built, known: dict[str, Mark]) -> str:
+    """Draw the first panel of an exhibit into a file for the index, and return its name; "" without one."""
+    panels = [panel for figure in built.figures for panel in figure.panels]
+    panels = [panel for panel in panels if panel.raster is None or not panel.raster.is_scale]
+    if not panels:
+        return ""
+    path = folder / f"{built.name}.svg"
+    path.write_text(draw_panel(panels[0], known).styled("t", page=False), encoding="utf-8")
+    return path.name
+
+
+def colours(known: dict[str, Mark]) -> str:
+    """Return the style sheet of the marks, for paper and for a dark screen."""
+    return "\n".join(
+        f'html[data-theme="{theme}"] {{ {mark_variables(known, dark=theme == "dark")} }}'
+        for theme in ("light", "dark")
+    )
+
+
+def write(folder: Path, static: Path) -> None:
+    """Write the page of every exhibit, their index, and the colours of their marks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    static.mkdir(parents=True, exist_ok=True)
+    found = exhibits()
+    panels = [panel for built in found.values() for figure in built.figures for panel in figure.panels]
+    slugs = [each.objective for panel in panels for each in (*panel.points, *panel.curves)]
+    slugs += [mark for panel in panels if panel.raster for mark in panel.raster.row_marks]
+    slugs += [mark for panel in panels if panel.raster for mark in panel.raster.column_marks]
+    known = marks([*PAGE.explained, *dict.fromkeys(filter(None, slugs))])
+    (static / "marks.css").write_text(colours(known) + "\n", encoding="utf-8")
+    index = ["# Gallery", "", INTRODUCTION, ""]
+    chapters = PAGE.chapters((entry("exhibit", name).resolve(), built) for name, built in found.items())
+    parts: dict[str, list[str]] = {}
+    for chapter in chapters:
+        parts.setdefault(chapter.named.part or "The claims", []).extend(
+            built.name for built in chapter.exhibits
+        )
+    for part, listed in parts.items():
+        index += [f"## {plain(part)}", "", "::::{grid} 1 2 2 3", ":gutter: 3", ""]
+        for name in listed:
+            summary = plain(entry("exhibit", name).summary)
+            picture = thumbnail(folder, found[name], known)
+            index += [
+                f":::{{grid-item-card}} {summary}",
+                *([f":img-top: {picture}", f":img-alt: {summary}"] if picture else []),
+                f":link: {name}",
+                ":link-type: doc",
+                "",
+                f"`{name}`",
+                ":::",
+                "",
+            ]
+        index += ["::::", ""]
+    index += ["```{toctree}", ":hidden:", "", *(name for listed in parts.values() for name in listed), "```"]
+    (folder / "index.md").write_text("\n".join(index) + "\n", encoding="utf-8")
+    for name, built in found.items():
+        (folder / f"{name}.md").write_text("\n".join(page(name, built, known)) + "\n", encoding="utf-8")

@@ -1,0 +1,56 @@
+"""The documentation site: links that hold, warnings that are errors, nothing from elsewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from docs import gallery, site
+
+from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
+
+ELSEWHERE = re.compile(
+    r"""(?:<(?:script|img|iframe)[^>]* src|<link[^>]* href|url\(|@import)[="'( ]*https?://"""
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "page", "becomes"),
+    [
+        ("[a](data.md#your-own)", "docs/cluster.md", "[a](data.md#your-own)"),
+        ("[a](../world.md)", "docs/explain/seeds.md", "[a](../world.md)"),
+        ("[a](docs/house.md)", "CONTRIBUTING.md", "[a](house.md)"),
+        ("[a](../CITATION.cff)", "docs/world.md", "a (`CITATION.cff`)"),
+        ("[CITATION.cff](../CITATION.cff)", "docs/world.md", "CITATION.cff"),
+        ("[a](../CONTRIBUTING.md)", "docs/house.md", "[a](contributing.md)"),
+        ("[a](https://pypi.org)", "docs/peers.md", "[a](https://pypi.org)"),
+    ],
+)
+def test_links_hold_on_the_site(text: str, page: str, becomes: str) -> None:
+    path = site.ROOT / page
+    to = Path(site.FROM_ROOT[page]) if page in site.FROM_ROOT else path.relative_to(site.PAGES)
+    assert site.with_links(text, path, to) == becomes
+
+
+def test_a_table_shows_hostile_text_as_it_is() -> None:
+    table = ExhibitTable(
+        "t", "<b>", "&", (Column("a", "<i>"),), (TableRow("<script>", (Cell("<1", best=True),)),)
+    )
+    text = "\n".join(gallery.table(table))
+    assert "<td><b>&lt;1</b></td>" in text
+    assert "<script>" not in text
+    assert gallery.plain("a_b*c[d]<e>|$f`") == r"a\_b\*c\[d\]\<e\>\|\$f\`"
+
+
+@pytest.mark.long
+def test_the_site_builds_without_a_warning_and_takes_nothing_from_elsewhere(tmp_path: Path) -> None:
+    if importlib.util.find_spec("sphinx") is None:
+        pytest.skip("make docs installs Sphinx")
+    assert site.build(tmp_path) == 0
+    pages = {path: path.read_text(encoding="utf-8") for path in (tmp_path / "html").rglob("*.html")}
+    assert len(pages) > 100
+    assert [path.name for path, text in pages.items() if ELSEWHERE.search(text)] == []
+    (tmp_path / "source/peers.md").write_text("# Peers\n\n[gone](removed.md)\n", encoding="utf-8")
+    assert site.render(tmp_path) != 0
