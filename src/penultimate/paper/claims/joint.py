@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from penultimate.paper.claims.certainty import CERTAINTY_CLAIMS
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.head_decay import HEAD_DECAY_CLAIMS
 from penultimate.paper.claims.label_spaces import CLASS_CLAIMS
@@ -37,6 +38,12 @@ def judge_head_decay(measurements: Measurements) -> tuple[Judged, ...]:
 def judge_classes(measurements: Measurements) -> tuple[Judged, ...]:
     """Return the verdicts on the number of classes, or nothing for a study with one number of them."""
     judged = judge(gather(measurements), CLASS_CLAIMS)
+    return tuple(one for one in judged if one.ours.missing is None)
+
+
+def judge_certainty(measurements: Measurements) -> tuple[Judged, ...]:
+    """Return the verdicts on selective classification, or nothing for a study that does not measure it."""
+    judged = judge(gather(measurements), CERTAINTY_CLAIMS)
     return tuple(one for one in judged if one.ours.missing is None)
 
 

@@ -170,6 +170,17 @@ class LabelSpaces:
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """Rule on the errors among the surest answers of label smoothing and softmax (`claims.certainty`).
+
+    test    "degrades": label smoothing has more by the maximum softmax probability; "mends": the normalised
+            logit takes away more of them than of softmax's
+    """
+
+    test: Literal["degrades", "mends"]
+
+
+@dataclass(frozen=True)
 class Unassociated:
     """Rule: x and y do not rank the objectives alike."""
 
@@ -245,6 +256,7 @@ Rule: TypeAlias = (
     | Dose
     | Regained
     | LabelSpaces
+    | Ranking
     | Unassociated
     | BestForShare
     | Below

@@ -14,6 +14,7 @@ from penultimate.report.text import counted, listed
 
 if TYPE_CHECKING:
     from penultimate.paper.claims.criteria import Criterion
+    from penultimate.paper.claims.rules import Claim
     from penultimate.paper.claims.trials import Assessment
     from penultimate.paper.claims.verdicts import Judged
 
@@ -40,16 +41,23 @@ NOT_JUDGED, NOT_PRINTED = "not judged", "the paper prints no number for it"
 
 
 def _table(measurements: Measurements) -> Piece:
+    from penultimate.paper.claims.certainty import certainty_spoken
     from penultimate.paper.claims.filed import filed_reasons, filed_spoken
     from penultimate.paper.claims.further import further_reasons, further_spoken
     from penultimate.paper.claims.head_decay import head_decay_spoken
-    from penultimate.paper.claims.joint import judge_classes, judge_head_decay, judge_jointly
+    from penultimate.paper.claims.joint import (
+        judge_certainty,
+        judge_classes,
+        judge_head_decay,
+        judge_jointly,
+    )
     from penultimate.paper.claims.label_spaces import class_spoken
     from penultimate.paper.claims.quick import is_quick
     from penultimate.paper.claims.stated import reasons, spoken
 
     of_decay, of_classes = judge_head_decay(measurements), judge_classes(measurements)
-    every = (*of_decay, *of_classes, *judge_jointly(measurements))
+    of_certainty = judge_certainty(measurements)
+    every = (*of_decay, *of_classes, *of_certainty, *judge_jointly(measurements))
     quick = is_quick(measurements)
     judged = tuple(
         one for one in every if one.ours.missing is None and (one.ours.verdict != "undecided" or not quick)
@@ -114,6 +122,7 @@ def _table(measurements: Measurements) -> Piece:
             *filed_spoken(),
             *(head_decay_spoken() if of_decay else ()),
             *(class_spoken() if of_classes else ()),
+            *(certainty_spoken() if of_certainty else ()),
         ),
     )
 
@@ -137,7 +146,7 @@ def _evidence(judged: Judged, said: str, columns: int) -> TableRow:
     """Return the row of a claim, with that many columns; a reason that most claims share is not repeated."""
     claim, ours = judged.claim, judged.ours
     cells = (
-        Cell("ours" if claim.ours else "the paper's"),
+        Cell(_whose(claim)),
         Cell(f"{judged.paper} ({claim.where})".lstrip()),
         Cell(judged.printed.verdict if judged.printed else NOT_PRINTED),
         Cell(ours.ours),
@@ -145,6 +154,15 @@ def _evidence(judged: Judged, said: str, columns: int) -> TableRow:
         Cell("as most" if ours.reason == said else ours.reason.replace("`", "")),
     )
     return TableRow(claim.says, cells[:columns])
+
+
+def _whose(claim: Claim) -> str:
+    """Return whose claim it is: the paper's, ours, or that of other authors."""
+    from penultimate.paper.claims.certainty import AUTHORS, CERTAINTY_RULES
+
+    if claim.since == CERTAINTY_RULES:
+        return AUTHORS
+    return "ours" if claim.ours else "the paper's"
 
 
 def _again(judged: Judged, twice: bool) -> TableRow:
