@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from pathlib import Path
+from typing import Any
 
 from docs import quoted
 
@@ -51,9 +52,23 @@ def panels(name: str) -> list[Panel]:
     ]
 
 
+def essence(value: Any) -> Any:
+    """Return what a panel says as plain values, without the fields that have their defaults.
+
+    So a new field of the class makes no picture out of date.
+    """
+    if isinstance(value, list | tuple):
+        return [essence(each) for each in value]
+    if not dataclasses.is_dataclass(value):
+        return value
+    said = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+    defaults = {each.name: each.default for each in dataclasses.fields(value)}
+    return {name: essence(each) for name, each in said.items() if each != defaults[name]}
+
+
 def digest(name: str) -> str:
     """Return the sha256 of what a picture shows."""
-    return hashlib.sha256(repr(panels(name)).encode()).hexdigest()
+    return hashlib.sha256(repr(essence(panels(name))).encode()).hexdigest()
 
 
 def stale() -> list[Path]:
