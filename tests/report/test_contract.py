@@ -49,7 +49,7 @@ IN_THE_PAPER = {
 }
 """Where the paper has what this package regenerates, read off the paper; its ICLR version's beside it."""
 OF_CERTAINTY = ["outside", "selective", "brier"]
-BEYOND = ["classes", "doses", "plugins", "claims", "scores", "depth", *OF_CERTAINTY]
+BEYOND = ["classes", "doses", "plugins", "claims", "scores", "depth", *OF_CERTAINTY, "few_labels"]
 OF_EVALUATIONS = [
     "ranking",
     "comparisons",

@@ -28,6 +28,7 @@ CHAPTERS = {
     "Several labels": ("tableD1",),
     "What they confuse": ("confusions",),
     "Fine-tuned": ("tuned",),
+    "Few labels": ("few_labels",),
     "Layer by layer": (DEPTH,),
     "The features": ("features", "likeness"),
     "What it costs": ("cost",),

@@ -33,6 +33,7 @@ MEASURE = (
     "layers",
     "pair_cka",
     "transferability",
+    "few_labels",
     "classifier",
     "selective",
     "brier",

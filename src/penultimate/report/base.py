@@ -167,8 +167,8 @@ class Panel:
 
     If `labelled`, the marks have labels beside them; with a `raster`, the panel is a map. `outline` is the
     drawing in lines of text, for a terminal, where marks do not say what it shows. If not `numbered`,
-    the vertical axis has an order but no numbers. `y_unit` is the unit of the vertical axis if its label does
-    not end with it.
+    the vertical axis has an order but no numbers; if `x_log`, the horizontal one is logarithmic. `y_unit` is
+    the unit of the vertical axis if its label does not end with it.
     """
 
     name: str
@@ -188,6 +188,7 @@ class Panel:
     y_unit: str = ""
     bar: Bar | None = None
     outline: tuple[str, ...] = ()
+    x_log: bool = False
 
 
 @dataclass(frozen=True)

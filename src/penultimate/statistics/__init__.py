@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from penultimate.statistics.correlation import WithoutTwo as WithoutTwo
     from penultimate.statistics.correlation import leave_two_out as leave_two_out
     from penultimate.statistics.correlation import spearman as spearman
+    from penultimate.statistics.crossed import CrossedMean as CrossedMean
+    from penultimate.statistics.crossed import Crossing as Crossing
+    from penultimate.statistics.crossed import crossed_mean as crossed_mean
+    from penultimate.statistics.crossed import crossings as crossings
     from penultimate.statistics.lines import PartialSlope as PartialSlope
     from penultimate.statistics.lines import SlopeWithin as SlopeWithin
     from penultimate.statistics.lines import StraightLine as StraightLine
@@ -42,6 +46,7 @@ __getattr__, __dir__ = attributes(
         "anova": "Anova two_way_anova",
         "comparison": "Bold bold holm",
         "correlation": "Correlation WithoutTwo leave_two_out spearman",
+        "crossed": "CrossedMean Crossing crossed_mean crossings",
         "lines": "PartialSlope SlopeWithin StraightLine equivalence least_squares partial_slopes"
         " resampled_mean slope_within",
         "planning": "pooled_spread power seeds_needed",

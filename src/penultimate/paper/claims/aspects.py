@@ -38,6 +38,7 @@ Aspect: TypeAlias = Literal[
     "ensembles",
     "labels",
     "benchmarks",
+    "few_labels",
 ]
 Among: TypeAlias = Literal["objectives", "temperatures"]
 """What a claim ranks: the objectives that are compared, or the temperatures of the sweep."""
@@ -54,6 +55,7 @@ ELSEWHERE: dict[Aspect, str] = {
     "moved": "penultimate run evidence",
     "labels": "penultimate run evidence",
     "benchmarks": "penultimate run evidence",
+    "few_labels": "penultimate run few_labels",
 }
 """The commands that measure the aspects that the study MEASURED_BY lacks."""
 NAMES: dict[Aspect, str] = {
@@ -82,6 +84,7 @@ NAMES: dict[Aspect, str] = {
     "ensembles": "ensembles of networks",
     "labels": "transfer to images of several labels",
     "benchmarks": "accuracy of further architectures",
+    "few_labels": "transfer from five images a class",
 }
 QUANTITIES: dict[Aspect, Quantity] = {
     "accuracy": Quantity("top1"),
@@ -105,6 +108,7 @@ QUANTITIES: dict[Aspect, Quantity] = {
     "ensembles": Quantity("ensemble_top1", setting="models", or_arm=ONE_DRAW, optional=True),
     "labels": Quantity("multilabel_auc", target="targets", setting="label, uncertain", optional=True),
     "benchmarks": Quantity("top1", arm=COSINE_DECAY, optional=True),
+    "few_labels": Quantity("few_ridge_{accuracy}", target="targets", setting="shots=5", optional=True),
 }
 """The rows that hold an aspect, or from which it is computed; all other aspects follow from these."""
 ORIGINAL = Quantity("relearn_original_top1", setting="shots", optional=True)

@@ -6,6 +6,7 @@ import dataclasses
 
 from penultimate.paper.claims.certainty import CERTAINTY_CLAIMS
 from penultimate.paper.claims.evidence import gather
+from penultimate.paper.claims.few_labels import FEW_LABELS_CLAIMS
 from penultimate.paper.claims.head_decay import HEAD_DECAY_CLAIMS
 from penultimate.paper.claims.label_spaces import CLASS_CLAIMS
 from penultimate.paper.claims.verdicts import Judged, judge
@@ -44,6 +45,12 @@ def judge_classes(measurements: Measurements) -> tuple[Judged, ...]:
 def judge_certainty(measurements: Measurements) -> tuple[Judged, ...]:
     """Return the verdicts on selective classification, or nothing for a study that does not measure it."""
     judged = judge(gather(measurements), CERTAINTY_CLAIMS)
+    return tuple(one for one in judged if one.ours.missing is None)
+
+
+def judge_few_labels(measurements: Measurements) -> tuple[Judged, ...]:
+    """Return the verdicts on those rules, or nothing for a study that measured nothing of few labels."""
+    judged = judge(gather(measurements), FEW_LABELS_CLAIMS)
     return tuple(one for one in judged if one.ours.missing is None)
 
 

@@ -42,12 +42,14 @@ NOT_JUDGED, NOT_PRINTED = "not judged", "the paper prints no number for it"
 
 def _table(measurements: Measurements) -> Piece:
     from penultimate.paper.claims.certainty import certainty_spoken
+    from penultimate.paper.claims.few_labels import few_labels_spoken
     from penultimate.paper.claims.filed import filed_reasons, filed_spoken
     from penultimate.paper.claims.further import further_reasons, further_spoken
     from penultimate.paper.claims.head_decay import head_decay_spoken
     from penultimate.paper.claims.joint import (
         judge_certainty,
         judge_classes,
+        judge_few_labels,
         judge_head_decay,
         judge_jointly,
     )
@@ -57,7 +59,8 @@ def _table(measurements: Measurements) -> Piece:
 
     of_decay, of_classes = judge_head_decay(measurements), judge_classes(measurements)
     of_certainty = judge_certainty(measurements)
-    every = (*of_decay, *of_classes, *of_certainty, *judge_jointly(measurements))
+    of_few = judge_few_labels(measurements)
+    every = (*of_decay, *of_classes, *of_certainty, *of_few, *judge_jointly(measurements))
     quick = is_quick(measurements)
     judged = tuple(
         one for one in every if one.ours.missing is None and (one.ours.verdict != "undecided" or not quick)
@@ -123,6 +126,7 @@ def _table(measurements: Measurements) -> Piece:
             *(head_decay_spoken() if of_decay else ()),
             *(class_spoken() if of_classes else ()),
             *(certainty_spoken() if of_certainty else ()),
+            *(few_labels_spoken() if of_few else ()),
         ),
     )
 

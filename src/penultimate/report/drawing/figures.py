@@ -175,7 +175,7 @@ def _fill(axes: Axes, panel: Panel, marks: Mapping[str, Mark], small: bool) -> l
 
 
 def _scales(axes: Axes, panel: Panel, small: bool) -> None:
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import MaxNLocator, NullLocator
 
     for axis, limits, chosen, set_limits in (
         (axes.xaxis, axes.dataLim.intervalx, panel.x_limits, axes.set_xlim),
@@ -185,6 +185,13 @@ def _scales(axes: Axes, panel: Panel, small: bool) -> None:
         pad = 0.0 if chosen and low < high else 0.09 * (high - low) or 0.5 * (abs(high) or 1.0) * 0.1
         set_limits(low - pad, high + pad)
         axis.set_major_locator(MaxNLocator(4 if small else 6, steps=[1, 2, 5, 10]))
+    if panel.x_log:
+        low, high = (float(limit) for limit in (panel.x_limits or axes.dataLim.intervalx))
+        axes.set_xscale("log")
+        room = (high / low) ** 0.06 if low < high else 2.0
+        axes.set_xlim(low / room, high * room)
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xticks(*_powers(low / room, high * room, small))
     if not panel.numbered:
         axes.yaxis.set_ticks([])
     axes.set_xlabel(plain(panel.x_label), loc="right" if small else "center", labelpad=3 if small else 6)
@@ -194,6 +201,20 @@ def _scales(axes: Axes, panel: Panel, small: bool) -> None:
         axes.annotate(
             plain(panel.y_label), (0, 1), xycoords="axes fraction", xytext=offset, textcoords="offset points"
         )
+
+
+def _powers(low: float, high: float, small: bool) -> tuple[list[float], list[str]]:
+    """Return the ticks of a logarithmic axis and their labels: 1, 2, 5, 10, ..., or powers of ten alone.
+
+    >>> _powers(0.8, 24, small=False)
+    ([1.0, 2.0, 5.0, 10.0, 20.0], ['1', '2', '5', '10', '20'])
+    """
+    decades = math.log10(high / low)
+    steps = (1, 2, 5) if decades < (1.3 if small else 3.5) else (1,)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [step * 10.0**power for power in powers for step in steps]
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    return ticks, [f"{tick:,g}" if tick < 1 else f"{tick:,.0f}" for tick in ticks]
 
 
 def _bar(axes: Axes, bar: Bar, renderer: RendererBase) -> tuple[Box, ...]:

@@ -1,0 +1,124 @@
+"""Probes of few labels as a step: paired over networks, and bad input."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.neighbors import NearestCentroid
+from tests.measures.steps import Parents, measured
+
+from penultimate.engine.execute import Outcome
+from penultimate.errors import RequestError
+from penultimate.features.bank import FeatureBank
+from penultimate.measures.catalogue import requested
+from penultimate.probes.episodes import episode_order
+from penultimate.records.arrays import expect_arrays
+
+SETTINGS = {"shots": (1, 2, 60), "percent": (10, 100), "episodes": 4}
+
+
+def bank(seed: int, n: int = 120, classes: int = 3, spread: float = 1.0) -> FeatureBank:
+    random = np.random.default_rng(seed)
+    labels = np.arange(n) % classes
+    features = random.normal(size=(n, 8)) + spread * np.eye(classes, 8)[labels]
+    return FeatureBank(features.astype(np.float32), labels, None, np.arange(n))
+
+
+def made(root: Path, train: FeatureBank, test: FeatureBank, accuracy: str = "top1", **more: Any) -> Outcome:
+    parents = Parents(root, target="digits").bank("train", train).bank("test", test)
+    return measured("few_labels", parents, {**SETTINGS, **more}, accuracy=accuracy)
+
+
+def arrays(outcome: Outcome, root: Path) -> Mapping[str, np.ndarray]:
+    (path,) = (root / "out").glob("*few_labels_curve*")
+    with np.load(path) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+@pytest.mark.parametrize("accuracy", ["top1", "mean_per_class"])
+def test_numbers_are_means_over_literal_episodes(tmp_path: Path, accuracy: str) -> None:
+    train, whole = bank(0), bank(1, 50)
+    test = dataclasses.replace(whole, labels=np.minimum(whole.labels, 1 + np.arange(50) % 2))
+    outcome = made(tmp_path, train, test, accuracy)
+    settings = {row.setting for row in outcome.rows if row.setting}
+    assert settings == {"shots=1", "shots=2", "percent=10", "percent=100"}
+    expected = []
+    for episode in range(4):
+        mask = episode_order(train.labels, "digits", 0, episode, train.ids) < 2
+        predicted = NearestCentroid().fit(train.features[mask], train.labels[mask]).predict(test.features)
+        right = predicted == test.labels
+        by_class = [right[test.labels == each].mean() for each in np.unique(test.labels)]
+        expected.append(right.mean() if accuracy == "top1" else np.mean(by_class))
+    (found,) = (
+        row.value
+        for row in outcome.rows
+        if (row.metric, row.setting) == (f"few_centroid_{accuracy}", "shots=2")
+    )
+    assert found == pytest.approx(np.mean(expected), rel=1e-12)
+    curve = arrays(outcome, tmp_path)
+    expect_arrays("few_labels_curve", curve)
+    np.testing.assert_allclose(curve["centroid"][1], expected, rtol=1e-6)
+    assert curve["sizes"].tolist() == ["shots=1", "shots=2", "percent=10", "percent=100"]
+    assert curve["images"].tolist() == [3, 6, 12, 120]
+    assert np.isnan(curve["ridge"][3]).tolist() == [False, True, True, True]  # one episode takes all
+    assert outcome.facts["notes"] == ["shots=60 takes all 120 training images: see percent=100"]
+
+
+def test_every_network_sees_the_same_episodes(tmp_path: Path) -> None:
+    one = made(tmp_path / "one", bank(0), bank(1, 50))
+    other = made(tmp_path / "other", bank(5, spread=3.0), bank(6, 50, spread=3.0))
+    assert one.facts["episodes"] == other.facts["episodes"]
+    seeded = made(tmp_path / "seeded", bank(0), bank(1, 50), seed=1)
+    assert seeded.facts["episodes"] != one.facts["episodes"]
+
+
+def test_features_that_tell_more_transfer_better_from_every_size(tmp_path: Path) -> None:
+    near, far = (
+        {(row.metric, row.setting): row.value for row in made(tmp_path / name, *banks).rows}
+        for name, banks in (
+            ("near", (bank(0), bank(1, 90))),
+            ("far", (bank(0, spread=6.0), bank(1, 90, spread=6.0))),
+        )
+    )
+    for key, value in near.items():
+        if key[1]:
+            assert value < far[key]
+
+
+def test_one_example_a_class_is_measured_whole(tmp_path: Path) -> None:
+    train = bank(0, 3)
+    rows = made(tmp_path, train, bank(1, 30)).rows
+    assert {row.setting for row in rows if row.setting} == {"percent=100"}
+    none = made(tmp_path / "other", train, bank(1, 30), percent=(10,))
+    assert "100 percent is not asked for" in none.facts["undefined"]
+
+
+def test_classes_with_fewer_images_give_all_of_them(tmp_path: Path) -> None:
+    whole = bank(0)
+    scarce = (whole.labels != 2) | (np.arange(120) < 9)
+    train = FeatureBank(whole.features[scarce], whole.labels[scarce])
+    outcome = made(tmp_path, train, bank(1, 30), shots=(5,))
+    assert outcome.facts["notes"][0] == "shots=5: 1 of 3 classes have fewer, and give all"
+    assert arrays(outcome, tmp_path)["images"][0] == 13
+
+
+def test_one_class_and_constant_features_have_no_value(tmp_path: Path) -> None:
+    one = made(tmp_path / "one", bank(0, classes=1), bank(1, 30))
+    assert "two classes" in one.facts["undefined"]
+    same = FeatureBank(np.ones((6, 2), np.float32), np.arange(6) % 2)
+    constant = made(tmp_path / "same", same, same)
+    assert "same features" in constant.facts["undefined"]
+    assert not [*one.rows, *constant.rows]
+
+
+@pytest.mark.parametrize(
+    "asked", ["shots=0", "percent=101", "percent=0", "episodes=0", "shots=1.5", "shots=()"]
+)
+def test_sizes_that_do_not_exist_are_refused_before_anything_runs(asked: str) -> None:
+    with pytest.raises(RequestError):
+        requested(f"few_labels({asked})")
