@@ -182,6 +182,50 @@ def test_scores_of_which_less_is_more_are_turned_round() -> None:
     assert {point.objective for point in drawn["scores-h_score"].points} == set(ACCURACY)
 
 
+def test_the_same_list_is_that_of_the_other_tasks() -> None:
+    """Of two tasks each is picked for by the other: sigmoid for syllabics, softmax for newfaces."""
+    built = exhibit("scores", with_scores({"logme": LOGME}))
+    picks = table_of(built, "scores_picks")
+    (row,) = (row for row in picks.rows if row.label == "Always the same list")
+    assert [one.text for one in row.cells] == ["0", "7.5", "Sigmoid", "Softmax", "–"]
+    of_tasks = list(zip(*ACCURACY.values(), strict=True))
+    expected = spearman_rho(*of_tasks)
+    ranks = table_of(built, "scores_ranks")
+    for task in TASKS:
+        assert column_of(ranks, task)["Always the same list"].value == pytest.approx(expected)
+    assert column_of(ranks, "mean")["Always the same list"].text == "–"
+    alone = only(with_scores({"logme": LOGME}), lambda row: row.target != "newfaces")
+    single = exhibit("scores", described(alone, targets=["syllabics"]))
+    assert not any(row.label == "Always the same list" for table in single.tables for row in table.rows)
+
+
+def test_ncti_joins_its_terms_over_the_networks_of_a_task() -> None:
+    """Each term is scaled to 0 .. 1: of the spread within classes less is more."""
+    level = dict.fromkeys(ACCURACY, (1.0, 1.0))
+    spread = {name: (first, first) for name, (first, _) in LOGME.items()}
+    terms = {"ncti_simplex": LOGME, "ncti_nearest": level, "ncti_within": spread}
+    built = exhibit("scores", with_scores(terms))
+    ranks = table_of(built, "scores_ranks")
+    assert column_of(ranks, "syllabics")["NCTI"].text == "–"  # the first term less the third is 0 for all
+    expected = spearman_rho([of for _, of in LOGME.values()], [of for _, of in ACCURACY.values()])
+    assert column_of(ranks, "newfaces")["NCTI"].value == pytest.approx(expected)
+    assert cell(table_of(built, "scores"), "softmax", "ncti")[0] == pytest.approx((0 + (0 - 1)) / 2)
+
+
+@pytest.mark.parametrize(
+    ("metric", "label", "sign"),
+    [
+        *(("cdnv", "CDNV", -1), ("rankme", "RankMe", 1), ("stable_rank", "Stable rank", 1)),
+        *(("alpha_req", "α-ReQ", -1), ("dimension_mle", "Intrinsic dimension (MLE)", -1)),
+    ],
+)
+def test_further_scores_have_the_direction_that_their_authors_give(
+    metric: str, label: str, sign: int
+) -> None:
+    ranks = table_of(exhibit("scores", with_scores({metric: LOGME})), "scores_ranks")
+    assert column_of(ranks, "syllabics")[label].value == pytest.approx(sign)
+
+
 def test_an_objective_without_a_score_is_not_picked_and_the_page_says_so() -> None:
     """LEEP needs probabilities, which squared error does not give."""
     values = {name: of for name, of in LOGME.items() if name != "squared_error"}

@@ -34,6 +34,7 @@ MEASURE = (
     "pair_cka",
     "transferability",
     "few_labels",
+    "compactness",
     "classifier",
     "selective",
     "brier",

@@ -36,6 +36,10 @@ singular_values | activations:singular_values | The singular values of activatio
 logme | transferability:logme | Log evidence of regression on a task's classes, per example.
 h_score | transferability:h_score | Variance between a task's classes, shrunk covariance (regularised).
 transrate | transferability:transrate | Nats that knowing a task's classes saves in coding its features.
+cdnv | target_collapse:cdnv | Variance within two classes over the distance of their means, all pairs.
+ncti_terms | target_collapse:ncti_terms | Three terms on how near a task's features are to collapse.
+spectrum_shape | dimension:spectrum_shape | RankMe, stable rank and the decay of the spectrum.
+intrinsic_dimension | dimension:intrinsic_dimension | Two-NN and maximum likelihood, from neighbours alone.
 leep | source_classes:leep | Log likelihood of a task's labels, guessed from the source classes.
 nce | source_classes:nce | Negative conditional entropy of a task's labels, given predictions.
 assignment_accuracy | source_classes:assignment_accuracy | Accuracy of source classes that stand for a task's.

@@ -39,6 +39,13 @@ SCORES = (
     Quantity("target_separation", "train", label="Class separation R²"),
     Quantity("nce", "train", label="NCE"),
     Quantity("leep", "train", label="LEEP"),
+    Quantity("cdnv", "train", label="CDNV"),
+    Quantity("ncti_nearest", "train", label="NCTI, nearest centre"),
+    Quantity("rankme", "train", label="RankMe"),
+    Quantity("stable_rank", "train", label="Stable rank"),
+    Quantity("alpha_req", "train", label="α-ReQ"),
+    Quantity("dimension_two_nn", "train", label="Dimension, two-NN"),
+    Quantity("dimension_mle", "train", label="Dimension, MLE"),
 )
 TUNED = Quantity("given_fine_tuned_{accuracy}", label="Fine-tuned, %")
 TUNED_EDGES = Quantity("given_fine_tuned_edges", "train", target=TARGETS)
@@ -262,7 +269,8 @@ FORETOLD = Exhibit(
     name="foretold",
     title="Could one have known without testing?",
     caption="Scores that are meant to foretell transfer from the training images alone, beside what was"
-    " measured. The better network is meant to have the higher one; of NC1 the lower.",
+    " measured. The better network is meant to have the higher one; of NC1, CDNV, α-ReQ and intrinsic"
+    " dimensions the lower.",
     parts=(Bespoke(_foretold, (*SCORES, *(replace(one, target=TARGETS) for one in SCORES))),),
     place=17,
     measured_by=EVALUATE,

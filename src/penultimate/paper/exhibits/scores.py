@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penultimate.paper import BASELINE
+from penultimate.paper.exhibits.scored import BEFOREHAND, MEAN, ON_TASKS, SCORES, Score
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure, Missing, TableRow
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.networks import name_in
@@ -34,54 +35,11 @@ LINEAR = Quantity(
     target=TARGETS,
     group="Transfer",
 )
-MEAN = ""
-"""The name that stands for all tasks together, by means over tasks."""
 BEST, ALWAYS, AT_RANDOM = "The best, as measured", "Always softmax", "At random"
+STATIC = "Always the same list"
+"""The pick of what transfers best to the other tasks in the mean, which looks at nothing of the task."""
 NOT_OF_ALL = "not measured of every objective, so left out of this comparison."
 OF_SCALE = "TransRate grows with the scale of the features, which objectives set; no other score does."
-OF_TASKS = "On the task's training images"
-
-
-@dataclass(frozen=True)
-class Score:
-    """A score, and whether a higher one promises more transfer."""
-
-    quantity: Quantity
-    promises: bool = True
-
-    @property
-    def label(self) -> str:
-        return self.quantity.label
-
-    def of(self, measurements: Measurements, target: str) -> ByRun:
-        """Return the values for a task, or means over all; a score of the source is the same for all."""
-        if target == MEAN or self.quantity.target != TARGETS:
-            return measurements.values(self.quantity)
-        return measurements.on_target(self.quantity, target)
-
-
-def _on_task(metric: str, label: str, digits: int = 3, promises: bool = True) -> Score:
-    return Score(
-        Quantity(metric, "train", TARGETS, label=label, key=metric, group=OF_TASKS, decimals=digits), promises
-    )
-
-
-ON_TASKS = (
-    _on_task("logme", "LogME"),
-    _on_task("h_score", "H-score", 2),
-    _on_task("transrate", "TransRate", 1),
-    _on_task("leep", "LEEP"),
-    _on_task("nce", "NCE"),
-    _on_task("target_nc1", "NC1", 2, promises=False),
-    _on_task("target_separation", "R²"),
-)
-BEFOREHAND = (
-    Score(Quantity("top1", label="Pretraining accuracy", key="top1")),
-    Score(Quantity("class_separation", "train", label="Pretraining R²", key="source_r2"), promises=False),
-    Score(Quantity("nc_trace_sw_pinv_sb_over_c", "train", label="Pretraining NC1", key="source_nc1")),
-)
-"""Scores that are known before any task is seen; R² and NC1 in the direction that the paper finds."""
-SCORES = (*ON_TASKS, *BEFOREHAND)
 
 
 @dataclass(frozen=True)
@@ -160,7 +118,12 @@ def _build(measurements: Measurements) -> Piece:
     scores = [score for score in ON_TASKS if measurements.values(score.quantity)]
     tasks = _tasks(measurements)
     if not scores or not tasks:
-        asked = set(map(name_in, measurements.networks.measured)) & {"transferability", "leep", "nce"}
+        asked = set(map(name_in, measurements.networks.measured)) & {
+            "transferability",
+            "leep",
+            "nce",
+            "compactness",
+        }
         probed = any(measurements.on_target(LINEAR, target) for target in measurements.targets)
         is_probed = bool(tasks) if scores else probed  # for objectives that have scores
         lacking = ["Transferability scores"] * (not scores) + ["Linear transfer"] * (not is_probed)
@@ -171,6 +134,7 @@ def _build(measurements: Measurements) -> Piece:
         TableRow(score.label, tuple(_correlation(measurements, score, task) for task in tasks))
         for score in scores
     )
+    ranks += _static_ranks(tasks)
     ranked = ExhibitTable(
         "scores_ranks", "Rank correlation of each score with linear transfer", "Score", columns, ranks
     )
@@ -178,14 +142,38 @@ def _build(measurements: Measurements) -> Piece:
     lacks = _lacking(measurements, scores, tasks)
     notes = [f"{listed(lacks)}: {NOT_OF_ALL}"] if lacks else []
     notes += [OF_SCALE] if any(score.label == "TransRate" for score in scores) else []
-    shown = [score.quantity for score in ON_TASKS if score in scores] + [LINEAR]
+    shown = [(score.quantity, score.of(measurements, MEAN)) for score in ON_TASKS if score in scores]
+    shown.append((LINEAR, measurements.values(LINEAR)))
     values = run_table(
         measurements,
         "scores",
         "The scores and linear transfer, means over the tasks",
-        [run_column(quantity, measurements.values(quantity)) for quantity in shown],
+        [run_column(quantity, values) for quantity, values in shown],
     )
     return Piece((ranked, picks, *([values] if values else [])), notes=(*said, *notes))
+
+
+def _elsewhere(tasks: Sequence[ScoredTask]) -> dict[str, dict[str, float]]:
+    """Return for each task the mean transfer of each objective to all the other tasks."""
+    single = [task for task in tasks if task.name]
+    found = {}
+    for task in single:
+        others = [other.means for other in single if other.name != task.name]
+        shared = [spec for spec in task.measured if all(spec in means for means in others)]
+        found[task.name] = {spec: average([means[spec] for means in others]) for spec in shared if others}
+    return found
+
+
+def _static_ranks(tasks: Sequence[ScoredTask]) -> tuple[TableRow, ...]:
+    """Return the rank correlation of transfer to the other tasks with that to each, if there are several."""
+    listed_by = _elsewhere(tasks)
+    if len(listed_by) < 2:
+        return ()
+    cells = [
+        _ranked(listed_by[task.name], task.means) if task.name else Cell(MISSING, detail="of single tasks")
+        for task in tasks
+    ]
+    return (TableRow(STATIC, tuple(cells)),)
 
 
 def _lacking(measurements: Measurements, scores: list[Score], tasks: list[ScoredTask]) -> list[str]:
@@ -194,7 +182,10 @@ def _lacking(measurements: Measurements, scores: list[Score], tasks: list[Scored
 
 
 def _correlation(measurements: Measurements, score: Score, task: ScoredTask) -> Cell:
-    promise, means = task.promise(measurements, score), task.means
+    return _ranked(task.promise(measurements, score), task.means)
+
+
+def _ranked(promise: Mapping[str, float], means: Mapping[str, float]) -> Cell:
     found = rank_correlation(list(promise.values()), [means[spec] for spec in promise])
     if found is None:
         return Cell(MISSING, detail="too few different values")
@@ -245,7 +236,9 @@ def _over(picks: Sequence[tuple[ScoredTask, Sequence[str]]]) -> tuple[float, flo
 def _chosen(
     measurements: Measurements, scores: list[Score], tasks: list[ScoredTask]
 ) -> dict[str, list[tuple[str, ...]]]:
-    """Return, for each task, the best measured objective, the pick of each score (if any), and softmax.
+    """Return, for each task, the best measured objective, the picks of scores (if any), a list and softmax.
+
+    The list is that of the other tasks: whoever transfers best to them in the mean.
 
     If several objectives share the highest score, each of them is equally likely to be picked.
     """
@@ -253,6 +246,10 @@ def _chosen(
     for score in scores:
         promises = [task.promise(measurements, score) for task in tasks]
         chosen[score.label] = [_highest(one) if one else () for one in promises]
+    elsewhere = _elsewhere(tasks)
+    if len(elsewhere) > 1:
+        of_lists = [elsewhere.get(task.name) for task in tasks]
+        chosen[STATIC] = [_highest(means) if means else () for means in of_lists]
     if all(BASELINE in task.measured for task in tasks):
         chosen[ALWAYS] = [(BASELINE,)] * len(tasks)
     return chosen
@@ -281,7 +278,7 @@ def _outcome_sentences(
 
     Only scores of all objectives count, beside picks made without any score.
     """
-    of_scores = {label: found for label, found in outcome.items() if label not in (BEST, ALWAYS)}
+    of_scores = {label: found for label, found in outcome.items() if label not in (BEST, ALWAYS, STATIC)}
     if not of_scores:
         return []
     most = max(right for right, _ in of_scores.values())
@@ -318,6 +315,7 @@ def _figure(measurements: Measurements) -> Piece:
     panels = [
         ScatterPanel(f"scores-{score.quantity.key}", score.label, score.quantity, up, score.label, "means")
         for score in ON_TASKS
+        if not score.terms
         for up in [replace(LINEAR, label="")]
     ]
     drawn = [panel for panel in (shape.panel(measurements) for shape in panels) if panel]
@@ -335,16 +333,18 @@ EXHIBIT = Exhibit(
     caption="Scores that promise to tell, from the frozen features or the predictions of a network on a"
     " task's training images, how well it will transfer, beside the linear transfer that was measured; and"
     " three numbers that are known before any task is seen. Objectives are compared by their means over"
-    " runs. A rank correlation of 1 means that a score ranks them as transfer does: NC1 on the task and"
-    " pretraining R² promise more where they are lower, and are turned round. Right, and bold: an objective"
-    " that is not significantly worse than the task's best; the best itself, of too few runs for a test.",
+    " runs. A rank correlation of 1 means that a score ranks them as transfer does: NC1 and CDNV on"
+    " the task, intrinsic dimensions, α-ReQ and pretraining R² promise more where they are lower, and are"
+    " turned round. The list is that of the other tasks: their mean transfer, whatever the task. Right, and"
+    " bold: an objective that is not significantly worse than the task's best; the best itself, of too few"
+    " runs for a test.",
     parts=(
-        Bespoke(_build, (*(score.quantity for score in SCORES), LINEAR)),
+        Bespoke(_build, (*dict.fromkeys(one for score in SCORES for one in score.quantities), LINEAR)),
         Bespoke(_figure),
     ),
     place=3,
     of_same_runs=True,
     measured_by="full",
-    summary="LogME, H-score, LEEP, NCE, TransRate, NC1 and R² beside measured transfer",
+    summary="LogME, H-score, LEEP, NCE, NC1, CDNV, NCTI, ranks and others beside measured transfer",
     short="Transferability scores",
 )
