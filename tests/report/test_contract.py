@@ -49,7 +49,7 @@ IN_THE_PAPER = {
 }
 """Where the paper has what this package regenerates, read off the paper; its ICLR version's beside it."""
 OF_CERTAINTY = ["outside", "selective", "brier"]
-BEYOND = ["classes", "doses", "plugins", "claims", "scores", "depth", *OF_CERTAINTY, "few_labels"]
+BEYOND = ["classes", "doses", "plugins", "claims", "scores", "depth", *OF_CERTAINTY, "few_labels", "alike"]
 OF_EVALUATIONS = [
     "ranking",
     "comparisons",
@@ -207,7 +207,8 @@ def test_of_a_whole_study_nothing_is_sent_to_the_study_itself(reference: StudyRe
     measurements = admit(reference)
     gaps = [gap for name in EXHIBITS for gap in assemble(exhibit_of(name), measurements).missing]
     asked = {gap.command for gap in gaps if "evaluate" not in gap.command}
-    assert asked == {"penultimate run full", "penultimate run evidence"}
+    of_their_own = {"penultimate run few_labels", "penultimate run alike"}
+    assert asked == {"penultimate run full", "penultimate run evidence", *of_their_own}
 
 
 @pytest.mark.parametrize("results", [study((0, 1)), planted(as_in_the_paper())], ids=["synthetic", "planted"])

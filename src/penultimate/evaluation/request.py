@@ -32,6 +32,7 @@ MEASURE = (
     "confusions",
     "layers",
     "pair_cka",
+    "pair_likeness",
     "transferability",
     "few_labels",
     "compactness",

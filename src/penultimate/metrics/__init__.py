@@ -29,6 +29,10 @@ brier_score | brier:brier_score | Mean squared distance of probabilities from th
 agreement | agreement:agreement | How often two models predict the same, or err alike.
 class_separation | separation:class_separation | R^2 of the features on their classes (eq. 11).
 cka | similarity:minibatch_cka | Linear centred kernel alignment of two layers.
+permuted_cka | likeness:permuted_cka | CKA with the p of a permutation of the images.
+procrustes | likeness:Procrustes | How well a rotation maps one representation onto another.
+mutual_neighbours | likeness:mutual_neighbours | Nearest neighbours that two representations share.
+distance_correlation | likeness:distance_correlation | Correlations of distances between images (RSA).
 neural_collapse | collapse:neural_collapse | How near class means and weights are to a simplex ETF.
 angular_visual_hardness | hardness:angular_visual_hardness | The angle to the own class's weight.
 nonzero_share | activations:nonzero_share | Share of activations that are not zero.

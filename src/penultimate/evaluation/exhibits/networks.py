@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from penultimate.report.networks import StudyObjective
 from penultimate.report.quantity import TARGETS, Quantity
 from penultimate.report.remarks import not_validated
 from penultimate.report.shapes.cells import run_cell
+from penultimate.report.shapes.likeness import of_pairs
 from penultimate.report.shapes.numbers import rank_correlation
 from penultimate.report.shapes.table import run_column, run_table
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
@@ -50,6 +52,18 @@ SCORES = (
 TUNED = Quantity("given_fine_tuned_{accuracy}", label="Fine-tuned, %")
 TUNED_EDGES = Quantity("given_fine_tuned_edges", "train", target=TARGETS)
 FROZEN = Quantity("linear_{accuracy}", label="Frozen, %")
+OF_CKA, OF_OTHERS = "CKA, unbiased", "Other measures"
+ALIKE = (
+    Quantity("likeness_cka", label="CKA", key="cka", group=OF_CKA, optional=True),
+    Quantity("likeness_cka_p", label="p", key="cka_p", group=OF_CKA, optional=True),
+    Quantity("likeness_cka_change", label="Shifted by", key="cka_change", group=OF_CKA, optional=True),
+    Quantity(
+        "mutual_neighbours", label="Neighbours in common", key="neighbours", group=OF_OTHERS, optional=True
+    ),
+    Quantity("procrustes", label="Procrustes", key="procrustes", group=OF_OTHERS, optional=True),
+    Quantity("rsa_spearman", label="RSA, ranks", key="rsa_spearman", group=OF_OTHERS, optional=True),
+    Quantity("rsa_pearson", label="RSA, linear", key="rsa_pearson", group=OF_OTHERS, optional=True),
+)
 SCALED = "Temperature-scaled"
 AS_CLASSIFIERS = (
     Quantity("top1", label="Top-1, %", key="top1_percent"),
@@ -91,7 +105,22 @@ def _likeness(measurements: Measurements) -> Piece:
     panels = [panel, *_layer_panels(measurements, found)]
     description = "Linear CKA of every two networks, of their penultimate features and of their layers."
     figures = (Figure("likeness", "How alike the networks are", description, tuple(panels), legend=True),)
-    return Piece(figures=figures)
+    table = _alike(measurements)
+    return Piece((table,) if table else (), figures, of_pairs(measurements))
+
+
+def _alike(measurements: Measurements) -> ExhibitTable | None:
+    """Return a row for each pair of networks: CKA with its p, and the other measures; or None."""
+    found = {quantity: _between(measurements, quantity.metric) for quantity in ALIKE}
+    rows = []
+    for one, other in itertools.combinations(measurements.objectives, 2):
+        values = [found[quantity].get(frozenset((one.spec, other.spec))) for quantity in ALIKE]
+        if any(value is not None for value in values):
+            cells = (Cell(MISSING) if value is None else Cell(fixed(value, 3), value) for value in values)
+            rows.append(TableRow(f"{one.label} – {other.label}", tuple(cells)))
+    columns = tuple(Column(quantity.key, quantity.label, quantity.group) for quantity in ALIKE)
+    title = "Every two networks, by five measures on the same sample of test images"
+    return ExhibitTable("likeness_measures", title, "Networks", columns, tuple(rows)) if rows else None
 
 
 def _between(measurements: Measurements, metric: str) -> dict[frozenset[str], float]:
@@ -258,8 +287,11 @@ LIKENESS = Exhibit(
     name="likeness",
     title="How alike the networks are",
     caption="Linear CKA on the same test images of {source}: 1 where two networks' features differ only by a"
-    " rotation and a scale, near 0 where they have nothing in common.",
-    parts=(Bespoke(_likeness, (Quantity("pair_cka"),)),),
+    " rotation and a scale, near 0 where they have nothing in common. Below, with the p of a permutation of"
+    " the images and beside four measures that see other things: nearest neighbours in common (of ten, by"
+    " cosine), the best rotation of one onto the other (Procrustes), and how distances between images"
+    " correlate (RSA).",
+    parts=(Bespoke(_likeness, (Quantity("pair_cka"), *ALIKE)),),
     place=16,
     measured_by=EVALUATE,
     summary="CKA of every two networks of your own, layer by layer",

@@ -21,7 +21,7 @@ from penultimate.report.base import (
 )
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective, name_in
-from penultimate.report.quantity import SOURCE, TARGETS, Quantity
+from penultimate.report.quantity import TARGETS, Quantity
 from penultimate.report.sets import name_on
 from penultimate.report.shapes.episodes import METRIC, CurveOf, curves_of
 from penultimate.report.shapes.numbers import average, rank_correlation
@@ -33,16 +33,12 @@ from penultimate.statistics.crossed import CrossedMean, Crossing, crossings, tol
 PROBES = {"ridge": "Ridge regression", "centroid": "Nearest centroid"}
 OF_SHOTS, OF_SHARES = (
     tuple(
-        Quantity(f"few_{probe}_{{accuracy}}", target=target, setting=kind, optional=True)
+        Quantity(f"few_{probe}_{{accuracy}}", target=TARGETS, setting=kind, optional=kind != "shots")
         for probe in PROBES
-        for target in (TARGETS, SOURCE)
     )
     for kind in ("shots", "percent")
 )
-ARRAYS = tuple(
-    Quantity(METRIC, target=target, arrays=(*PROBES, *(f"{probe}_hits" for probe in PROBES)), optional=True)
-    for target in (TARGETS, SOURCE)
-)
+ARRAYS = Quantity(METRIC, target=TARGETS, arrays=(*PROBES, *(f"{probe}_hits" for probe in PROBES)))
 SEPARATION = Quantity("class_separation", "train", optional=True)
 MOST_PANELS = 9
 """The greatest number of tasks that are drawn."""
@@ -325,7 +321,7 @@ EXHIBIT = Exhibit(
     " to 100 % of them: the mean over episodes. Kornblith et al. find that what separates its own classes"
     " further transfers worse; Galanti et al. argue that for few labels collapsed classes transfer better."
     " Whiskers are 95 % intervals.",
-    parts=(Bespoke(_build, (*OF_SHOTS, *OF_SHARES, *ARRAYS, SEPARATION)),),
+    parts=(Bespoke(_build, (*OF_SHOTS, *OF_SHARES, ARRAYS, SEPARATION)),),
     method=METHOD,
     place=8,
     measured_by="few_labels",

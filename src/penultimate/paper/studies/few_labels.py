@@ -19,6 +19,14 @@ STUDY = Study(
     source="glyphs",
     targets=TARGETS,
     networks=runs_by_recipe(NINE, RECIPE, CHANGES, seeds=(0, 1, 2)),
-    measure=("accuracy", "class_separation", "collapse", "linear", "few_labels"),
+    measure=(
+        "accuracy",
+        "class_separation",
+        "collapse",
+        "linear",
+        "few_labels",
+        "compactness",
+        "source_compactness",
+    ),
     tuned_by=("matched_search", "matched_search_scaled"),
 )

@@ -1,0 +1,143 @@
+"""How alike two networks' features are, by CKA with a permutation test and by four other measures."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+from penultimate.errors import RequestError
+from penultimate.measures.declaration import Features, Yield
+from penultimate.measures.inputs import Fact, Inputs, Number, Undefined, sample
+from penultimate.metrics import UndefinedError
+from penultimate.objectives.hyperparameters import Interval
+from penultimate.registry import register
+
+MEASURES = {
+    "likeness_cka": ("CKA", "CKA of the penultimate features of two networks, unbiased."),
+    "likeness_cka_p": (
+        "p of CKA",
+        "The share of permutations of the images under which CKA is as high: small if two networks are more"
+        " alike than chance.",
+    ),
+    "likeness_cka_null": ("CKA by chance", "The CKA that chance exceeds in one of 20 permutations."),
+    "likeness_cka_shifted": (
+        "CKA with itself, shifted",
+        "CKA of a network's features with the same after 1 % of the images are shifted far, which changes no"
+        " linear decision on the others: the lower one of two networks.",
+    ),
+    "likeness_cka_change": (
+        "change of CKA by a shift",
+        "The change of CKA if 1 % of the images are shifted far in one of two networks: the larger one.",
+    ),
+    "mutual_neighbours": (
+        "mutual neighbours",
+        "The share of an image's ten nearest neighbours (cosine) that are the same in two networks.",
+    ),
+    "procrustes": (
+        "Procrustes similarity",
+        "How well a rotation and a scale map one network's features onto another's, from 0 to 1.",
+    ),
+    "rsa_spearman": (
+        "RSA (ranks)",
+        "The rank correlation of two networks' distances between images (RSA, Spearman).",
+    ),
+    "rsa_pearson": (
+        "RSA (linear)",
+        "The linear correlation of two networks' distances between images (RSA, Pearson).",
+    ),
+}
+"""What it yields: the name within a sentence, and the words."""
+
+
+@register.measurement(
+    version=1,
+    per="pair",
+    needs=(Features("test", common=True),),
+    yields=tuple(
+        Yield(metric, "ratio", words=words, called=called) for metric, (called, words) in MEASURES.items()
+    ),
+    ranges={
+        "images": Interval(4, closed="left"),
+        "batch_size": Interval(4, closed="left"),
+        "permutations": Interval(1, 100_000, "both"),
+        "neighbours": Interval(1, closed="left"),
+        "seed": Interval(0, 2**63, "left"),
+    },
+    seconds=1.0,
+    paper="Nguyen et al., 2021; Davari et al., 2022; Huh et al., 2024; Ding et al., 2021; Kriegeskorte et"
+    " al., 2008",
+)
+def pair_likeness(
+    inputs: Inputs,
+    *,
+    images: int = 1024,
+    batch_size: int = 256,
+    permutations: int = 499,
+    neighbours: int = 10,
+    seed: int = 0,
+) -> Iterator[Number | Fact | Undefined]:
+    """CKA with a permutation test, mutual neighbours, Procrustes and RSA of two networks' features.
+
+    All are of one sample of the test images, the same for every pair, whose digest is recorded. CKA and
+    Procrustes take one pass over its batches; neighbours, distances and shifts need all of it at once.
+    """
+    import numpy as np
+
+    from penultimate.metrics.likeness import (
+        Procrustes,
+        distance_correlation,
+        mutual_neighbours,
+        permuted_cka,
+        shifted_cka,
+    )
+    from penultimate.metrics.similarity import FEWEST
+    from penultimate.probes.arrays import blocks
+
+    (key, one), (other, two) = inputs.all_features("test").items()
+    if not (len(one) == len(two) and np.array_equal(one.labels, two.labels)):
+        raise RequestError(f"'{key}' and '{other}' were measured on other images")
+    if one.ids is not None and two.ids is not None and not np.array_equal(one.ids, two.ids):
+        raise RequestError(f"'{key}' and '{other}' were measured on other images")
+    chosen = sample(len(one), images)
+    if len(chosen) < FEWEST:
+        raise UndefinedError(f"likeness needs {FEWEST} test images; '{inputs.target}' has {len(chosen)}")
+    ids = chosen if one.ids is None else one.ids[chosen]
+    yield Fact("sample", hashlib.sha256(np.ascontiguousarray(ids, np.int64).tobytes()).hexdigest())
+    order = np.random.default_rng(seed).permutation(len(chosen))
+    x, y = (np.asarray(bank.features[chosen])[order] for bank in (one, two))
+    parts = [*blocks(len(x), max(batch_size, FEWEST))]
+    if min(part.stop - part.start for part in parts) < FEWEST:
+        parts = [slice(0, len(x))]
+
+    def of_cka() -> dict[str, float]:
+        found = permuted_cka([x[part] for part in parts], [y[part] for part in parts], permutations, seed)
+        shifts = shifted_cka(x, y, seed=seed), shifted_cka(y, x, seed=seed)
+        return {
+            "likeness_cka": found.cka,
+            "likeness_cka_p": found.p,
+            "likeness_cka_null": found.null_high,
+            "likeness_cka_shifted": min(shift.itself for shift in shifts),
+            "likeness_cka_change": max((shift.change for shift in shifts), key=abs),
+        }
+
+    def of_rotations() -> dict[str, float]:
+        procrustes = Procrustes()
+        for part in parts:
+            procrustes.update(x[part], y[part])
+        return {"procrustes": procrustes.compute()}
+
+    def of_neighbours() -> dict[str, float]:
+        return {"mutual_neighbours": mutual_neighbours(x, y, min(neighbours, len(x) - 1))}
+
+    def of_distances() -> dict[str, float]:
+        found = distance_correlation(x, y)
+        return {"rsa_spearman": found.spearman, "rsa_pearson": found.pearson}
+
+    for measure in (of_cka, of_rotations, of_neighbours, of_distances):
+        try:
+            values = measure()
+        except UndefinedError as error:
+            yield Undefined(f"{key} and {other}: {error}")
+            continue
+        for metric, value in values.items():
+            yield Number(metric, value, "ratio", "test", network=key, other=other)
