@@ -54,7 +54,25 @@ def test_an_accuracy_without_errors_is_no_point() -> None:
     assert whole.accuracy_interval(20) == pytest.approx(
         tuple(stats.binomtest(20, 20).proportion_ci(method="exact")), rel=1e-9
     )
-    assert crossed_mean([0.99, 0.5], np.array([0.99, 0.5])).accuracy_interval(2) == (0.0, 1.0)
+
+
+def test_the_interval_of_an_accuracy_is_that_of_as_many_images_as_its_error_is_worth() -> None:
+    found = CrossedMean(0.8, 0.05, 12.0)
+    count = 0.16 / 0.05**2 * (stats.t.ppf(0.975, 199) / stats.t.ppf(0.975, 12)) ** 2
+    ends = stats.beta.ppf([0.025, 0.975], [0.8 * count, 0.8 * count + 1], [0.2 * count + 1, 0.2 * count])
+    assert found.accuracy_interval(200) == pytest.approx(tuple(ends), rel=1e-9)
+    few = CrossedMean(0.8, 0.001, 12.0).accuracy_interval(50)  # no surer than 50 images alone
+    assert few == pytest.approx(tuple(stats.binomtest(40, 50).proportion_ci(method="exact")), rel=1e-9)
+
+
+def test_near_one_it_covers_the_truth_too() -> None:
+    random, covered = np.random.default_rng(5), []
+    for _ in range(400):
+        each = random.random((5, 60)) < np.clip(0.98 + 0.01 * random.normal(size=(5, 1)), 0, 1)
+        low, high = crossed_mean(each.mean(1), each.mean(0)).accuracy_interval(60)
+        assert low < high
+        covered.append(low <= 0.98 <= high)
+    assert np.mean(covered) >= 0.94
 
 
 def test_a_curve_crosses_where_its_difference_changes_sign() -> None:

@@ -32,6 +32,16 @@ def test_a_curve_is_drawn_in_blocks_with_its_first_lowest_highest_and_last_value
     assert "At: Epoch." in text
 
 
+def test_two_curves_that_end_at_one_point_keep_their_courses() -> None:
+    other = ((1.0, 0.50), (2.0, 0.45), (3.0, 0.40), RISE[-1])
+    text = shown(panel(Curve(RISE, "softmax", "Softmax"), Curve(other, "sigmoid", "Sigmoid")))
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.startswith("S")]
+    assert lines == [
+        "Softmax ▁█▄▇ 0.100 at 1 0.100 at 1 0.400 at 2 0.350 at 4",
+        "Sigmoid █▆▃▁ 0.500 at 1 0.350 at 4 0.500 at 1 0.350 at 4",
+    ]
+
+
 def test_a_long_curve_is_thinned_out_and_keeps_its_ends() -> None:
     line = tuple((float(epoch), epoch / 1000) for epoch in range(1, 201))
     made = course_table(panel(Curve(line, "softmax", "Softmax")))

@@ -145,11 +145,11 @@ def course_table(panel: Panel) -> ExhibitTable | None:
 
     Each row draws a curve with blocks, from its lowest value to its highest, and says where these are.
     """
-    ends = {curve.points[-1]: curve for curve in panel.curves if len(curve.points) > 2}
+    ends = {(curve.objective, *curve.points[-1]): curve for curve in panel.curves if len(curve.points) > 2}
     marks = [point for point in panel.points if not point.faint]
-    if not marks or not all((mark.x, mark.y) in ends for mark in marks):
+    if not marks or not all((mark.objective, mark.x, mark.y) in ends for mark in marks):
         return None
-    lines = {mark: ends[mark.x, mark.y].points for mark in marks}
+    lines = {mark: ends[mark.objective, mark.x, mark.y].points for mark in marks}
     texts: list[dict[float, str]] = []
     for axis in (0, 1):
         values = [point[axis] for line in lines.values() for point in line]

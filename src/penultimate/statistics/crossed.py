@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from penultimate.errors import RequestError
 from penultimate.statistics.comparison import LEVEL, holm
-from penultimate.statistics.proportion import proportion_interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,16 +39,26 @@ class CrossedMean:
     def accuracy_interval(self, images: int, level: float = 1 - LEVEL) -> tuple[float, float]:
         """Return the interval of an accuracy on so many images, within 0 and 1.
 
-        Where nothing varies because all answers are right, or all are wrong, it is the exact one of a share
-        of the images, which is never a point.
+        It is the exact interval of a share v of n independent images that has the same standard error and
+        degrees of freedom, and so never a point, and never narrower than that of as many images:
+
+        n = min(images, v (1 - v) / se^2 (t_{images-1} / t_{degrees})^2)
 
         >>> [round(end, 3) for end in CrossedMean(1.0, 0.0, 1.0).accuracy_interval(31)]
         [0.888, 1.0]
+
+        Korn and Graubard, 1998.
         """
-        if self.error == 0 and self.value in (0, 1):
-            return proportion_interval(int(self.value) * images, images, level)
-        low, high = self.interval(level)
-        return max(0.0, low), min(1.0, high)
+        from scipy.special import betaincinv, stdtrit
+
+        count, tail = float(images), (1 - level) / 2
+        if self.error > 0 and 0 < self.value < 1:
+            wider = float(stdtrit(max(images - 1, 1), 1 - tail) / stdtrit(self.degrees, 1 - tail))
+            count = min(count, self.value * (1 - self.value) * (wider / self.error) ** 2)
+        right = self.value * count
+        low = float(betaincinv(right, count - right + 1, tail)) if right > 0 else 0.0
+        high = float(betaincinv(right + 1, count - right, 1 - tail)) if right < count else 1.0
+        return low, high
 
     @property
     def p(self) -> float:

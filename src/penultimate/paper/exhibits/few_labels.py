@@ -27,7 +27,7 @@ from penultimate.report.shapes.episodes import METRIC, CurveOf, curves_of
 from penultimate.report.shapes.numbers import average, rank_correlation
 from penultimate.report.shapes.table import run_column, run_table
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, fixed, p_value, plain
+from penultimate.report.text import counted, fixed, in_words, p_value, plain
 from penultimate.statistics.crossed import CrossedMean, Crossing, crossings, told_apart
 
 PROBES = {"ridge": "Ridge regression", "centroid": "Nearest centroid"}
@@ -244,9 +244,9 @@ def _crossed(
     )
     title = "Where the curves of two cross, beyond chance on either side"
     told = (
-        f"Of {counted(pairs, 'pair')} of curves {counted(crossing, 'pair')} cross, {sure} of them beyond"
-        " chance on either side (paired on the same episodes and test images; p corrected for all pairs and"
-        " sizes of a task by Holm)."
+        f"Of {counted(pairs, 'pair')} of curves {in_words(crossing, 'none')} cross,"
+        f" {in_words(sure, 'none')} of them beyond chance on either side (paired on the same episodes and test"
+        " images; p corrected for all pairs and sizes of a task by Holm)."
     )
     return (ExhibitTable("few_labels_crossed", title, "Task", columns, tuple(rows)) if rows else None), [told]
 
@@ -307,7 +307,8 @@ METHOD = (
     " has fewer images than are asked for gives all, and sizes that would take all images stand as 100 %.",
     "Ridge regression on the indicators of the classes is used instead of the certified logistic regression"
     " because one image a class leaves none for validation: its penalty is chosen by the squared error of"
-    " leaving one image out, which has a closed form. The nearest centroid (Euclidean) has nothing to choose;"
+    " leaving one image out, which has a closed form (with one image a class that leaves its class without"
+    " any, and mostly chooses the strongest). The nearest centroid (Euclidean) has nothing to choose;"
     " with one image a class it is the nearest neighbour.",
     "Intervals are over episodes and test images together (the variances of both margins add up; t with the"
     " degrees of freedom of Welch and Satterthwaite), for these networks; of other trainings they say"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penultimate.report.measurements import Measurements
 from penultimate.report.spec import OURS
-from penultimate.report.text import counted, fixed, signed
+from penultimate.report.text import counted, fixed, in_words, signed
 from penultimate.statistics.comparison import LEVEL, holm
 
 
@@ -16,11 +16,11 @@ def of_pairs(measurements: Measurements) -> tuple[str, ...]:
     )
     if not ps:
         return ()
-    beyond = sum(p <= LEVEL for p in holm(ps))
+    beyond = in_words(sum(p <= LEVEL for p in holm(ps)), "none")
     told = (
-        f"{OURS}: CKA is above chance for {beyond} of {counted(len(ps), 'pair')} of networks (permutations of"
-        f" the images, corrected for all pairs by Holm); chance exceeds {fixed(max(nulls), 3)} in one of 20"
-        " permutations at most."
+        f"{OURS}: CKA is above chance for {beyond} of {counted(len(ps), 'pair')} of networks (permutations"
+        f" of the images, corrected for all pairs by Holm); chance exceeds {fixed(max(nulls), 3)} in one of"
+        " 20 permutations at most."
     )
     if not shifted or not changes:
         return (told,)
