@@ -23,7 +23,7 @@ from penultimate.probes.arrays import NumpyInts
 
 @dataclass(frozen=True)
 class TrainingSize:
-    """How many images of each class an episode gives: so many `shots`, or so many `percent` of them.
+    """The images of each class that an episode gives: a number of `shots`, or `percent` of all.
 
     >>> sizes = TrainingSize("shots", 5), TrainingSize("percent", 10)
     >>> [size.of(np.array([3, 40, 100])).tolist() for size in sizes]

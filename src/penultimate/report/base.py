@@ -109,6 +109,7 @@ class ExhibitTable:
 class Point:
     """A mark: a single run (faint where a mean is drawn too) or a mean with its standard errors.
 
+    `y_span` are the ends of an interval that is drawn instead of errors, if it is not as long on both sides.
     With a `shade`, from 0 to 1, a third number fills it, and its objective has the edge.
     """
 
@@ -121,6 +122,7 @@ class Point:
     y_error: float | None = None
     faint: bool = False
     shade: float | None = None
+    y_span: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ class CrossedMean:
         return self.value - reach, self.value + reach
 
     def accuracy_interval(self, images: int, level: float = 1 - LEVEL) -> tuple[float, float]:
-        """Return the interval of an accuracy on so many images, within 0 and 1.
+        """Return the interval of an accuracy on a number of images, within 0 and 1.
 
         It is the exact interval of a share v of n independent images that has the same standard error and
         degrees of freedom, and so never a point, and never narrower than that of as many images:

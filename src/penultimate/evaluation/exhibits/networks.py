@@ -56,7 +56,7 @@ OF_CKA, OF_OTHERS = "CKA, unbiased", "Other measures"
 ALIKE = (
     Quantity("likeness_cka", label="CKA", key="cka", group=OF_CKA, optional=True),
     Quantity("likeness_cka_p", label="p", key="cka_p", group=OF_CKA, optional=True),
-    Quantity("likeness_cka_change", label="Shifted by", key="cka_change", group=OF_CKA, optional=True),
+    Quantity("likeness_cka_change", label="Change by a shift", key="cka_change", group=OF_CKA, optional=True),
     Quantity(
         "mutual_neighbours", label="Neighbours in common", key="neighbours", group=OF_OTHERS, optional=True
     ),

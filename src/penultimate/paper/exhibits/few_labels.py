@@ -80,13 +80,20 @@ def _panel(measurements: Measurements, target: str, found: Mapping[str, CurveOf]
             mean, (low, high) = learnt.mean, learnt.mean.accuracy_interval(learnt.tested)
             x, y = learnt.images / classes, 100 * mean.value
             line.append((x, y))
-            reach = 50 * (high - low)
             is_last = learnt is list(curve.values())[-1]
             text = (
                 f"{_size_words(learnt.size)}: {fixed(y, 1)} % [{fixed(100 * low, 1)}, {fixed(100 * high, 1)}]"
             )
             points.append(
-                Point(x, y, objective.slug, objective.label, text, y_error=reach, faint=not is_last)
+                Point(
+                    x,
+                    y,
+                    objective.slug,
+                    objective.label,
+                    text,
+                    y_span=(100 * low, 100 * high),
+                    faint=not is_last,
+                )
             )
         curves.append(Curve(tuple(line), objective.slug, f"{objective.label}, {points[-1].detail}"))
     return Panel(
@@ -245,8 +252,8 @@ def _crossed(
     title = "Where the curves of two cross, beyond chance on either side"
     told = (
         f"Of {counted(pairs, 'pair')} of curves {in_words(crossing, 'none')} cross,"
-        f" {in_words(sure, 'none')} of them beyond chance on either side (paired on the same episodes and test"
-        " images; p corrected for all pairs and sizes of a task by Holm)."
+        f" {in_words(sure, 'none')} of them beyond chance on either side (paired on the same episodes and"
+        " test images; p corrected for all pairs and sizes of a task by Holm)."
     )
     return (ExhibitTable("few_labels_crossed", title, "Task", columns, tuple(rows)) if rows else None), [told]
 

@@ -145,12 +145,13 @@ def _fill(axes: Axes, panel: Panel, marks: Mapping[str, Mark], small: bool) -> l
         )
     for point in panel.points:
         mark = marks[point.objective]
-        if point.x_error or point.y_error:
+        if point.x_error or point.y_error or point.y_span:
+            low, high = point.y_span or (point.y, point.y)
             axes.errorbar(
                 point.x,
                 point.y,
                 xerr=point.x_error or None,
-                yerr=point.y_error or None,
+                yerr=[[point.y - low], [high - point.y]] if point.y_span else point.y_error or None,
                 color=mark.light,
                 elinewidth=1,
                 zorder=2,
