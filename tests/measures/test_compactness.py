@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.measures.steps import Parents, measured
+from tests.measures.steps import Parents, measured, value
 from tests.measures.test_transferability import bank
 
 from penultimate.features.bank import FeatureBank
 from penultimate.measures.catalogue import measurement
+from penultimate.measures.inputs import sample
 from penultimate.metrics.dimension import intrinsic_dimension, spectrum_shape
 from penultimate.metrics.target_collapse import cdnv, ncti_terms
 
@@ -38,6 +39,16 @@ def test_numbers_are_those_of_the_functions(tmp_path: Path, what: str, before: s
     assert {row.metric for row in rows} == {each.metric for each in measurement(what).yields or ()}
     units = {each.metric: each.unit for each in measurement(what).yields or ()}
     assert all(row.unit == units[row.metric] for row in rows)
+
+
+def test_of_many_images_ncti_and_dimensions_are_of_the_same_sample(tmp_path: Path) -> None:
+    train = bank(0, 90)
+    rows = measured("compactness", Parents(tmp_path).bank("train", train), {"images": 60, "points": 50}).rows
+    chosen = sample(90, 60)
+    terms = ncti_terms(train.features[chosen], train.labels[chosen])
+    assert value(rows, "ncti_nearest") == terms.nearest
+    assert value(rows, "dimension_mle") == intrinsic_dimension(train.features[sample(90, 50)]).mle
+    assert value(rows, "cdnv") == cdnv(train.features, train.labels)
 
 
 def test_a_collapsed_and_a_constant_bank_say_what_has_no_value(tmp_path: Path) -> None:

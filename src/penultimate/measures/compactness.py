@@ -85,7 +85,11 @@ PAPERS = (
     "Galanti et al., 2022; Wang et al., 2023; Garrido et al., 2023; Agrawal et al., 2022; Facco et al., 2017;"
     " Levina and Bickel, 2004"
 )
-RANGES = {"points": Interval(5, closed="left"), "neighbours": Interval(2, closed="left")}
+RANGES = {
+    "images": Interval(2, closed="left"),
+    "points": Interval(5, closed="left"),
+    "neighbours": Interval(2, closed="left"),
+}
 
 
 @register.measurement(
@@ -97,13 +101,15 @@ RANGES = {"points": Interval(5, closed="left"), "neighbours": Interval(2, closed
     seconds=0.6,
     paper=PAPERS,
 )
-def compactness(inputs: Inputs, *, points: int = 5000, neighbours: int = 20) -> Iterator[Number | Undefined]:
+def compactness(
+    inputs: Inputs, *, images: int = 20_000, points: int = 5000, neighbours: int = 20
+) -> Iterator[Number | Undefined]:
     """CDNV, the terms of NCTI, RankMe, stable rank, α-ReQ and two intrinsic dimensions of a task's features.
 
-    They are of the training images. Intrinsic dimensions are of `points` of them at most, the same for all
-    networks.
+    They are of the training images: NCTI of `images` of them at most, intrinsic dimensions of `points`,
+    the same for all networks.
     """
-    yield from _measured(inputs.features("train"), "", points, neighbours)
+    yield from _measured(inputs.features("train"), "", images, points, neighbours)
 
 
 @register.measurement(
@@ -116,18 +122,21 @@ def compactness(inputs: Inputs, *, points: int = 5000, neighbours: int = 20) -> 
     paper=PAPERS,
 )
 def source_compactness(
-    inputs: Inputs, *, points: int = 5000, neighbours: int = 20
+    inputs: Inputs, *, images: int = 20_000, points: int = 5000, neighbours: int = 20
 ) -> Iterator[Number | Undefined]:
     """The same as `compactness`, of the images that the network was trained on and their classes."""
-    yield from _measured(inputs.features("train"), "source_", points, neighbours)
+    yield from _measured(inputs.features("train"), "source_", images, points, neighbours)
 
 
-def _measured(bank: FeatureBank, before: str, points: int, neighbours: int) -> Iterator[Number | Undefined]:
+def _measured(
+    bank: FeatureBank, before: str, images: int, points: int, neighbours: int
+) -> Iterator[Number | Undefined]:
     from penultimate.metrics.dimension import intrinsic_dimension, spectrum_shape
     from penultimate.metrics.target_collapse import cdnv, ncti_terms
 
     def of_classes() -> dict[str, float | None]:
-        terms = ncti_terms(bank.features, bank.labels)
+        chosen = sample(len(bank), images)
+        terms = ncti_terms(bank.features[chosen], bank.labels[chosen])
         return {f"ncti_{name}": value for name, value in terms._asdict().items()}
 
     def of_spectrum() -> dict[str, float | None]:

@@ -6,6 +6,7 @@ alone. They need no validation split, which one example a class cannot spare, an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,9 @@ from penultimate.probes.arrays import NumpyFloats, NumpyInts
 
 PENALTIES = tuple(10.0**power for power in range(-4, 5))
 """The penalties of ridge regression, as multiples of the examples' mean squared distance from their mean."""
+
+NUMBERS = 1 << 21
+"""The number of feature values that are read at once, in float64."""
 
 
 class LinearRule(NamedTuple):
@@ -45,9 +49,7 @@ def nearest_centroid(
     >>> rule.predict(np.array([[4.9], [5.1]])).tolist()
     [0, 1]
     """
-    points, mean, counts = _centred(features, codes, classes)
-    sums = np.zeros((classes, points.shape[1]))
-    np.add.at(sums, codes, points)
+    mean, sums, counts = _sums(features, codes, classes)
     means = sums / np.maximum(counts, 1)[:, None]
     intercept = -(means * means).sum(1) / 2 - means @ mean
     return LinearRule(means, np.where(counts > 0, intercept, -np.inf))
@@ -78,48 +80,66 @@ def ridge(
 
     Allen, 1974 (PRESS); Galanti, Gyorgy and Hutter, 2022 (ridge regression on few examples).
     """
-    points, mean, counts = _centred(features, codes, classes)
-    n, m = points.shape
+    mean, sums, counts = _sums(features, codes, classes)
+    n, m = len(codes), len(mean)
     shares = counts / n
-    targets = np.zeros((n, classes))
-    targets[np.arange(n), codes] = 1
-    targets -= shares
-    usual = float(np.einsum("ij,ij->", points, points)) / n
     absent = np.where(counts > 0, shares, -np.inf)
+    points = np.concatenate([block for _, block in _blocks(features, mean)]) if n <= m else None
+    products = np.zeros((m, m)) if points is None else points @ points.T
+    if points is None:
+        for _, block in _blocks(features, mean):
+            products += block.T @ block
+    usual = float(products.trace()) / n
     if usual == 0:
         return LinearRule(np.zeros((classes, m)), absent)
-    products = points @ points.T if n <= m else points.T @ points
     squares, vectors = np.linalg.eigh(products)
     kept = squares > squares[-1] * max(n, m) * np.finfo(float).eps
     squares, vectors = squares[kept], vectors[:, kept]
-    turned = vectors * np.sqrt(squares) if n <= m else points @ vectors
-    explained = turned.T @ targets
+    # The directions V of the features' spread, in which the classes' sums X'T are V'X'T.
+    directions = vectors if points is None else points.T @ (vectors / np.sqrt(squares))
+    explained = (sums @ directions).T
     lambdas = usual * np.array(sorted(penalties, reverse=True))
-    leverages = 1 / n + np.square(turned) @ (1 / (squares[:, None] + lambdas))
-    errors = []
-    for place, penalty in enumerate(lambdas):
-        left = targets - turned @ (explained / (squares + penalty)[:, None])
-        errors.append(float((np.einsum("ij,ij->i", left, left) / (1 - leverages[:, place]) ** 2).sum()))
+    errors = np.zeros(len(lambdas))
+    for start, block in _blocks(features, mean):
+        turned = block @ directions
+        left_out = 1 - 1 / n - np.square(turned) @ (1 / (squares[:, None] + lambdas))
+        targets = np.tile(-shares, (len(block), 1))
+        targets[np.arange(len(block)), codes[start : start + len(block)]] += 1
+        for place, penalty in enumerate(lambdas):
+            residuals = targets - turned @ (explained / (squares + penalty)[:, None])
+            errors[place] += (np.einsum("ij,ij->i", residuals, residuals) / left_out[:, place] ** 2).sum()
     penalty = float(lambdas[int(np.argmin(errors))])
-    if n <= m:
-        dual = vectors @ (explained / (np.sqrt(squares) * (squares + penalty))[:, None])
-        weight = dual.T @ points
-    else:
-        weight = (explained / (squares + penalty)[:, None]).T @ vectors.T
+    weight = (explained / (squares + penalty)[:, None]).T @ directions.T
     return LinearRule(weight, absent - weight @ mean, penalty)
 
 
-def _centred(
+def _blocks(
+    features: Float[np.ndarray, "n m"], mean: Float[np.ndarray, " m"] | float
+) -> Iterator[tuple[int, NumpyFloats]]:
+    """Yield float64 copies of blocks of examples less their mean, each with the number of its first row."""
+    rows = max(1, NUMBERS // max(features.shape[1], 1))
+    for start in range(0, len(features), rows):
+        yield start, np.asarray(features[start : start + rows], np.float64) - mean
+
+
+def _sums(
     features: Float[np.ndarray, "n m"], codes: Int[np.ndarray, " n"], classes: int
 ) -> tuple[NumpyFloats, NumpyFloats, NumpyInts]:
-    """Return the examples less their mean in float64, the mean, and the number of examples of each class."""
-    points = np.array(features, np.float64)
-    if points.ndim != 2 or len(points) != len(codes) or not len(points):
+    """Return the mean of the examples, the sums over classes of examples less it, and the classes' sizes."""
+    if features.ndim != 2 or len(features) != len(codes) or not len(codes):
         raise RequestError(
-            f"features are [n m] with n >= 1 and codes [n]; got {list(points.shape)} and {len(codes)}"
+            f"features are [n m] with n >= 1 and codes [n]; got {list(features.shape)} and {len(codes)}"
         )
-    if not np.isfinite(points).all():
+    total = np.zeros(features.shape[1])
+    for _, block in _blocks(features, 0.0):
+        total += block.sum(0)
+    if not np.isfinite(total).all():
         raise RequestError("features hold NaN or infinity")
-    mean = points.mean(0)
-    points -= mean
-    return points, mean, np.bincount(codes, minlength=classes)
+    mean = total / len(codes)
+    sums = np.zeros((classes, features.shape[1]))
+    for start, block in _blocks(features, mean):
+        own = codes[start : start + len(block)]
+        order = np.argsort(own, kind="stable")
+        present, firsts = np.unique(own[order], return_index=True)
+        sums[present] += np.add.reduceat(block[order], firsts, axis=0)
+    return mean, sums, np.bincount(codes, minlength=classes)
