@@ -39,7 +39,6 @@ SHORT = (
     "separation_linear",
     "dose_overall",
     "dose_reading",
-    "thesis",
     "accuracy_logit_penalty",
     "combinations",
 )
@@ -74,8 +73,8 @@ def answer(study: str = MAIN) -> Headline:
 
 
 def paragraph(text: str) -> str:
-    """Return a paragraph in lines of at most 110 characters."""
-    return textwrap.fill(" ".join(text.split()), 110, break_long_words=False, break_on_hyphens=False)
+    """Return a paragraph in lines of at most 126 characters."""
+    return textwrap.fill(" ".join(text.split()), 126, break_long_words=False, break_on_hyphens=False)
 
 
 def items(texts: Iterable[str]) -> str:
