@@ -22,6 +22,7 @@ from penultimate.command import Command, say
 from penultimate.commands import data, examining, running, showing, tuning
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, shortened, unknown
 from penultimate.evaluation import command as evaluation
+from penultimate.portrait import command as portrait
 from penultimate.variables import expect_variables
 
 EXIT_CODES = """exit codes:
@@ -36,7 +37,7 @@ STOPS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that Slurm, systemd and docker send to stop a process, or that a closing terminal sends."""
 COMMANDS = {
     command.name: command
-    for module in (running, evaluation, showing, tuning, data, examining)
+    for module in (running, evaluation, portrait, showing, tuning, data, examining)
     for command in module.COMMANDS
 }
 

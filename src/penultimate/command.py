@@ -224,7 +224,7 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
     from penultimate.files import size_text
     from penultimate.progress import seconds_text
 
-    made = plan(study, options.out, Timings(options.timing, _say_on_stderr))
+    made = plan(study, options.out, Timings(options.timing, announce_timing))
     say(f"{study.name}: {' '.join(study.title.split())}")
     say(f"{'step':<18} {'done':>6} {'of':>6} {'each':>9} {'left':>9}")
     for cost in made.costs:
@@ -263,5 +263,6 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
     return 0
 
 
-def _say_on_stderr(text: str) -> None:
+def announce_timing(text: str) -> None:
+    """Print on standard error what is being timed."""
     say(f"penultimate: {text}; it is kept, and --no-timing plans without it", file=sys.stderr)

@@ -45,8 +45,9 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         "penultimate.paper.exhibits",
         "penultimate.report.exhibits",
         "penultimate.evaluation.exhibits",
+        "penultimate.portrait.exhibits",
     ),
-    "page": ("penultimate.paper", "penultimate.evaluation"),
+    "page": ("penultimate.paper", "penultimate.evaluation", "penultimate.portrait"),
     "reference": ("penultimate.paper",),
     "printed": ("penultimate.paper.published",),
 }

@@ -42,7 +42,7 @@ def test_without_a_study_nothing_is_measured(tmp_path: Path) -> None:
     assert list(known) == [exhibit.name for exhibit in all_exhibits()]
     assert {name for name, state in known.items() if state == ANY_STUDY} == SETTINGS_ALONE
     assert {known[name] for name in set(known) - SETTINGS_ALONE} == {NOT_MEASURED, ON_ITS_PAGE}
-    own = {exhibit.name for exhibit in all_exhibits() if exhibit.measured_by == "evaluate"}
+    own = {exhibit.name for exhibit in all_exhibits() if exhibit.measured_by in ("evaluate", "portrait")}
     assert {name for name, state in known.items() if state == ON_ITS_PAGE} == own
     assert {"ranking", "comparisons", "confusions", "basis"} < own
 

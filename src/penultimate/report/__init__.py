@@ -49,11 +49,13 @@ def exhibit(
 def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
     """Return the results in a study's folder (or in the folder of all studies), for exhibits and the page.
 
-    Several studies, separated by commas, are read as one (`report.several`).
+    Several studies, separated by commas, are read as one (`report.several`). One that stands beside a kept
+    run (`Study.beside`) is read with that run's networks.
     """
     from penultimate.records.provenance import provenance
     from penultimate.records.reading import study_folder
     from penultimate.report.base import StudyResults
+    from penultimate.report.beside import beside_reference
 
     names = [name.strip() for name in study.split(",") if name.strip()]
     if len(names) > 1:
@@ -61,8 +63,10 @@ def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
 
         return read_studies(path, names)
     folder = study_folder(path, *names)
-    return StudyResults(
-        folder.described(), folder.evidence(), folder.contact_sheet(), provenance(folder), folder.arrays
+    return beside_reference(
+        StudyResults(
+            folder.described(), folder.evidence(), folder.contact_sheet(), provenance(folder), folder.arrays
+        )
     )
 
 

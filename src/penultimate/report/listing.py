@@ -18,7 +18,7 @@ from penultimate.records.reading import StudyFolder, study_folders
 from penultimate.records.table import ROWS, Row, renamed
 from penultimate.report.networks import StudyNetworks
 from penultimate.report.quantity import Quantity
-from penultimate.report.spec import EVALUATE, Exhibit, all_exhibits
+from penultimate.report.spec import EVALUATE, PORTRAIT, Exhibit, all_exhibits
 
 ANY_STUDY = "any study"
 """The state of an exhibit that is made from a study's settings alone."""
@@ -106,7 +106,7 @@ def lines(root: Path | str) -> list[str]:
 
 
 def _state(exhibit: Exhibit, studies: Iterable[tuple[StudyFolder, list[Steps]]]) -> str:
-    if exhibit.measured_by == EVALUATE:
+    if exhibit.measured_by in (EVALUATE, PORTRAIT):
         return ON_ITS_PAGE
     if not exhibit.quantities:
         return ANY_STUDY

@@ -39,8 +39,8 @@ from penultimate.report.text import plain
 if TYPE_CHECKING:
     from penultimate.records.table import Row
 
-EVALUATE = "evaluate"
-"""The command that measures quantities that no study of this package measures."""
+EVALUATE, PORTRAIT = "evaluate", "portrait"
+"""The commands that measure what no study of this package measures."""
 OURS = "Ours"
 """The beginning of a note or finding that states the result here."""
 

@@ -55,6 +55,14 @@ def canonical_backbone(text: str) -> str:
     return str(specs.Spec(spec.name, changed))
 
 
+def check_reference(name: str) -> None:
+    """Raise RequestError, with the nearest name, for a kept run that does not come with the package."""
+    from penultimate.records.archive import references
+
+    if name and name not in references():
+        raise unknown("reference run", name, references())
+
+
 def check_measure(owner: Any) -> None:
     """Write the measurements in their canonical form; None, which stands for those of the study, is kept."""
     if owner.measure is None:

@@ -30,6 +30,7 @@ from penultimate.study.fields import (
     check_counterparts,
     check_measure,
     check_reading,
+    check_reference,
     check_seconds,
     check_study_name,
     expect_classes,
@@ -71,7 +72,8 @@ class Study:
     usual one. `reading`, {name: {"class_order": names, "copies": "drop"}}, says how data on disk are read: in
     which order classes are numbered ("text", "natural" or "dictionary" stand for an order too), and that of
     images that are copies of each other only one is kept, if possible a test image. `outside` names the data
-    that the measurement of that name tells from the source; without any, it takes the targets.
+    that the measurement of that name tells from the source; without any, it takes the targets. `beside` names
+    a kept run, whose networks of the same seeds and draws are shown, too.
     """
 
     name: str
@@ -93,6 +95,7 @@ class Study:
     page: str = ""
     reading: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     outside: tuple[str, ...] = ()
+    beside: str = ""
 
     def __post_init__(self) -> None:
         try:
@@ -101,7 +104,7 @@ class Study:
             raise RequestError(f"study {shortened(repr(self.name), LONGEST_NAME)}: {error}") from None
 
     def _check(self) -> None:
-        for what in ("name", "title", "question", "source", "changed_from", "page"):
+        for what in ("name", "title", "question", "source", "changed_from", "page", "beside"):
             if not isinstance(getattr(self, what), str):
                 raise RequestError(f"{what} is text, not {getattr(self, what)!r}")
         if isinstance(self.tuned_by, str):
@@ -124,6 +127,7 @@ class Study:
                 f"gpus is a share of one GPU, from 0 to 1, or how many share a training, not {self.gpus!r}"
             )
         check_bool(self, "limited")
+        check_reference(self.beside)
         if self.search is not None and not isinstance(self.search, Search):
             raise RequestError(f"search is Search(...) or None, not {self.search!r}")
         self._check_data()
@@ -378,9 +382,8 @@ class Study:
             "threads": self.threads,
             **({"gpus": self.gpus} if self.gpus else {}),
             "tuned_by": list(self.tuned_by),
-            **({"changed_from": self.changed_from} if self.changed_from else {}),
+            **{name: told for name in ("changed_from", "page", "beside") if (told := getattr(self, name))},
             **({"data": dict(self.data)} if self.data else {}),
-            **({"page": self.page} if self.page else {}),
             **({"outside": list(self.outside)} if self.outside else {}),
             **({"reading": {name: dict(how) for name, how in self.reading.items()}} if self.reading else {}),
             **({"source_classes": self.source_classes} if self.source_classes else {}),
@@ -394,5 +397,4 @@ class Study:
 
 
 def _label(text: str, slug: str) -> str:
-    composition = resolve(text)
-    return composition.label if composition.preset == slug else composition.detailed_label
+    return of.label if (of := resolve(text)).preset == slug else of.detailed_label

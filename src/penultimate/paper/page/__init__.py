@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from penultimate.paper.claims.followed import followed
 from penultimate.paper.exhibits.doses import LEADING as LEADING_DOSES
 from penultimate.paper.exhibits.separation import SEPARATION, SEPARATION_IN_PAPER
 from penultimate.paper.page.full_size import COMMANDS
@@ -86,4 +87,5 @@ PAGE = StudyPage(
     rivals=(OF_DRAWS, OF_ONE_DRAW),
     leading=(LEADING_DOSES, (SEPARATION.name, SEPARATION_IN_PAPER.name)),
     at_full_size=COMMANDS,
+    follows=followed,
 )

@@ -24,6 +24,17 @@ class Explained:
 
 
 @dataclass(frozen=True)
+class Followed:
+    """One statement of a paper, asked of a single objective: the evidence, the verdict and the reason."""
+
+    says: str
+    where: str
+    evidence: str
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Tile:
     """A number in large type, and its meaning."""
 

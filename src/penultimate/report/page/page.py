@@ -14,6 +14,7 @@ from urllib.parse import quote
 from penultimate.errors import RequestError, legible
 from penultimate.files import atomic_write, given_path, make_folder
 from penultimate.report.base import Built, ExhibitTable, Figure, Panel, StudyResults
+from penultimate.report.beside import why_apart
 from penultimate.report.drawing.figures import Drawing, draw_panel, mark_icon, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
 from penultimate.report.networks import StudyObjective
@@ -182,7 +183,7 @@ def _page(
         title=plain(results.description.get("title", "") or results.description.get("name", "")),
         question=plain(results.description.get("question", "")),
         measurements=measurements,
-        several=of_several(results),
+        several=of_several(results) or why_apart(results),
         unfinished=unfinished(measurements),
         drawings={
             panel.name: Markup(drawings[panel.name].styled(panel.name))

@@ -35,6 +35,7 @@ LABELS = {
     "diverged": "Diverged",
     "undefined": "Undefined",
     "studies": "Studies",
+    "beside": "Beside the kept run",
     "apart": "Studies that are not joined with the others",
 }
 

@@ -14,7 +14,7 @@ from penultimate.report.base import Built
 from penultimate.report.later import todays
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
-from penultimate.report.page.form import Drawn, Explained, Headline, of_all_arms
+from penultimate.report.page.form import Drawn, Explained, Followed, Headline, of_all_arms
 from penultimate.report.spec import Exhibit, Remarks, say_nothing
 from penultimate.report.text import counted, listed
 
@@ -85,6 +85,7 @@ class StudyPage:
     remarks    adds remarks to each exhibit
     rivals     remarks that exclude each other: if the first is said once, the others stand with each exhibit
     at_full_size  {exhibit, or what it lacks: the command that measures it on published images}
+    follows    asks the paper's statements of one objective, by its spec
     """
 
     name: str
@@ -100,6 +101,9 @@ class StudyPage:
     rivals: tuple[str, ...] = ()
     curves: bool = True
     at_full_size: Mapping[str, str] = field(default_factory=dict)
+    follows: Callable[[Measurements, str], tuple[Followed, ...]] = field(
+        default=lambda measurements, spec: ()
+    )
 
     def draws(self, exhibit: Exhibit) -> bool:
         """Return whether the page contains an exhibit at all."""

@@ -1,0 +1,12 @@
+"""The portrait of an objective: tuned and trained as those of a kept run, and shown beside them."""
+
+from penultimate.registry import declare
+
+declare(
+    "page",
+    "portrait",
+    "penultimate.portrait.page:PAGE",
+    "one objective beside those of a kept run",
+    baseline="softmax",
+    first="nine",
+)

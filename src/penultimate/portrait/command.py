@@ -1,0 +1,142 @@
+"""The command that draws the portrait of an objective."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import textwrap
+
+from penultimate.command import (
+    Command,
+    announce_timing,
+    check_processes,
+    load_plugins,
+    say,
+    seeds,
+    takes_engine,
+    takes_gpus,
+    takes_no_timing,
+    takes_out,
+    takes_plugins,
+    takes_processes,
+    tell,
+    verifies,
+)
+from penultimate.portrait.request import CELLS, SEEDS, PortraitRequest, plan_words
+
+
+def _takes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("objective", help="an objective, such as 'focal(gamma=2)' or 'focal + dropout'")
+    parser.add_argument(
+        "--seeds",
+        help=f"the seeds to train, such as 0-2 (default: {SEEDS[0]}-{SEEDS[-1]}), of the kept run's",
+    )
+    parser.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="NAME=VALUES",
+        help="the values to try, such as gamma=0.5,1,2 or recipe.learning_rate=0.6,1.2; one value fixes it;"
+        f" repeatable (default: {CELLS} values, by factors of two around the one given)",
+    )
+    parser.add_argument(
+        "--thorough", action="store_true", help="search with as many values and seeds as the others were"
+    )
+    parser.add_argument("--name", default="", help="of its study (default: portrait-OBJECTIVE)")
+    parser.add_argument("--plan", action="store_true", help="only say what it would do, and cost")
+    takes_no_timing(parser)
+    takes_plugins(parser)
+    takes_out(parser)
+    takes_processes(parser)
+    takes_engine(parser)
+    takes_gpus(parser, "0")
+    verifies(parser)
+
+
+def _request(options: argparse.Namespace) -> PortraitRequest:
+    from penultimate.tuning.axes import parse_grids
+
+    return PortraitRequest(
+        objective=options.objective,
+        seeds=tuple(seeds(options.seeds)) or SEEDS,
+        grids=parse_grids(options.grid),
+        thorough=options.thorough,
+        name=options.name,
+        gpus=options.gpus or 0.0,
+    )
+
+
+def _tell_plan(request: PortraitRequest, options: argparse.Namespace) -> int:
+    from penultimate.engine.forecast.timings import Timings
+    from penultimate.engine.run import plan
+    from penultimate.engine.schedule import side_by_side
+    from penultimate.portrait.run import first_cells
+    from penultimate.progress import seconds_text
+
+    study = request.study()
+    say(*textwrap.wrap(" ".join(plan_words(request)), 79))
+    processes = options.processes or side_by_side(study.threads)
+    timings = Timings(options.timing, announce_timing)
+    parts = [("search", first_cells(request.plan))] if request.plan is not None else []
+    wall, unknown = 0.0, 0
+    say("", f"{'part':<14} {'trainings':>9} {'work':>10} {'about':>10}")
+    for name, part in [*parts, ("networks", study)]:
+        made = plan(part, options.out, timings)
+        unknown += made.unknown
+        each = next((cost.seconds_each for cost in made.costs if cost.name == "train"), None) or 0.0
+        rest = made.seconds_left - each * made.trainings
+        took = each * math.ceil(made.trainings / processes) + rest / processes
+        wall += took
+        say(f"{name:<14} {made.trainings:>9} {seconds_text(made.seconds_left):>10} {seconds_text(took):>10}")
+    say(f"{'in all':<14} {'':>9} {'':>10} {seconds_text(wall):>10}", "")
+    more = f" and {unknown} steps of unknown cost" if unknown else ""
+    say(f"About {seconds_text(wall)}{more} with {processes} {'process' if processes == 1 else 'processes'}.")
+    return 0
+
+
+def _portrait(options: argparse.Namespace) -> int:
+    from penultimate.engine.display import Display
+    from penultimate.portrait.run import draw
+    from penultimate.report import exhibit, render_exhibit_text
+    from penultimate.report.terminal import TEXT_WIDTH
+    from penultimate.store import Store
+    from penultimate.tuning.display import TuningDisplay
+
+    check_processes(options)
+    load_plugins(options)
+    request = _request(options)
+    if options.plan:
+        return _tell_plan(request, options)
+    say(*textwrap.wrap(" ".join(plan_words(request)), 79))
+    store = Store(options.out)
+    done = draw(
+        request,
+        options.out,
+        options.processes,
+        TuningDisplay(store),
+        Display(store),
+        options.line,
+        options.on,
+        options.verify,
+    )
+    for error in done.errors:
+        say(f"penultimate: {error}", file=sys.stderr)
+    shown = exhibit("portrait_place", options.out, done.study, allow_limited=True)
+    if shown.is_measured:
+        say(render_exhibit_text(shown))
+    tell(done.summary, done.report)
+    if done.answer:
+        say("", *textwrap.wrap(done.answer, TEXT_WIDTH))
+    return 0 if done.summary.complete and not done.errors else 1
+
+
+COMMANDS = (
+    Command(
+        "portrait",
+        "Tune, train and measure an objective of your own, and show it beside those of the reference run.",
+        _takes,
+        _portrait,
+        True,
+    ),
+)

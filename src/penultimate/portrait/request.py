@@ -1,0 +1,193 @@
+"""What a portrait asks for: the search for the objective's strength, and the study of the tuned objective."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from penultimate.errors import RequestError, counted
+from penultimate.measures.catalogue import measurement, requested
+from penultimate.measures.declaration import Made
+from penultimate.objectives.presets import resolve
+from penultimate.records.archive import KeptStudy, reference
+from penultimate.records.tuning import Tuned
+from penultimate.report.beside import held_of_all
+from penultimate.study.blocks import Runs, Search
+from penultimate.study.selection import load_study, own_name
+from penultimate.study.spec import Study
+from penultimate.tuning.axes import Number, axes_of
+from penultimate.tuning.chosen import recipe_changes
+from penultimate.tuning.conduct import TuningPlan, plan_tuning
+from penultimate.tuning.run import record_of
+from penultimate.tuning.search import cells_of_grid
+
+PAGE = "portrait"
+SEEDS = (0, 1, 2)
+CELLS = 5
+"""The values that a search tries unless it is to be as thorough as that of the kept run's objectives."""
+PER = ("network", "target")
+"""What is measured of a network by itself; what compares networks needs the files of all of them."""
+
+
+@dataclass(frozen=True)
+class PortraitRequest:
+    """The portrait of an objective, as a spec or a sum, beside the networks of a kept run.
+
+    seeds      those of the networks that are measured; the kept run has to have them
+    grids      the values to try of a hyperparameter, or of a setting of the recipe
+    thorough   whether the search has as many values and seeds as that of the kept run's own objectives
+    name       the name of its study, by default after the objective
+    run, base  the kept run, and the study that it is of; the reference run of the package unless given
+    """
+
+    objective: str
+    seeds: tuple[int, ...] = SEEDS
+    grids: Mapping[str, Sequence[Number]] = field(default_factory=dict)
+    thorough: bool = False
+    name: str = ""
+    gpus: float = 0.0
+    run: KeptStudy | None = None
+    base: Study | None = None
+
+    @cached_property
+    def kept(self) -> KeptStudy:
+        """The kept run."""
+        return self.run or reference()
+
+    @cached_property
+    def whole(self) -> Study:
+        """The study that the kept run is of."""
+        return self.base or load_study(str(self.kept.description["name"]))
+
+    @cached_property
+    def spec(self) -> str:
+        """The objective as a canonical spec; raises RequestError for one that the kept run has."""
+        spec = resolve(self.objective).canonical
+        if spec in self.whole.main.objectives or spec in {
+            text for block in self.whole.runs if not block.arm for text in block.objectives
+        }:
+            raise RequestError(
+                f"'{spec}' is one of the objectives of {self.whole.name}, whose numbers are kept already:"
+                " penultimate show table1 --reference"
+            )
+        return spec
+
+    @property
+    def slug(self) -> str:
+        return " + ".join(term.name for term in resolve(self.spec).terms)
+
+    @property
+    def study_name(self) -> str:
+        return self.name or own_name(f"portrait-{self.slug.replace(' + ', '-')}")
+
+    @cached_property
+    def plan(self) -> TuningPlan | None:
+        """The search for the objective's strength, or None if it has none and no grid is given."""
+        of_run = load_study(self.whole.tuned_by[0]) if self.whole.tuned_by else self.whole
+        usual = of_run.search or Search(budget=CELLS, refine=False, expansions=0)
+        recipe = of_run.main.recipe
+        axes = axes_of(self.spec, recipe, self.grids)
+        if not axes:
+            return None
+        needed = cells_of_grid(axes)
+        budget = max(usual.budget or CELLS, needed) if self.thorough else max(CELLS, needed)
+        search = Search(
+            grids={name: tuple(values) for name, values in self.grids.items()},
+            budget=budget,
+            refine=self.thorough and usual.refine,
+            expansions=usual.expansions if self.thorough else 0,
+        )
+        seeds = of_run.main.seeds if self.thorough else of_run.main.seeds[:1]
+        study = dataclasses.replace(
+            of_run,
+            name=self.study_name,
+            networks=(Runs((self.spec,), recipe, of_run.main.backbones[:1], seeds, of_run.main.draws),),
+            search=search,
+            tuned_by=(),
+            gpus=self.gpus,
+            expected_seconds=_untimed(of_run),
+        )
+        return plan_tuning(study, [self.spec])
+
+    def study(self, tuned: Tuned | None = None) -> Study:
+        """Return the study of the objective as a search has tuned it, or as it was asked for.
+
+        Of an objective that diverged under every value the one asked for is trained, so that its portrait
+        shows how it diverges.
+        """
+        spec, changes = self.spec, dict[str, Any]()
+        if tuned is not None and tuned.best is not None and self.plan is not None:
+            spec = tuned.best.objective
+            changes = recipe_changes(record_of(self.plan, [tuned]), tuned.best)
+        main = self.whole.main
+        label = resolve(spec).detailed_label
+        study = dataclasses.replace(
+            self.whole,
+            name=self.study_name,
+            title=f"Portrait of {label}",
+            question=f"What does {label} do to a network, beside the objectives that were measured before?",
+            networks=(
+                Runs((spec,), main.recipe.changed(changes), main.backbones[:1], self.seeds, main.draws),
+            ),
+            measure=self.measured,
+            tuned_by=(),
+            search=None,
+            gpus=self.gpus,
+            page=PAGE,
+            beside="" if self.run else self.whole.name,
+            expected_seconds=_untimed(self.whole),
+        )
+        missing = sorted({*self.seeds} - {seed for seed, _ in self._known})
+        if missing:
+            known = sorted({seed for seed, _ in self._known})
+            raise RequestError(
+                f"the kept run {self.whole.name} has no {'seed' if len(missing) == 1 else 'seeds'}"
+                f" {', '.join(map(str, missing))}; it has {', '.join(map(str, known))}"
+            )
+        return study
+
+    @cached_property
+    def _known(self) -> frozenset[tuple[int, int]]:
+        return held_of_all(self.kept.description, self.seeds)[1]
+
+    @cached_property
+    def measured(self) -> tuple[str, ...]:
+        """What the kept run holds of every seed asked for, and is measured of one network by itself."""
+        held = held_of_all(self.kept.description, self.seeds)[0]
+        return tuple(text for text in held if _is_of_one(text))
+
+
+def _is_of_one(text: str) -> bool:
+    what = requested(text).measurement
+    stages = [measurement(need.stage) for need in what.needs if isinstance(need, Made)]
+    return what.per in PER and not any(one.cost.trains for one in (what, *stages))
+
+
+def _untimed(study: Study) -> dict[str, float]:
+    """Return a study's costs without that of a training, which this machine is timed for."""
+    return {name: seconds for name, seconds in study.expected_seconds.items() if name != "train"}
+
+
+def plan_words(request: PortraitRequest) -> list[str]:
+    """Return what a portrait will do, in sentences."""
+    plan, kept = request.plan, request.whole.name
+    seeds = ", ".join(map(str, request.seeds))
+    search = "There is no strength to search for."
+    if plan is not None:
+        (candidate,) = plan.candidates
+        cells = candidate.most_cells(plan)
+        trained = counted(cells * len(plan.study.main.seeds), "training")
+        search = (
+            f"Search on the holdout: {'; '.join(map(str, candidate.axes))}; at most {trained}"
+            f" ({counted(len(plan.study.main.seeds), 'seed')})."
+        )
+        if not request.thorough:
+            search += " --thorough searches as the other objectives were searched."
+    return [
+        search,
+        f"Then {counted(len(request.seeds), 'training')} (seeds {seeds}) and {len(request.measured)}"
+        f" measurements of each network, beside the kept run {kept}.",
+    ]
