@@ -52,7 +52,7 @@ def brier_score(probabilities: ArrayLike, labels: Names) -> float:
 
     Brier, 1950.
     """
-    return _of(probabilities, labels, 1).parts().score
+    return _accumulated(probabilities, labels, 1).parts().score
 
 
 def brier_parts(probabilities: ArrayLike, labels: Names, bins: int = BINS) -> BrierParts:
@@ -73,7 +73,7 @@ def brier_parts(probabilities: ArrayLike, labels: Names, bins: int = BINS) -> Br
 
     Murphy, 1973; W: Stephenson, Coelho and Jolliffe, 2008.
     """
-    return _of(probabilities, labels, bins).parts()
+    return _accumulated(probabilities, labels, bins).parts()
 
 
 def classwise_calibration_error(probabilities: ArrayLike, labels: Names, bins: int = BINS) -> float:
@@ -88,7 +88,7 @@ def classwise_calibration_error(probabilities: ArrayLike, labels: Names, bins: i
 
     Kull et al., NeurIPS 2019; Nixon et al., 2019 (static calibration error).
     """
-    return _of(probabilities, labels, bins).classwise_error()
+    return _accumulated(probabilities, labels, bins).classwise_error()
 
 
 def adaptive_calibration_error(probabilities: ArrayLike, labels: Names, bins: int = BINS) -> float:
@@ -104,7 +104,7 @@ def adaptive_calibration_error(probabilities: ArrayLike, labels: Names, bins: in
 
     Nguyen and O'Connor, EMNLP 2015; Nixon et al., 2019.
     """
-    return _of(probabilities, labels, 1).adaptive_error(bins)
+    return _accumulated(probabilities, labels, 1).adaptive_error(bins)
 
 
 class BrierAccumulator:
@@ -212,7 +212,7 @@ class BrierAccumulator:
         self.examples += len(labels)
 
 
-def _of(probabilities: ArrayLike, labels: Names, bins: int) -> BrierAccumulator:
+def _accumulated(probabilities: ArrayLike, labels: Names, bins: int) -> BrierAccumulator:
     matrix = as_matrix(probabilities, "probabilities", "classes")
     (codes,) = numbered(labels, columns=matrix.shape[1])
     return BrierAccumulator(bins).update(matrix, codes)

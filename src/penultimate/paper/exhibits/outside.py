@@ -29,7 +29,7 @@ AREA, PASSED = "outside_auroc", "outside_fpr95"
 GROUPS = {AREA: "AUROC, %", PASSED: "FPR at 95 % TPR, %"}
 
 
-def _of(metric: str, score: str) -> Quantity:
+def _scored(metric: str, score: str) -> Quantity:
     return Quantity(
         metric,
         target=TARGETS,
@@ -41,9 +41,9 @@ def _of(metric: str, score: str) -> Quantity:
     )
 
 
-SHOWN = {metric: {score: _of(metric, score) for score in SCORES} for metric in GROUPS}
+SHOWN = {metric: {score: _scored(metric, score) for score in SCORES} for metric in GROUPS}
 ENDS = {
-    (metric, end): {score: _of(f"{metric}_{end}", score) for score in SCORES}
+    (metric, end): {score: _scored(f"{metric}_{end}", score) for score in SCORES}
     for metric in GROUPS
     for end in ("low", "high")
 }
