@@ -230,7 +230,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     )
     if done.warnings:
         say(*done.warnings, "")
-    for name in ("ranking", "tableD1"):
+    for name in ("ranking", "labels", "tableD1"):
         shown = exhibit(name, options.out, done.study)
         if shown.is_measured or name == "ranking" or any(": no value: " in note for note in shown.notes):
             say(render_exhibit_text(shown))

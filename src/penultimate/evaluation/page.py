@@ -25,7 +25,7 @@ FURTHER = "Further exhibits"
 """The heading of exhibits that are registered elsewhere with `page="evaluation"`."""
 CHAPTERS = {
     "Task by task": ("ranking", "comparisons", "ranks", "joined", "baselines"),
-    "Several labels": ("tableD1",),
+    "Several labels": ("labels", "tableD1"),
     "What they confuse": ("confusions",),
     "Fine-tuned": ("tuned",),
     "Few labels": ("few_labels",),
@@ -66,7 +66,7 @@ def shows(built: Built) -> bool:
 
 def _answer(boards: list[Board], measurements: Measurements) -> str:
     if not boards and measurements.several_labels:
-        return "Of images of several labels each label is scored by itself: Table D.1."
+        return "Of images of several labels each label is scored by itself, by the area under its ROC curve."
     if not boards:
         return "No network has been tested on any task yet."
     single = boards[0]

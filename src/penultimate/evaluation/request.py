@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penultimate import registry
 from penultimate.data.catalog import card
 from penultimate.data.readers.entries import ENTRIES
+from penultimate.data.readers.places import read_place
 from penultimate.errors import RequestError, counted, unknown
 from penultimate.evaluation.naming import with_settings
 from penultimate.measures.joined import members
@@ -131,13 +132,13 @@ class Request:
             of_source: {name: text for name, text in told.items() if (name in classifying) == of_source}
             for of_source in (True, False)
         }
-        several = [name for name in targets if _has_several_labels(name)]
+        several = [name for name in targets if _has_several_labels(name, str(self.data[name]))]
         further = (
             f"{COST}(speed=True)" if self.speed else COST,
             BY_LAYER,
             *([BASELINES] if self.baselines else []),
             *([FINE_TUNING] if self.fine_tune else []),
-            *([OF_LABELS] if several else []),
+            *([f"{OF_LABELS}(scores=True)"] if several else []),
             *([OUTSIDE] if self.outside else []),
             *([OF_PROBES] if self.calibrate else []),
             *([str(Spec(JOINED, {"join": self._joined()}))] if self.join else []),
@@ -247,7 +248,9 @@ class Request:
         )
 
 
-def _has_several_labels(name: str) -> bool:
+def _has_several_labels(name: str, where: str) -> bool:
+    if where and read_place(where).labels:
+        return True
     known = ENTRIES[name].card if name in ENTRIES else None
     if name in registry.names("dataset"):
         known = card(name)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from penultimate.measures.declaration import ClassNames, Features, Yield
-from penultimate.measures.inputs import Inputs, Number, Undefined
+from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
 from penultimate.objectives.hyperparameters import Interval
 from penultimate.progress import Advance
@@ -74,6 +74,15 @@ POLICIES = ("zeros", "ignore", "ones")
             better="low",
             words="The largest share by which the fitted loss can lie above its optimum.",
         ),
+        Yield(
+            "multilabel_scores",
+            "points",
+            {
+                **{"ids": "id images", "labels": "whole images labels"},
+                **{"scores": "number images labels", "names": "text labels"},
+            },
+            words="The log-odds of each label for each test image, by the linear probe.",
+        ),
     ),
     each=("uncertain",),
     ranges={"uncertain": POLICIES, "thresholds": Interval(2, closed="left")},
@@ -81,8 +90,12 @@ POLICIES = ("zeros", "ignore", "ones")
     paper="Kornblith et al., 2021, appendix D.3; policies: Irvin et al., 2019",
 )
 def multilabel(
-    inputs: Inputs, *, uncertain: tuple[str, ...] | str = ("zeros",), thresholds: int | None = None
-) -> Iterator[Number | Undefined]:
+    inputs: Inputs,
+    *,
+    uncertain: tuple[str, ...] | str = ("zeros",),
+    thresholds: int | None = None,
+    scores: bool = False,
+) -> Iterator[Number | Undefined | Arrays]:
     """AUC of each label and their mean, on the test images and on a validation split, if there is one.
 
     Each label's lambda is chosen by its AUC on a fifth of the training images. `uncertain` is the policy for
@@ -91,8 +104,11 @@ def multilabel(
     either.
 
     With `thresholds` the area is the trapezoidal area over that many thresholds of the probability (1,000 in
-    the paper); its interval remains that of the exact AUC.
+    the paper); its interval remains that of the exact AUC. With `scores`, those of the test images are kept,
+    by which networks are compared on the same images.
     """
+    import numpy as np
+
     from penultimate.probes.multilabel import MultiLabelProbe
 
     assert isinstance(uncertain, str)
@@ -101,6 +117,7 @@ def multilabel(
     names = inputs.class_names(inputs.target)
     advance = Advance("linear probes", "labels", len(names))
     areas: dict[str, list[float]] = {split: [] for split in tested}
+    kept: dict[str, npt.NDArray[np.float64]] = {}
     for place, name in enumerate(names):
         setting = {"label": name, "uncertain": uncertain}
         probe = MultiLabelProbe(seed=inputs.seed, names=(name,))
@@ -124,6 +141,8 @@ def multilabel(
                 yield Undefined(f"multilabel_auc ({split}): {error}")
                 continue
             areas[split].append(area.value)
+            if scores and split == "test":
+                kept[name] = probe.decision_function(bank.features)[:, 0]
             yield Number("multilabel_auc", area.value, "fraction", split, setting=setting)
             yield Number("multilabel_auc_low", area.low, "fraction", split, setting=setting)
             yield Number("multilabel_auc_high", area.high, "fraction", split, setting=setting)
@@ -131,6 +150,18 @@ def multilabel(
         if len(of_labels) == len(names):
             mean = sum(of_labels) / len(of_labels)
             yield Number("multilabel_mean_auc", mean, "fraction", split, setting={"uncertain": uncertain})
+    if kept:
+        bank, columns = tested["test"], [names.index(name) for name in kept]
+        ids = np.arange(len(bank)) if bank.ids is None else bank.ids
+        truth = np.stack([_truth(bank.labels[:, column], uncertain) for column in columns], 1)
+        arrays = {"ids": ids, "labels": truth, "names": np.array([*kept])}
+        numbers = np.stack([*kept.values()], 1).astype(np.float32)
+        yield Arrays("multilabel_scores", {**arrays, "scores": numbers}, "test", {"uncertain": uncertain})
+
+
+def _truth(labels: npt.NDArray[np.int64], uncertain: str) -> npt.NDArray[np.int64]:
+    """Return labels as a policy counts them: 1, 0, or -1 for an image that does not count."""
+    return labels if uncertain == "ignore" else abs(labels) if uncertain == "ones" else labels.clip(min=0)
 
 
 def counted(
@@ -146,7 +177,7 @@ def counted(
         if not kept.any():
             raise UndefinedError(f"label '{name}' is uncertain in all {len(bank)} examples")
         return bank.features[kept], labels[kept]
-    return bank.features, abs(labels) if uncertain == "ones" else labels.clip(min=0)
+    return bank.features, _truth(labels, uncertain)
 
 
 def _area(

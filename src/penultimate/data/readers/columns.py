@@ -53,7 +53,7 @@ def text_of_cell(cell: Any) -> str:
 def image_column(place: Place, columns: Columns, leads_to_files: Callable[[Sequence[str]], bool]) -> str:
     """Return the column that names the images; raises RequestError where none does, or several may."""
     if place.image:
-        return _column_name(place, columns, place.image)
+        return column_name(place, columns, place.image)
     named = [name for name in PATHS if name in columns]
     if len(named) == 1:
         return named[0]
@@ -87,7 +87,7 @@ def label_columns(place: Place, columns: Columns, others: Collection[str], notes
     `others` are those that mean something else. Raises RequestError where it is not clear.
     """
     if place.label:
-        return [_column_name(place, columns, name) for name in place.label]
+        return [column_name(place, columns, name) for name in place.label]
     free = [name for name in columns if name and name not in others]
     if "label" in free:
         return ["label"]
@@ -135,8 +135,8 @@ def expect_one_class(place: Place, columns: Columns, names: Sequence[str]) -> li
             raise RequestError(
                 f"'{place.path}': {some(names, 'column', 'columns')} of 0 and 1 are to mark one class for"
                 f" each image; row {row} marks {len(marked)}. One of them alone:"
-                f" {place.with_setting('label', names[0])}. A data set plug-in may give several labels to an"
-                " image, as an array [n l]."
+                f" {place.with_setting('label', names[0])}. Several labels for an image, each by itself:"
+                f" {place.with_setting('labels', (*names[:2],))}"
             )
     return [marked[0] for marked in of_rows]
 
@@ -153,7 +153,7 @@ def _recurs(cells: Sequence[Any]) -> bool:
     return 2 <= len({*texts}) <= len(texts) / 2
 
 
-def _column_name(place: Place, columns: Columns, name: str) -> str:
+def column_name(place: Place, columns: Columns, name: str) -> str:
     if name.strip().lower() not in columns:
         raise unknown(f"column of '{place.path}'", name, columns)
     return name.strip().lower()
@@ -174,7 +174,7 @@ def parts_of(
     if place.split is None:
         return none, []
     if place.split:
-        name = _column_name(place, columns, place.split)
+        name = column_name(place, columns, place.split)
         return _as_said(place, name, columns[name], notes), [name]
     taken: dict[str, Parts] = {}
     doubted: list[str] = []

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -78,8 +78,10 @@ class Located:
             classes = len(names) if self.class_order else published.classes
             return replace(published, name=self.name, classes=classes, sizes=sizes, note=self.note, source="")
         relation = f"images of your own: {self.note}"
+        several = next(iter(self.splits.values())).labels.ndim == 2
+        accuracy: Literal["top1", "auc"] = "auc" if several else "top1"
         return DatasetCard(
-            self.name, self.name, len(names), sizes, "top1", relation, "unknown", "", self.note
+            self.name, self.name, len(names), sizes, accuracy, relation, "unknown", "", self.note
         )
 
     @cached_property

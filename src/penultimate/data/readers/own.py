@@ -7,7 +7,7 @@ images are trained on: whatever is tuned holds out images of its own.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,11 +90,23 @@ def stratified(names: Sequence[str], labels: np.ndarray, seed: int, share: float
         [hashlib.sha256(f"{seed}\0{name}".encode(errors="surrogateescape")).hexdigest() for name in names]
     )
     tested = np.zeros(len(names), bool)
+    labels = labels if labels.ndim == 1 else _rarest(labels)
     for label in np.unique(labels):
         its = np.flatnonzero(labels == label)
         count = min(max(round(share * its.size), 1), its.size - 1)
         tested[its[np.argsort(order[its], kind="stable")][:count]] = True
     return tested
+
+
+def _rarest(labels: np.ndarray) -> np.ndarray:
+    """Return of images with several labels [n l] the rarest label that each shows, and -1 for none.
+
+    >>> _rarest(np.array([[1, 0], [1, 1], [1, 0], [0, 0]])).tolist()
+    [0, 1, 0, -1]
+    """
+    present = labels == 1
+    order = np.argsort(present.sum(0), kind="stable")
+    return np.where(present.any(1), order[present[:, order].argmax(1)], -1)
 
 
 def _trained_and_tested(
@@ -137,6 +149,8 @@ def _trained_and_tested(
             gone = listing.missing
             listed = f": {len(gone):,} are listed, such as '{gone[0]}'" if gone else ""
             raise RequestError(f"'{path}': no image of the {split} split is there{listed}")
+    if parts["train"].labels.ndim == 2:
+        return {split: parts[split] for split in ("train", "test")}, [*notes, *_unshown(parts)]
     untrained = np.setdiff1d(parts["test"].labels, parts["train"].labels)
     if untrained.size:
         raise RequestError(
@@ -157,6 +171,19 @@ def _trained_and_tested(
     if len(names) - len(empty) < 2:
         notes.append("all images are of one class: there is nothing to tell apart")
     return {split: parts[split] for split in ("train", "test")}, notes
+
+
+def _unshown(parts: Splits) -> Iterator[str]:
+    """Yield a note on the labels that a split does not hold both present and absent."""
+    for split in ("train", "test"):
+        of = parts[split]
+        both = (of.labels == 1).any(0) & (of.labels == 0).any(0)
+        lacking = [name for name, known in zip(of.class_names, both, strict=True) if not known]
+        if lacking:
+            yield (
+                f"of the {split} images all or none show {some(lacking, 'label', 'labels')}, for which"
+                " there is no area under the ROC curve"
+            )
 
 
 def _joined(first: Listing, second: Listing) -> Listing:

@@ -13,7 +13,7 @@ from penultimate.specs import parse
 
 _SAID = re.compile(r"(?P<path>.+?)\s*(?P<listed>\(\s*\w+\s*=.*\))", re.DOTALL)
 TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet")
-SETTINGS = ("image", "label", "split", "test")
+SETTINGS = ("image", "label", "labels", "split", "test")
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Place:
 
     image   the column that names the images
     label   the column of labels, or several columns of 0 and 1, one for each class
+    labels  the columns of 0, 1 and -1 (uncertain) of images that have several labels each, or patterns
     split   the column that says which images are tested on; None where no column is to say it
     test    the cells of that column, or the folders, that are tested on; the others are trained on
     """
@@ -31,6 +32,7 @@ class Place:
     label: tuple[str, ...] = ()
     split: str | None = ""
     test: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     def expect_only(self, what: str, *settings: str) -> None:
         """Raise RequestError if anything but these settings is said."""
@@ -66,11 +68,15 @@ def read_place(text: str | Path) -> Place:
         if name not in SETTINGS:
             raise unknown(f"setting of '{text}'", name, SETTINGS)
         of_test = name == "test" and isinstance(value, int)
-        of_several = name in ("label", "test") and isinstance(value, (tuple, list))
+        of_several = name in ("label", "labels", "test") and isinstance(value, (tuple, list))
         no_split = name == "split" and value is None
         if not (isinstance(value, str) or of_test or of_several or no_split):
             raise RequestError(f"'{text}': {name} is a name, not {value!r}")
-    for name in ("label", "test"):
+    if "label" in settings and "labels" in settings:
+        raise RequestError(
+            f"'{text}': label=... is of images of one class each, labels=... of others; say one"
+        )
+    for name in ("label", "labels", "test"):
         if name in settings:
             value = settings[name]
             settings[name] = tuple(map(str, value)) if isinstance(value, (tuple, list)) else (str(value),)

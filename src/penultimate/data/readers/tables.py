@@ -28,6 +28,7 @@ from penultimate.data.readers.columns import (
 from penultimate.data.readers.labels import read_labels
 from penultimate.data.readers.places import Place, is_table
 from penultimate.data.readers.reading import SPAN, images_in, is_image, listed, names_in, text_of, visible
+from penultimate.data.readers.several_labels import several_labels, with_several_labels
 from penultimate.data.readers.split_names import expect_one_each, part_of, words_in_all
 from penultimate.data.readers.walking import JUNK, some
 from penultimate.errors import DamagedFileError, RequestError
@@ -134,7 +135,12 @@ def _read(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str
             ) from error
         first = first or meant
         labels = meant.label
-        plural |= labels[0] in PLURAL
+        plural |= labels[:1] != () and labels[0] in PLURAL
+        if place.labels:
+            columns_read = several_labels(meant, read.columns, read.header)[0]
+            if names and names != tuple(read.header[name] for name in columns_read):
+                raise RequestError(f"'{read.path}' has other columns of labels than the table before")
+            names = tuple(read.header[name] for name in columns_read)
         if len(labels) > 1:
             names = (*names, *(read.header[name] for name in labels if read.header[name] not in names))
         below = file.parent.relative_to(base)
@@ -143,6 +149,9 @@ def _read(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str
             if (of := part or row.part) is not None:
                 found.setdefault(of, []).append(ImageRow(where, row.label, of))
     _expect_once(place.path, base, [row.where for its in found.values() for row in its])
+    if place.labels:
+        rows_of = {part: [(row.where, row.label) for row in its] for part, its in found.items()}
+        return with_several_labels(place.path, base, rows_of, names), list(dict.fromkeys(notes))
     columns = {part: [row.label for row in its] for part, its in found.items()}
     labels_of = read_labels(place.path, columns, names, typed=typed, plural=plural)
     listings = {}
@@ -175,10 +184,13 @@ def _rows(place: Place, read: ColumnTable, part: str, notes: list[str]) -> tuple
         raise RequestError(f"'{read.path}', line {empty}: a path is expected")
     said: list[str] = []
     parts, of_splits = parts_of(place, read.columns, image, read.lines, said)
-    labels = label_columns(place, read.columns, (image, *UNCLEAR, *of_splits), said)
-    if len(labels) > 1:
+    values: list[Any]
+    labels = [] if place.labels else label_columns(place, read.columns, (image, *UNCLEAR, *of_splits), said)
+    if place.labels:
+        _, values = several_labels(place, read.columns, read.header)
+    elif len(labels) > 1:
         marked = expect_one_class(place, read.columns, labels)
-        values: list[Any] = [read.header[labels[at]] for at in marked]
+        values = [read.header[labels[at]] for at in marked]
     elif read.typed:
         values = list(read.columns[labels[0]])
     else:
