@@ -9,6 +9,7 @@ extensions = ["myst_parser", "sphinx_design"]
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.header"]  # generated sections may skip a level
+smartquotes = False  # two dashes begin an option, and quotes are copied into a shell
 source_suffix = {".md": "markdown"}
 html_theme = "pydata_sphinx_theme"
 html_title = "penultimate"

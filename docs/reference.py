@@ -72,8 +72,9 @@ def said(words: str | None, of: str) -> str:
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    """Return the lines of a Markdown table."""
-    head = list(head)
+    """Return the lines of a Markdown table, without the columns that are empty."""
+    columns = [column for column in zip(head, *rows, strict=True) if any(column[1:])]
+    head, *rows = zip(*columns, strict=True)
     return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
 
 
