@@ -98,7 +98,7 @@ RANGES = {
     needs=(Features("train"),),
     yields=_yields(""),
     ranges=RANGES,
-    seconds=0.6,
+    seconds=0.5,
     paper=PAPERS,
 )
 def compactness(
@@ -118,7 +118,7 @@ def compactness(
     needs=(Features("train"),),
     yields=_yields("source_"),
     ranges=RANGES,
-    seconds=2.0,
+    seconds=0.5,
     paper=PAPERS,
 )
 def source_compactness(

@@ -60,7 +60,7 @@ PROBES = {
         "episodes": Interval(1, 1000, "both"),
         "seed": Interval(0, 2**63, "left"),
     },
-    seconds=1.5,
+    seconds=0.7,
     paper="Galanti, György and Hutter, ICLR 2022",
 )
 def few_labels(

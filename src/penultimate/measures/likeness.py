@@ -63,7 +63,7 @@ MEASURES = {
         "neighbours": Interval(1, closed="left"),
         "seed": Interval(0, 2**63, "left"),
     },
-    seconds=1.0,
+    seconds=2.0,
     paper="Nguyen et al., 2021; Davari et al., 2022; Huh et al., 2024; Ding et al., 2021; Kriegeskorte et"
     " al., 2008",
 )
