@@ -78,7 +78,29 @@ def test_the_page_shows_intervals_and_names_what_was_left_out(evaluated: Path) -
         assert words in page
     assert "--outside FOLDER" not in page
     assert exhibit("brier", evaluated).is_measured
-    assert exhibit("selective", evaluated).is_measured
+
+
+def test_maps_and_curves_draw_the_numbers_that_were_measured(evaluated: Path) -> None:
+    table = pu.results(evaluated)
+    (figure,) = exhibit("outside", evaluated).figures
+    assert [panel.name for panel in figure.panels] == [f"outside--{name}" for name in SCORES]
+    for name, panel in zip(SCORES, figure.panels, strict=True):
+        assert panel.raster is not None
+        for target, values in zip(("few", "flat"), panel.raster.values, strict=True):
+            rows = table.where(metric="outside_auroc", target=target, setting=f"score={name}")
+            measured = {row.objective: row.value for row in rows}
+            assert list(values) == [measured.get(network) for network in panel.raster.columns]
+    (curves,) = exhibit("selective", evaluated).figures
+    assert [panel.name for panel in curves.panels] == [
+        "selective-msp",
+        "selective-max_logit",
+        "selective-energy",
+    ]
+    (errors,) = {round(panel.curves[0].points[-1][1], 4) for panel in curves.panels}
+    assert 0 <= errors <= 100
+    for panel in curves.panels:
+        (curve,) = panel.curves
+        assert curve.points[-1][0] == 100
 
 
 def test_without_a_source_the_first_task_is_inside_and_other_steps_stay_as_they_are(
