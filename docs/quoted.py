@@ -371,6 +371,19 @@ def of_head_decay() -> str:
 
 
 @quote
+def of_classes() -> str:
+    """What the number of classes does to the price of class separation."""
+    said, rows = answer("class_counts_first"), shown("classes", "class_counts_first").tables[2].rows
+    softmax, penalty = ([float(cell.value or 0) for cell in row.cells] for row in rows[:2])
+    equal = (
+        f"With 16 classes the logit penalty has {fixed(penalty[0], 1)} % of the test images right and softmax"
+        f" {fixed(softmax[0], 1)}; its R² is {fixed(penalty[1], 3)} where softmax's is {fixed(softmax[1], 3)}, and its"
+        f" linear transfer {fixed(penalty[2], 1)} % where softmax's is {fixed(softmax[2], 1)}."
+    )
+    return f"{paragraph(said.answer)}\n\n{items([*said.details, equal])}"
+
+
+@quote
 def of_full() -> str:
     """What the run of three hours shows."""
     verdicts = [one["verdict"] for one in claims("full").values()]

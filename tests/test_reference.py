@@ -43,6 +43,7 @@ RUNS = {
     "shared_classes": 9 * 3,
     "sweep_first": (9 + 5 * 5 + 3 * 4 + 8) * 3,
     "head_decay_first": 9 * 3,
+    "class_counts_first": 3 * 2 * 3,
 }
 """The runs that are kept, and how many networks each has."""
 WITHOUT_ROWS = {"data", "sheet", "extract", "corrupted", "hard"}
@@ -52,7 +53,7 @@ NETWORK = ("objective", "backbone", "arm", "seed", "draw")
 place_of = operator.attrgetter(*(name for name in COLUMNS if name not in ("step", "value")))
 
 
-def test_the_reference_runs_are_glyphs_what_rests_on_it_the_strengths_the_decay_and_the_searches() -> None:
+def test_the_reference_runs_are_glyphs_what_rests_on_it_the_further_studies_and_the_searches() -> None:
     assert set(references()) == {*RUNS, *(f"tune-{name}" for name in SEARCHES)}
 
 

@@ -1,0 +1,54 @@
+"""The study of the number of classes: its grid, its first half, and that half shrunk and run to its end."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from penultimate.engine.run import run
+from penultimate.paper.claims.evidence import gather
+from penultimate.paper.claims.label_spaces import CLASS_CLAIMS
+from penultimate.paper.claims.verdicts import LIMITED, judge
+from penultimate.report import exhibit, read_study
+from penultimate.report.measurements import admit
+from penultimate.study import load_study
+from penultimate.study.selection import restrict
+from penultimate.study.settings import override
+from penultimate.study.shrinking import shrink
+from penultimate.study.unfold import unfold
+
+WHOLE, FIRST = load_study("class_counts"), load_study("class_counts_first")
+
+
+def test_it_trains_three_objectives_on_four_numbers_of_classes_and_three_draws() -> None:
+    steps = Counter(step.name for step in unfold(WHOLE).steps.values())
+    assert (steps["train"], steps["linear"], steps["knn"]) == (36, 36 * 3, 36 * 3)
+    assert {runs.seeds for runs in WHOLE.runs} == {(210, 211, 212)}
+    assert len({runs.recipe for runs in WHOLE.runs}) == 1
+    assert {*FIRST.targets} == {"syllabics", "armenian", "digits"}
+
+
+def test_its_first_half_does_the_same_steps() -> None:
+    whole, first = unfold(WHOLE).steps, unfold(FIRST).steps
+    assert {step.name for name, step in first.items() if name not in whole} == {"sheet"}
+    assert {runs.classes for runs in FIRST.runs} == {16, 64}
+
+
+@pytest.mark.long
+def test_shrunk_its_first_half_runs_and_its_claims_are_asked_of_it(tmp_path: Path) -> None:
+    few = restrict(FIRST, FIRST.objectives, (210, 211))
+    grids = tuple(dataclasses.replace(runs, classes=runs.classes // 8, seeds=(210, 211)) for runs in few.runs)
+    tiny = dataclasses.replace(few, source="glyphs_smoke", targets=("digits_smoke",), networks=grids)
+    gentle = ["recipe.exposure=None", "recipe.learning_rate=0.1"]  # the regime of a longer run diverges
+    small = override(shrink(tiny, {}, epochs=1, batch_size=32), gentle)
+    summary = run(small, tmp_path, 1)
+    assert (summary.failed, summary.diverged, summary.complete) == ({}, {}, True)
+    results = read_study(tmp_path, small.name)
+    judged = judge(gather(admit(results, allow_limited=True)), CLASS_CLAIMS)
+    assert {one.ours.missing for one in judged} == {None}
+    assert {one.ours.reason for one in judged} == {LIMITED}
+    built = exhibit("classes", results, allow_limited=True)
+    assert [row.label for row in built.tables[1].rows] == ["2", "8"]
