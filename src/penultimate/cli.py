@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from penultimate.command import Command, say
-from penultimate.commands import data, examining, running, showing, tuning
+from penultimate.commands import completion, data, examining, running, showing, tuning
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError, shortened, unknown
 from penultimate.evaluation import command as evaluation
 from penultimate.portrait import command as portrait
@@ -40,6 +40,7 @@ COMMANDS = {
     for module in (running, evaluation, portrait, showing, tuning, data, examining)
     for command in module.COMMANDS
 }
+COMMANDS["completion"] = completion.completion([*COMMANDS.values()])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,7 +61,10 @@ def _main(arguments: list[str], came: list[int]) -> int:
         _known_command(arguments[0])
         if ("--set", "--help") in itertools.pairwise(arguments):
             return running.settings_help(arguments)
-        options = _parser().parse_args(arguments)
+        options, extra = _parser().parse_known_args(arguments)
+        if extra:
+            of = arguments[0] if arguments[0] in COMMANDS else ""
+            raise RequestError(f"unrecognized arguments: {' '.join(extra)}\n{_usage(of)}")
         if options.version:
             from penultimate import __version__
 
@@ -151,6 +155,15 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise RequestError(f"{message}\n{self.format_usage().strip()}")
+
+
+def _usage(name: str) -> str:
+    """Return the usage of a command, or of the whole."""
+    if not name:
+        return _parser().format_usage().strip()
+    parser = _Parser(prog=f"penultimate {name}")
+    COMMANDS[name].takes(parser)
+    return parser.format_usage().strip()
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -20,6 +20,10 @@ TOLD_EVERY = 1.0
 SAID_EVERY = 10.0
 """Seconds between two lines on a terminal; shorter work prints nothing."""
 
+DAY = 86_400
+LONG = 2 * DAY
+"""The number of seconds from which a duration is told in days."""
+
 _LISTENER: ContextVar[Progress | None] = ContextVar("listener", default=None)
 
 
@@ -28,10 +32,15 @@ def seconds_text(seconds: float) -> str:
 
     >>> seconds_text(8.2), seconds_text(134), seconds_text(7320), seconds_text(float("inf"))
     ('8 s', '2:14', '2:02:00', 'unknown time')
+    >>> seconds_text(3 * 86400 + 7000), seconds_text(551424 * 3600)
+    ('3.1 days', '22,976 days')
     """
     if not math.isfinite(seconds):
         return "unknown time"
     whole = round(seconds)
+    if whole >= LONG:
+        days = whole / DAY
+        return f"{days:,.1f} days" if days < 100 else f"{days:,.0f} days"
     if whole < 60:
         return f"{whole} s"
     minutes, rest = divmod(whole, 60)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from penultimate.errors import RequestError
+from penultimate.errors import RequestError, with_article
 from penultimate.registry import entry
 from penultimate.specs import parse
 
@@ -58,7 +58,7 @@ def build(text: str, seed: int = 0) -> Backbone:
             raise RequestError(f"backbone '{spec}': {error}") from None
     if not isinstance(backbone, nn.Module) or not isinstance(getattr(backbone, "num_features", None), int):
         raise RequestError(
-            f"backbone '{spec.name}' returns a {type(backbone).__name__};"
+            f"backbone '{spec.name}' returns {with_article(type(backbone).__name__)};"
             " expected a torch.nn.Module with an integer attribute num_features"
         )
     return backbone.to(memory_format=torch.channels_last)  # type: ignore[return-value]

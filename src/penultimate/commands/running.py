@@ -27,7 +27,7 @@ from penultimate.command import (
     verifies,
     with_gpus,
 )
-from penultimate.errors import RequestError, counted, shortened
+from penultimate.errors import RequestError, counted
 
 if TYPE_CHECKING:
     from penultimate.study.spec import Study
@@ -116,7 +116,7 @@ def _run(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.engine.run import run
     from penultimate.report import refresh_page, study_answer
-    from penultimate.report.terminal import TEXT_WIDTH
+    from penultimate.report.terminal import text_width
     from penultimate.store import Store
 
     check_processes(options)
@@ -132,7 +132,7 @@ def _run(options: argparse.Namespace) -> int:
     tell(summary, report)
     answer = study_answer(options.out, study.name)
     if answer:
-        say("", *textwrap.wrap(answer, TEXT_WIDTH))
+        say("", *textwrap.wrap(answer, text_width()))
     return 0 if summary.complete else 1
 
 
@@ -158,7 +158,7 @@ def settings_help(arguments: Sequence[str]) -> int:
     study = study if command in ("run", "plan") and not study.startswith("-") else "nine"
     say(
         f"What --set changes, with the values of {study}; of one arm alone: ARM.SETTING=VALUE.",
-        *(f"  {shortened(line, 110)}" for line in settings(load_study(study))),
+        *(f"  {line}" for line in settings(load_study(study))),
     )
     return 0
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +24,7 @@ from penultimate.errors import RequestError, nearest
 
 if TYPE_CHECKING:
     from penultimate.report import StudyResults
+    from penultimate.report.base import Built, ExhibitTable
 
 LISTS = {
     "objectives": "objective",
@@ -49,12 +53,24 @@ def _takes_reference(parser: argparse.ArgumentParser) -> None:
 
 def _takes_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exhibit", help="its name (penultimate list exhibits)")
+    parser.add_argument("words", nargs="*", help="only the rows with these words, such as: claims separation")
+    parser.add_argument("--verdict", action="store_true", help="of claims, only each claim and its verdict")
+    _takes_json(parser)
     _takes_reference(parser)
     _takes_results(parser, ", or several, separated by commas")
     parser.add_argument(
         "--allow-limited", action="store_true", help="accept a study too small to be evidence"
     )
     takes_plugins(parser)
+
+
+def _takes_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="as JSON, for other programs")
+
+
+def _takes_status(parser: argparse.ArgumentParser) -> None:
+    takes_out(parser)
+    _takes_json(parser)
 
 
 def _takes_why(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +111,8 @@ def _takes_join(parser: argparse.ArgumentParser) -> None:
 
 
 def _takes_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", help=", ".join(LISTS))
+    parser.add_argument("kind", nargs="?", default="", help=", ".join(LISTS))
+    _takes_json(parser)
     parser.add_argument("--all", action="store_true", help="parts of studies and searches behind them, too")
     parser.add_argument(
         "--out", default="runs", help="the folder of results in which exhibits are looked for (default: runs)"
@@ -107,8 +124,9 @@ def _status(options: argparse.Namespace) -> int:
     from penultimate.records.reading import PAGE, out_option, study_folders
 
     damaged: list[str] = []
+    found: list[dict[str, object]] = []
     folders = study_folders(options.out, damaged.append)
-    if not folders and not damaged:
+    if not folders and not damaged and not options.json:
         start = f"penultimate run quickstart{out_option(Path(options.out))}"
         say(f"No study in '{options.out}' yet. Start one: {start}")
         return 0
@@ -116,12 +134,22 @@ def _status(options: argparse.Namespace) -> int:
         counts = folder.counts()
         done, total = (sum(pair[side] for pair in counts.values()) for side in (0, 1))
         state = "complete" if done == total else "running" if folder.is_running() else "not complete"
-        kinds = ", ".join(f"{name} {pair[0]}/{pair[1]}" for name, pair in counts.items())
-        say(f"{folder.name}: {done} of {total} steps, {state} ({kinds})")
+        if options.json:
+            found.append(
+                {"study": folder.name, "done": done, "of": total, "state": state, "steps": counts}
+                | {"diverged": folder.diverged(), "report": str(folder.path / PAGE)}
+            )
+            continue
+        say(f"{folder.name}: {done} of {total} steps, {state}")
+        left = ", ".join(f"{of - there} {name}" for name, (there, of) in counts.items() if there < of)
+        if left:
+            say(*textwrap.wrap(f"left: {left}", 79, initial_indent="  ", subsequent_indent="  "))
         for step_id, reason in folder.diverged().items():
             say(f"  diverged: {folder.called(step_id)}: {reason}")
         if (folder.path / PAGE).is_file():
             say(f"  report: {folder.path / PAGE}")
+    if options.json:
+        print(json.dumps(found, indent=2))
     for told in damaged:
         say(f"penultimate: {told}", file=sys.stderr)
     return 2 if damaged else 0
@@ -133,8 +161,55 @@ def _show(options: argparse.Namespace) -> int:
     load_plugins(options)
     source = _referred(options) or options.out
     built = exhibit(options.exhibit, source, options.study, options.allow_limited)
-    say(render_exhibit_text(built))
+    if options.words:
+        built = _with_words(built, " ".join(options.words))
+    if options.json:
+        print(json.dumps({"tables": [_table_as_json(table) for table in built.tables]}, indent=2))
+    elif options.verdict:
+        say(*_verdicts(built))
+    else:
+        say(render_exhibit_text(built))
     return 0 if built.is_measured or built.galleries else 1
+
+
+def _with_words(built: Built, words: str) -> Built:
+    """Return an exhibit with only those rows whose heading has all of some words."""
+    wanted = words.lower().split()
+    tables = [
+        dataclasses.replace(
+            table, rows=tuple(row for row in table.rows if all(word in row.label.lower() for word in wanted))
+        )
+        for table in built.tables
+    ]
+    kept = tuple(table for table in tables if table.rows)
+    if not kept:
+        raise RequestError(f"no row of {built.name} has the words '{words}'")
+    return dataclasses.replace(built, tables=kept, figures=(), notes=(), caption="", finding="")
+
+
+def _verdicts(built: Built) -> list[str]:
+    """Return a line for each claim of the first table: its verdict, and what it says."""
+    table = built.tables[0] if built.tables else None
+    keys = [column.key for column in table.columns] if table else []
+    if table is None or "verdict" not in keys:
+        raise RequestError(f"--verdict is for claims; {built.name} judges none")
+    place = keys.index("verdict")
+    return [f"{row.cells[place].text:<14} {row.label}" for row in table.rows]
+
+
+def _table_as_json(table: ExhibitTable) -> dict[str, object]:
+    """Return a table as JSON: each row with its heading, and its numbers or words by column."""
+    rows = [
+        {
+            table.corner: row.label,
+            **{
+                column.key: cell.text if cell.value is None else cell.value
+                for column, cell in zip(table.columns, row.cells, strict=True)
+            },
+        }
+        for row in table.rows
+    ]
+    return {"name": table.name, "title": table.title, "source": table.source, "rows": rows}
 
 
 def _why(options: argparse.Namespace) -> int:
@@ -213,12 +288,19 @@ def _join(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     from penultimate.registry import entry, names, open_packages
 
+    if not options.kind:
+        print(json.dumps([*LISTS]) if options.json else "\n".join(LISTS))
+        return 0
     if options.kind not in LISTS:
         raise RequestError(
             f"nothing is listed under '{options.kind}'.{nearest(options.kind, LISTS)}"
             f" Known: {', '.join(LISTS)}."
         )
     kind = LISTS[options.kind]
+    if options.json:
+        load_plugins(options)
+        print(json.dumps({name: entry(kind, name).summary for name in names(kind)}, indent=2))
+        return 0
     if kind == "exhibit":
         from penultimate.report.listing import lines
 
@@ -278,7 +360,7 @@ def _expect_one_place(options: argparse.Namespace) -> None:
 
 
 COMMANDS = (
-    Command("status", "Show the studies of a folder and how far each has come.", takes_out, _status),
+    Command("status", "Show the studies of a folder and how far each has come.", _takes_status, _status),
     Command(
         "show",
         "Print an exhibit (a table or figure of the paper) from a study's results.",

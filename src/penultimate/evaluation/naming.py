@@ -63,6 +63,7 @@ def _sources(text: str, weights: str) -> dict[str, str]:
         raise RequestError(
             f"'{text}' is no network: write timm:NAME, torchvision:NAME, FILE.py:FUNCTION, or a folder of"
             f" networks that were trained here (kinds: {', '.join(kind for kind in KINDS if kind != LIVE)})"
+            f"{_hint(text, path)}"
         )
     found = {_called(folder): f"folder:{folder}" for folder in inner}
     if len(found) == len(inner):
@@ -141,3 +142,10 @@ def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
             raise RequestError(f"two data sets are called '{name}'; name one of them otherwise: NAME=FOLDER")
         named[name] = where
     return named
+
+
+def _hint(text: str, path: Path) -> str:
+    """Return the nearest fix for what is no network: a folder of images, or a name without its library."""
+    if path.is_dir():
+        return f". A folder of images is given by --data {text}"
+    return f". Did you mean timm:{text}?" if re.fullmatch(r"[a-z][a-z0-9_.]*", text) else ""

@@ -20,7 +20,7 @@ from penultimate.containment import contained
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.seeding import seed_all
-from penultimate.errors import RequestError, legible, nearest, shortened
+from penultimate.errors import RequestError, legible, nearest, shortened, with_article
 from penultimate.networks.downloads import at_hand
 from penultimate.networks.sources import PREPARING, Source
 from penultimate.userfile import first_line
@@ -249,7 +249,9 @@ def _of_file(name: str, function: str, seed: int, kept: tuple[bytes, str] | None
             said = userfile.in_words(error, WHAT, path)
             raise RequestError(f"{who}{where}: {function}() fails: {said}{gone}") from error
     if not isinstance(built, nn.Module):
-        raise RequestError(f"'{name}:{function}' returns a {type(built).__name__}, not an nn.Module")
+        raise RequestError(
+            f"'{name}:{function}' returns {with_article(type(built).__name__)}, not an nn.Module"
+        )
     return built
 
 

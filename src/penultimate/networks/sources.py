@@ -99,6 +99,10 @@ def read_source(text: str) -> Source:
         return _read(text, "file", in_file["name"], in_file["listed"])
     if not colon or not rest:
         hint = f"; of a Python file, name the function: {text}:build" if text.endswith(".py") else ""
+        if Path(text).is_dir():
+            hint = f". '{text}' is a folder: images are given by --data"
+        elif re.fullmatch(r"[a-z]+[a-z0-9_.]*", text) and not hint:
+            hint = f". Did you mean 'timm:{text}'?"
         raise RequestError(
             f"'{text}' names no network; write KIND:NAME, such as timm:resnet18, torchvision:resnet50,"
             f" onnx:net.onnx, folder:PATH, or FILE.py:FUNCTION{hint}"

@@ -99,7 +99,7 @@ def _portrait(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.portrait.run import draw
     from penultimate.report import exhibit, render_exhibit_text
-    from penultimate.report.terminal import TEXT_WIDTH
+    from penultimate.report.terminal import text_width
     from penultimate.store import Store
     from penultimate.tuning.display import TuningDisplay
 
@@ -127,7 +127,7 @@ def _portrait(options: argparse.Namespace) -> int:
         say(render_exhibit_text(shown))
     tell(done.summary, done.report)
     if done.answer:
-        say("", *textwrap.wrap(done.answer, TEXT_WIDTH))
+        say("", *textwrap.wrap(done.answer, text_width()))
     return 0 if done.summary.complete and not done.errors else 1
 
 

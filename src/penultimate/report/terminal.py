@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
+import os
 import re
+import shutil
+import sys
 import textwrap
 import unicodedata
 from collections.abc import Sequence
@@ -15,6 +19,7 @@ from penultimate.report.tables import GAP, TAGS, WORD_WIDTH, column_groups, hold
 from penultimate.report.text import NO_BREAK, fixed, plain, unbroken
 
 TEXT_WIDTH = 100
+"""The number of characters in a line of prose, unless the terminal is narrower."""
 BLOCKS, SPARKS = "▁▂▃▄▅▆▇█", 24
 """The blocks that draw a curve in a terminal, and the most that draw one."""
 HEAD_WIDTH, HEAD_LINES = 14, 3
@@ -37,7 +42,38 @@ def render_exhibit_text(exhibit: Built) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def terminal_width() -> int | None:
+    """Return the number of characters in a line of the terminal; None if the output is no terminal."""
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+        return None
+    return max(40, shutil.get_terminal_size().columns)
+
+
+def text_width() -> int:
+    """Return the number of characters in a line of prose."""
+    return min(TEXT_WIDTH, terminal_width() or TEXT_WIDTH)
+
+
 def to_text(table: ExhibitTable) -> str:
+    """Return a table as `aligned` text; on a terminal that is too narrow, its columns in several parts."""
+    whole, limit = aligned(table), terminal_width()
+    count = len(table.columns)
+    if limit is None or count < 2 or max(map(width, whole.split("\n"))) <= limit:
+        return whole
+    middle = (count + 1) // 2
+    halves = [
+        dataclasses.replace(
+            table,
+            columns=table.columns[part],
+            rows=tuple(dataclasses.replace(row, cells=row.cells[part]) for row in table.rows),
+            notes=table.notes if part.start else (),
+        )
+        for part in (slice(0, middle), slice(middle, count))
+    ]
+    return "\n".join(map(to_text, halves))
+
+
+def aligned(table: ExhibitTable) -> str:
     """Return a table in aligned columns under their groups: words left and wrapped, numbers right.
 
     `*` marks values that are bold on a page because no other in their column beats them. If two or more
@@ -45,6 +81,8 @@ def to_text(table: ExhibitTable) -> str:
     """
     words = hold_words(table)
     head = f"{plain(table.title)} [{TAGS[table.source]}]"
+    limit = terminal_width()
+    head = textwrap.fill(head, limit) if limit else head
     columns = zip(*(row.cells for row in table.rows), strict=True)
     if sum(max(len(cell.text) for cell in column) > WORD_WIDTH for column in columns) > 1:
         return "\n".join(
@@ -80,9 +118,10 @@ def to_text(table: ExhibitTable) -> str:
 def _paragraph(table: ExhibitTable, row: TableRow) -> str:
     """Return a row of sentences as a paragraph: its heading, and the columns below it."""
     aside = max(len(column.label) for column in table.columns) + GAP
-    lines = ["─" * TEXT_WIDTH, *textwrap.wrap(plain(row.label), TEXT_WIDTH)]
+    columns = text_width()
+    lines = ["─" * columns, *textwrap.wrap(plain(row.label), columns)]
     for column, cell in zip(table.columns, row.cells, strict=True):
-        said = textwrap.wrap(plain(cell.text), TEXT_WIDTH - GAP - aside) or [""]
+        said = textwrap.wrap(plain(cell.text), columns - GAP - aside) or [""]
         firsts = (plain(column.label), *[""] * len(said))
         lines += [f"{'':{GAP}}{first:<{aside}}{line}" for first, line in zip(firsts, said, strict=False)]
     return "\n".join(lines)
@@ -128,7 +167,7 @@ def width(text: str) -> int:
 def _wrapped(note: str) -> str:
     """Return a note in lines, with the page's word "bold" replaced by the terminal's asterisks."""
     starred = re.sub(rf"(?:^|(?<=[.;] )){BOLD}", "* ", plain(note), flags=re.IGNORECASE)
-    filled = textwrap.fill(unbroken(starred), TEXT_WIDTH, break_long_words=False, break_on_hyphens=False)
+    filled = textwrap.fill(unbroken(starred), text_width(), break_long_words=False, break_on_hyphens=False)
     return filled.replace(NO_BREAK, " ")
 
 

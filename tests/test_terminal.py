@@ -1,0 +1,94 @@
+"""What the commands print: completions, JSON, and text that fits the terminal."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from penultimate.cli import COMMANDS, main
+from penultimate.report.terminal import width
+
+SHELL = shutil.which("bash")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_names_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in COMMANDS)
+    assert "--plugin" in told
+
+
+@pytest.mark.skipif(SHELL is None, reason="there is no bash")
+def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    ask = "COMP_WORDS=(penultimate {0}); COMP_CWORD={1}; _penultimate; printf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
+    for words, place, expected in (
+        ("portr", 1, "portrait"),
+        ("run --ad", 2, "--add"),
+        ("run quic", 2, "quickstart"),
+    ):
+        answer = subprocess.run(
+            [str(SHELL)],
+            input=f"{script}\n{ask.format(words, place)}",
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert expected in answer.stdout.split()
+
+
+def test_another_shell_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bsh"]) == 2
+    assert "Did you mean 'bash'?" in capsys.readouterr().err
+
+
+def test_list_alone_lists_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    kinds = capsys.readouterr().out.split()
+    assert main(["list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == kinds
+    assert main(["list", "probes", "--json"]) == 0
+    assert {"linear", "knn"} <= json.loads(capsys.readouterr().out).keys()
+
+
+def test_an_exhibit_is_json_whose_numbers_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "table3", "--reference", "--json"]) == 0
+    table = json.loads(capsys.readouterr().out)["tables"][0]
+    assert len(table["rows"]) == 9
+    assert all(0 < row["class_separation_r2_train"] < 1 for row in table["rows"])
+
+
+def test_a_table_fits_the_terminal_and_loses_no_number(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    assert main(["show", "table3", "--reference"]) == 0
+    wide = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["show", "table3", "--reference"]) == 0
+    narrow = capsys.readouterr().out
+    assert max(map(width, narrow.split("\n"))) <= 60
+    numbers = [word.strip("*") for word in wide.split() if "0." in word]
+    assert numbers
+    assert {*numbers} <= {word.strip("*") for word in narrow.split()}
+
+
+def test_an_option_that_a_command_lacks_is_answered_with_its_usage(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["status", "--nonsense"]) == 2
+    told = capsys.readouterr().err
+    assert "--nonsense" in told
+    assert "usage: penultimate status [-h]" in told
+
+
+def test_status_of_nothing_is_an_empty_list_as_json(
+    tmp_path: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["status", "--json", "--out", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out) == []
