@@ -329,7 +329,7 @@ EXHIBIT = Exhibit(
     " to 100 % of them: the mean over episodes. Kornblith et al. find that what separates its own classes"
     " further transfers worse; Galanti et al. argue that for few labels collapsed classes transfer better."
     " Whiskers are 95 % intervals.",
-    parts=(Bespoke(_build, (*OF_SHOTS, *OF_SHARES, ARRAYS, SEPARATION)),),
+    parts=(Bespoke(_build, (*OF_SHOTS, *OF_SHARES, ARRAYS)),),
     method=METHOD,
     place=8,
     measured_by="few_labels",
