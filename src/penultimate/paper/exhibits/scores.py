@@ -332,7 +332,7 @@ EXHIBIT = Exhibit(
     title="Would a score have picked the right objective?",
     caption="Scores that promise to tell, from the frozen features or the predictions of a network on a"
     " task's training images, how well it will transfer, beside the linear transfer that was measured; and"
-    " three numbers that are known before any task is seen. Objectives are compared by their means over"
+    " numbers that are known before any task is seen. Objectives are compared by their means over"
     " runs. A rank correlation of 1 means that a score ranks them as transfer does: NC1 and CDNV on"
     " the task, intrinsic dimensions, α-ReQ and pretraining R² promise more where they are lower, and are"
     " turned round. The list is that of the other tasks: their mean transfer, whatever the task. Right, and"
