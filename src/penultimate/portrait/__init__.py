@@ -10,3 +10,7 @@ declare(
     baseline="softmax",
     first="nine",
 )
+
+SEEDS = (0, 1, 2)
+CELLS = 5
+"""The values that a search tries unless it is to be as thorough as that of the kept run's objectives."""

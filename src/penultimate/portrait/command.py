@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 import textwrap
+from typing import TYPE_CHECKING
 
 from penultimate.command import (
     Command,
@@ -23,7 +24,10 @@ from penultimate.command import (
     tell,
     verifies,
 )
-from penultimate.portrait.request import CELLS, SEEDS, PortraitRequest, plan_words
+from penultimate.portrait import CELLS, SEEDS
+
+if TYPE_CHECKING:
+    from penultimate.portrait.request import PortraitRequest
 
 
 def _takes(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +59,7 @@ def _takes(parser: argparse.ArgumentParser) -> None:
 
 
 def _request(options: argparse.Namespace) -> PortraitRequest:
+    from penultimate.portrait.request import PortraitRequest
     from penultimate.tuning.axes import parse_grids
 
     return PortraitRequest(
@@ -71,6 +76,7 @@ def _tell_plan(request: PortraitRequest, options: argparse.Namespace) -> int:
     from penultimate.engine.forecast.timings import Timings
     from penultimate.engine.run import plan
     from penultimate.engine.schedule import side_by_side
+    from penultimate.portrait.request import plan_words
     from penultimate.portrait.run import first_cells
     from penultimate.progress import seconds_text
 
@@ -97,6 +103,7 @@ def _tell_plan(request: PortraitRequest, options: argparse.Namespace) -> int:
 
 def _portrait(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
+    from penultimate.portrait.request import plan_words
     from penultimate.portrait.run import draw
     from penultimate.report import exhibit, render_exhibit_text
     from penultimate.report.terminal import text_width

@@ -12,6 +12,7 @@ from penultimate.errors import RequestError, counted
 from penultimate.measures.catalogue import measurement, requested
 from penultimate.measures.declaration import Made
 from penultimate.objectives.presets import resolve
+from penultimate.portrait import CELLS, SEEDS
 from penultimate.records.archive import KeptStudy, reference
 from penultimate.records.tuning import Tuned
 from penultimate.report.beside import held_of_all
@@ -25,9 +26,6 @@ from penultimate.tuning.run import record_of
 from penultimate.tuning.search import cells_of_grid
 
 PAGE = "portrait"
-SEEDS = (0, 1, 2)
-CELLS = 5
-"""The values that a search tries unless it is to be as thorough as that of the kept run's objectives."""
 PER = ("network", "target")
 """What is measured of a network by itself; what compares networks needs the files of all of them."""
 
