@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import permutations
 from math import comb, exp, log, sqrt
 
@@ -63,3 +64,19 @@ def proportion_interval(right, of, level):
     lower = solve(right, tail) if right else 0.0
     upper = solve(right + 1, 1 - tail) if right < of else 1.0
     return lower, upper
+
+
+def restricted_share(reference, x, noise, draws, seed, wanted):
+    """Return the share of simulated studies whose rank correlation is as wanted, one after another."""
+    xs, ys = reference
+    mean_x, mean_y = sum(xs) / len(xs), sum(ys) / len(ys)
+    products = sum((a - mean_x) * (b - mean_y) for a, b in zip(xs, ys, strict=True))
+    slope = products / sum((a - mean_x) ** 2 for a in xs)
+    left = [b - mean_y - slope * (a - mean_x) for a, b in zip(xs, ys, strict=True)]
+    scatter = (sum(r**2 for r in left) / (len(xs) - 2)) ** 0.5
+    drawn = random.Random(seed)
+    met = 0
+    for _ in range(draws):
+        y = [mean_y + slope * (a - mean_x) + drawn.gauss(0, scatter) + drawn.gauss(0, noise) for a in x]
+        met += wanted(spearman(x, y))
+    return met / draws

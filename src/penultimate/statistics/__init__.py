@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from penultimate.statistics.planning import power as power
     from penultimate.statistics.planning import seeds_needed as seeds_needed
     from penultimate.statistics.proportion import proportion_interval as proportion_interval
+    from penultimate.statistics.restriction import Restricted as Restricted
+    from penultimate.statistics.restriction import restricted_correlation as restricted_correlation
     from penultimate.statistics.summary import MeanWithError as MeanWithError
     from penultimate.statistics.summary import mean as mean
     from penultimate.statistics.summary import standard_error as standard_error
@@ -51,6 +53,7 @@ __getattr__, __dir__ = attributes(
         " resampled_mean slope_within",
         "planning": "pooled_spread power seeds_needed",
         "proportion": "proportion_interval",
+        "restriction": "Restricted restricted_correlation",
         "summary": "MeanWithError mean standard_error summarise",
     },
 )

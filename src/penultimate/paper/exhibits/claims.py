@@ -6,7 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from penultimate.paper.claims.aspects import MEASURED_BY, read_by_claims
-from penultimate.paper.claims.rules import FIRST_RULES
+from penultimate.paper.claims.rules import FIRST_RULES, Ranked
+from penultimate.paper.restriction import PROBES, narrowed, restricted_words
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
 from penultimate.report.measurements import Measurements
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
@@ -80,7 +81,10 @@ def _table(measurements: Measurements) -> Piece:
         "Claim by claim",
         CLAIM,
         columns,
-        tuple(_evidence(one, reason if of_most else "", len(columns)) for one in judged),
+        tuple(
+            _evidence(one, reason if of_most else "", len(columns), close_together(measurements, one.claim))
+            for one in judged
+        ),
     )
     again = ExhibitTable(
         "claims_again",
@@ -146,7 +150,17 @@ def shared_verdict(verdict: str, count: int, judged: int, of_one_verdict: bool) 
     return f"every claim {each}{'' if count == judged else f', {part} for one reason'}"
 
 
-def _evidence(judged: Judged, said: str, columns: int) -> TableRow:
+def close_together(measurements: Measurements, claim: Claim) -> str:
+    """Return a sentence for a claim that transfer falls with R², if R² hardly varies here."""
+    probe = next((probe for probe, _ in PROBES if claim.rule == Ranked("separation", probe, -1)), None)
+    found = narrowed(measurements, probe) if probe else None
+    if found is None:
+        return ""
+    within = f"{found.within[0].upper()}{found.within[1:]}"
+    return f" {within}; {restricted_words(found)}." if found.is_narrow else ""
+
+
+def _evidence(judged: Judged, said: str, columns: int, close: str = "") -> TableRow:
     """Return the row of a claim, with that many columns; a reason that most claims share is not repeated."""
     claim, ours = judged.claim, judged.ours
     cells = (
@@ -155,7 +169,7 @@ def _evidence(judged: Judged, said: str, columns: int) -> TableRow:
         Cell(judged.printed.verdict if judged.printed else NOT_PRINTED),
         Cell(ours.ours),
         Cell(ours.verdict),
-        Cell("as most" if ours.reason == said else ours.reason.replace("`", "")),
+        Cell("as most" if ours.reason == said else ours.reason.replace("`", "") + close),
     )
     return TableRow(claim.says, cells[:columns])
 

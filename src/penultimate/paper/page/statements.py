@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Literal, TypeAlias
 
 from penultimate.paper import FIRST_STUDY
+from penultimate.paper.claims.criteria import CRITERIA
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.quick import is_quick
 from penultimate.paper.claims.rules import Ranked
@@ -16,6 +17,7 @@ from penultimate.paper.families import has_families
 from penultimate.paper.page.classes import has_label_spaces, headline_of_classes
 from penultimate.paper.page.quick import quick_headline
 from penultimate.paper.page.strengths import headline_of_strengths
+from penultimate.paper.restriction import Narrowed, narrowed, restricted_words
 from penultimate.report.base import Built
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.page.form import Headline, Tile
@@ -28,6 +30,7 @@ from penultimate.statistics import Correlation, bold
 from penultimate.statistics.comparison import LEVEL
 
 MOST_NAMES = 3
+LEAST_RHO = CRITERIA.least_correlation.value
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
@@ -74,7 +77,8 @@ def headline(measurements: Measurements) -> Headline:
     points = SEPARATION.means(measurements)
     ours = correlation_of(points)
     verdict = _verdict(measurements)
-    details = [_beside(ours, theirs, verdict)] if ours else []
+    narrow = narrowed(measurements)
+    details = [_beside(ours, theirs, verdict, narrow)] if ours else []
     relation = "rank correlation of class separation with linear transfer"
     facts = [Tile(fixed(ours.rho, 2), "", f"{relation} ({p_value(ours.p)}, n = {ours.n})")] if ours else []
     same = "the same" if ours else relation
@@ -91,7 +95,7 @@ def headline(measurements: Measurements) -> Headline:
     details += _accuracy(measurements, top1, transfer)
     leaning = leaning_on(points, named=False)
     way = way_on(measurements, (SEPARATION.x, SEPARATION.y)) or f"penultimate run {FIRST_STUDY}"
-    answer = _answer(ours, leaning, verdict, measurements.limited, way)
+    answer = _answer(ours, leaning, verdict, measurements.limited, way, narrow)
     return Headline(answer, tuple(details), tuple(facts))
 
 
@@ -110,7 +114,14 @@ def _verdict(measurements: Measurements) -> Relation:
     return "no fall" if falls == "does not hold" else "undecided"
 
 
-def _answer(ours: Correlation | None, leaning: str, verdict: Relation, limited: bool, way: str) -> str:
+def _answer(
+    ours: Correlation | None,
+    leaning: str,
+    verdict: Relation,
+    limited: bool,
+    way: str,
+    narrow: Narrowed | None = None,
+) -> str:
     """Return the answer in one sentence; it states a relation only if the claims do."""
     if ours is None:
         return (
@@ -119,6 +130,7 @@ def _answer(ours: Correlation | None, leaning: str, verdict: Relation, limited: 
         )
     size = f"Spearman’s ρ = {fixed(ours.rho, 2)}, {p_value(ours.p)}, n = {ours.n}{leaning}"
     among = f"{'In this limited run, among' if limited else 'Among'} {counted(ours.n, 'objective')},"
+    among += narrow.of_which if narrow else ""
     if verdict not in ("falls", "rises"):
         lean = "lean towards transferring worse" if ours.rho < 0 else "lean towards transferring better"
         lean = lean if abs(ours.rho) >= 0.1 else "transfer neither better nor worse"
@@ -129,17 +141,19 @@ def _answer(ours: Correlation | None, leaning: str, verdict: Relation, limited: 
     return f"{among} those that pull the classes further apart transfer {better} ({size})."
 
 
-def _beside(ours: Correlation, theirs: Correlation, verdict: Relation) -> str:
+def _beside(ours: Correlation, theirs: Correlation, verdict: Relation, narrow: Narrowed | None = None) -> str:
     leaning = leaning_on(SEPARATION_IN_PAPER.points(), named=False)
     paper = f"The paper found ρ = {fixed(theirs.rho, 2)} for its nine objectives on ImageNet{leaning}"
     direction = "points the same way" if ours.rho < 0 else "points the other way"
     found = {
         "falls": "this study agrees",
         "rises": "this study disagrees: the relation is reversed here",
-        "no fall": "this study disagrees: so strong a relation is excluded here",
+        "no fall": f"this study disagrees: a ρ of {fixed(-LEAST_RHO, 2)} or stronger is excluded",
         "undecided": f"ours {direction} and is undecided, so it neither confirms nor refutes it",
     }
-    return f"{paper}; {found[verdict]}."
+    is_told = narrow is not None and (narrow.is_narrow or verdict == "no fall")
+    beside = f", where {narrow.within} and {restricted_words(narrow)}" if narrow and is_told else ""
+    return f"{paper}; {found[verdict]}{beside}."
 
 
 def _ranked(runs: ByRun) -> list[tuple[str, float]]:
