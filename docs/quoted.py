@@ -13,10 +13,10 @@ from statistics import fmean
 import numpy as np
 
 from penultimate import specs
-from penultimate.paper import published
 from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF
 from penultimate.paper.page.statements import headline
+from penultimate.paper.restriction import narrowed, restricted_sentence
 from penultimate.records.archive import network_of
 from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
@@ -153,32 +153,18 @@ def finding(name: str, study: str = MAIN) -> str:
 def in_short() -> str:
     """The four sentences of README."""
     found, slugs = nine(), [one.slug for one in measured().objectives]
-    rest = [place for place, slug in enumerate(slugs) if slug != "squared_error"]
-    separation, linear = np.array(found["separation"]), np.array(found["linear"])
+    linear, narrow = np.array(found["linear"]), narrowed(measured())
+    assert narrow is not None
     ranks = spearman(found["separation"], found["linear"])
-    spans = [np.ptp(separation[rest]), _printed_span()]
     lead = 100 * (linear[slugs.index("softmax")] - linear[slugs.index("squared_error")])
     gain = claims()["accuracy_logit_penalty"]
     return paragraph(
         f"{answer('sweep_first').answer} Among the nine objectives of the paper at the strengths that do best"
         f" on a holdout, rank correlation of class separation with transfer is {fixed(ranks.rho, 2)}"
-        f" (p = {ranks.p:.2g}), where the paper has −0.93; but eight of them lie within {_short(spans[0])} of R²"
-        f" of each other (in the paper within {_short(spans[1])}), and only squared error stands apart:"
+        f" (p = {ranks.p:.2g}), where the paper has −0.93. {restricted_sentence(narrow)}"
+        f" Only squared error stands apart:"
         f" it separates furthest and transfers {lead:.1f} points worse than softmax. {_gains(gain)}"
     )
-
-
-def _short(number: float) -> str:
-    return f"{number:.2f}".removeprefix("0")
-
-
-def _printed_span() -> float:
-    of_paper = [
-        float(row["class_separation_r2"])
-        for row in published.printed("neurips_table3_class_separation")
-        if row["objective"] != "squared_error"
-    ]
-    return max(of_paper) - min(of_paper)
 
 
 def _gains(claim: Mapping[str, str]) -> str:
@@ -252,9 +238,8 @@ def of_nine() -> str:
         float(np.corrcoef(separation[of], linear[of])[0, 1]) for of in (list(range(len(slugs))), rest)
     )
     restricted = (
-        f"The nine hardly vary what the question is about: eight lie within {_short(float(np.ptp(separation[rest])))}"
-        f" of R² of each other, where the paper's eight span {_short(_printed_span())}, and"
-        f" {in_words(sum(best))} cannot be told apart in linear transfer. Pearson's r is {signed(whole, 2)}, and"
+        f"The nine hardly vary what the question is about, and {in_words(sum(best))} of them cannot be told apart"
+        f" in linear transfer. Pearson's r is {signed(whole, 2)}, and"
         f" {signed(without, 2)} without squared error: one objective carries it."
     )
     return f"{paragraph(said.answer)}\n\n{items([restricted, *said.details])}"
