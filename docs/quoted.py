@@ -160,10 +160,9 @@ def in_short() -> str:
     gain = claims()["accuracy_logit_penalty"]
     return paragraph(
         f"{answer('sweep_first').answer} Among the nine objectives of the paper at the strengths that do best"
-        f" on a holdout, rank correlation of class separation with transfer is {fixed(ranks.rho, 2)}"
+        f" on a holdout, the rank correlation of R² with transfer is {fixed(ranks.rho, 2)}"
         f" (p = {ranks.p:.2g}), where the paper has −0.93. {restricted_sentence(narrow)}"
-        f" Only squared error stands apart:"
-        f" it separates furthest and transfers {lead:.1f} points worse than softmax. {_gains(gain)}"
+        f" Squared error separates furthest and transfers {lead:.1f} points worse than softmax. {_gains(gain)}"
     )
 
 
