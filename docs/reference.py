@@ -13,7 +13,6 @@ import argparse
 import inspect
 import itertools
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -225,4 +224,6 @@ def write(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description="Write the reference pages.")
+    parser.add_argument("folder", type=Path)
+    write(parser.parse_args().folder)
