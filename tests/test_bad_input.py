@@ -334,6 +334,7 @@ PLANNED = ["evaluate", "--plan", "--no-timing"]
 NETWORK = ["--model", "timm:test_vit(pretrained=False)"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NOWHERE)
 @pytest.mark.parametrize(
     "command",
@@ -458,6 +459,7 @@ def test_a_split_that_no_file_can_be_called_by_is_refused(split: object) -> None
         dataclasses.replace(card("digits"), sizes={"train": 1, split: 1})
 
 
+@pytest.mark.long
 def test_the_folder_of_a_step_has_room_for_what_is_added_to_its_name() -> None:
     step = Step("é" * 50, 1, {}, {}, label="-".join(["x" * 40] * 9))
     assert len(step.id.encode()) == 200

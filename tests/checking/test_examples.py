@@ -18,6 +18,7 @@ from penultimate.cli import main
 UNTIMED = ("--set", "expected_seconds={'train': 1}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", CHECKS)
 def test_an_example_is_sound_and_used_as_it_says(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

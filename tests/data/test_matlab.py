@@ -58,9 +58,8 @@ SEGFAULTS = [(268, 1), (296, 0), (328, 6), (396, 1), (400, 3), (456, 7)]
 UNFORESEEN = [(144, 6), (335, 7), (424, 4), (471, 0)]
 
 
-@pytest.mark.parametrize(
-    ("byte", "bit"), [*SEGFAULTS, *UNFORESEEN, pytest.param(163, 0, marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("byte", "bit"), [*SEGFAULTS, *UNFORESEEN, (163, 0)])
 def test_no_flip_ends_the_process(byte: int, bit: int) -> None:
     content = bytearray(saved(annotations=structs(*LABELLED)))
     content[byte] ^= 1 << bit

@@ -131,12 +131,13 @@ DATA = "data.*glyphs_smoke.*/train.images.npy"
 ROWS, SEAL = "linear.softmax*digits*/rows.jsonl", "linear.squared_error*digits*/meta.json"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "patterns",
     [
         (NETWORK,),
         (FEATURES, DATA, ROWS, SEAL),
-        *(pytest.param((one,), marks=pytest.mark.long) for one in (FEATURES, DATA, ROWS, SEAL)),
+        *((one,) for one in (FEATURES, DATA, ROWS, SEAL)),
     ],
     ids=" ".join,
 )
@@ -209,14 +210,15 @@ def busiest(processes: set[int]) -> int:
 ON_RAY = pytest.param("ray", marks=pytest.mark.long)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("how", "engine"),
     [
         (signal.SIGKILL, "local"),
-        pytest.param(signal.SIGTERM, "local", marks=pytest.mark.long),
-        pytest.param(signal.SIGKILL, "ray", marks=pytest.mark.long),
-        pytest.param(signal.SIGINT, "ray", marks=pytest.mark.long),
-        pytest.param(signal.SIGTERM, "ray", marks=pytest.mark.long),
+        (signal.SIGTERM, "local"),
+        (signal.SIGKILL, "ray"),
+        (signal.SIGINT, "ray"),
+        (signal.SIGTERM, "ray"),
     ],
 )
 def test_a_run_stopped_anywhere_leaves_no_process_and_goes_on_to_the_same_bytes(

@@ -223,6 +223,7 @@ def test_a_plan_of_given_networks_times_each_once(
     assert len(taken) == 3
 
 
+@pytest.mark.long
 def test_a_plugin_that_cannot_be_trained_is_told_before_a_run(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(FAILING)
     answer = penultimate("plan", "smoke", "--plugin", "mine.py", "--set", "backbones=failing", cwd=tmp_path)

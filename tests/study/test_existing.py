@@ -146,6 +146,7 @@ def test_a_final_layer_without_bias_has_zeros_and_says_so(trained: Path, tmp_pat
     assert not load_network(folder).objective.head.bias.any()
 
 
+@pytest.mark.long
 def test_mean_and_deviation_are_the_tables_where_it_says_them(trained: Path, tmp_path: Path) -> None:
     put_networks(trained, tmp_path)
     (tmp_path / "one.json").write_text(
