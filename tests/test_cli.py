@@ -110,6 +110,7 @@ def test_what_cannot_be_read_is_not_taken_for_absent_nor_hides_what_can(
     assert "study.json' cannot be read (Permission denied)" in capsys.readouterr().err
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
@@ -133,6 +134,7 @@ def test_a_closed_output_is_no_error(tmp_path: Path, line: str, code: int, said:
     assert said in answer.stderr
 
 
+@pytest.mark.long
 def test_the_window_system_of_a_notebook_is_none_of_the_commands(
     finished_smoke: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -346,6 +346,7 @@ REFUSED = (
 """Kinds that no call answers if it reads its first argument."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name, call in CALLS.items() if not call.slices])
 def test_any_kind_of_array_is_read_rightly_or_refused(name: str) -> None:
     function, like, *_ = CALLS[name]

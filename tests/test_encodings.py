@@ -73,6 +73,7 @@ def test_what_counts_as_unnamed(call: str, is_found: bool) -> None:
     assert bool(list(in_the_locales_encoding(call))) == is_found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 def test_what_a_terminal_lacks_is_shown_as_a_question_mark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str

@@ -150,6 +150,7 @@ def reader(
 Reader = tuple[Callable[[Path, int], None], str]
 
 
+@pytest.mark.long
 def test_a_file_that_is_read_at_the_top_tells_plug_ins_apart(tmp_path: Path, reader: Reader) -> None:
     write, statements = reader
     sys.modules.pop("helping", None)
@@ -239,6 +240,7 @@ LEFT_ALONE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("statements", LEFT_ALONE.values(), ids=list(LEFT_ALONE))
 @pytest.mark.parametrize("place", ["top", "inside"])
 def test_what_is_written_or_is_a_librarys_changes_nothing(

@@ -249,6 +249,7 @@ def test_a_network_that_diverged_is_left_out_of_what_gathers(diverged: tuple[Pat
     ]
 
 
+@pytest.mark.long
 def test_a_choice_of_which_every_network_diverged_says_so_and_nothing_rests_on_it(
     diverged: tuple[Path, Graph],
 ) -> None:

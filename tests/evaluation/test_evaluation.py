@@ -205,6 +205,7 @@ def test_a_bad_network_and_bad_data_cost_nothing_of_the_others(
     assert any("test_vit-shapes" in name for name in steps(tmp_path / "runs", "probed"))
 
 
+@pytest.mark.long
 def test_a_mistyped_network_leaves_the_page_as_it_is(
     folders: dict[str, Path],
     tmp_path: Path,
@@ -241,6 +242,7 @@ def test_why_nothing_was_measured_is_said_where_it_was_asked_for(
     assert "y holds one class only" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.long
 def test_one_class_has_no_accuracy_and_says_so(tmp_path: Path) -> None:
     one = class_folders(tmp_path / "one", ("only",), 6)
     done = pu.evaluate({"vit": NETWORKS["vit"]}, {"one": one}, out=tmp_path / "runs", on=InProcess())
@@ -251,6 +253,7 @@ def test_one_class_has_no_accuracy_and_says_so(tmp_path: Path) -> None:
     assert "No number of vit on one: probes on" in page
 
 
+@pytest.mark.long
 def test_a_source_whose_classes_the_networks_tell_apart_is_measured_as_such(tmp_path: Path) -> None:
     from tests.networks.given import TRAINED, first_network
 
@@ -448,6 +451,7 @@ def test_a_folder_of_trained_networks_is_all_of_them(tmp_path: Path) -> None:
     assert found["softmax-s0"] == f"folder:{tmp_path / 'steps' / 'train.softmax-s0.0123'}"
 
 
+@pytest.mark.long
 def test_that_a_folder_has_changed_since_the_last_run_is_said(tmp_path: Path) -> None:
     class Noting(Silent):
         def noticed(self, message: str) -> None:
@@ -566,6 +570,7 @@ def radiographs(root: Path) -> str:
     return str(chexpert_files(root, train, valid))
 
 
+@pytest.mark.long
 def test_each_label_of_images_of_several_is_scored_by_itself(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -607,6 +612,7 @@ def test_of_images_of_several_labels_nothing_is_measured_that_takes_classes(
     assert "multilabel" not in Request(NETWORKS, {"few": str(folders["<i>few</i>"])}).study().measure
 
 
+@pytest.mark.long
 def test_networks_and_data_of_any_name_stay_within_the_store(
     folders: dict[str, Path], tmp_path: Path
 ) -> None:

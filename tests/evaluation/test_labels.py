@@ -107,6 +107,7 @@ def test_a_label_that_no_test_image_shows_is_named(tmp_path: Path) -> None:
     assert "of the test images all or none show 1 label ('red')" in " ".join(notes)
 
 
+@pytest.mark.long
 def test_an_evaluation_scores_each_label_and_compares_networks(evaluated: Path) -> None:
     results = read_study(evaluated)
     areas, compared = exhibit("labels", evaluated).tables

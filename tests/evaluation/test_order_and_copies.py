@@ -74,6 +74,7 @@ def page(done: Evaluation) -> str:
     return " ".join(html.unescape(done.report.read_text()).split())
 
 
+@pytest.mark.long
 def test_a_network_of_imagefolder_is_right_without_a_word(colours: Path, tmp_path: Path) -> None:
     done = evaluated(TEXT, colours, tmp_path)
     assert top1(done) == [1.0]
@@ -120,6 +121,7 @@ def test_an_order_that_no_trainer_uses_is_noticed_and_said_by_a_file(colours: Pa
     assert "The numbers are those of the order that was said" in page(backwards)
 
 
+@pytest.mark.long
 def test_an_order_may_hold_classes_of_which_there_are_no_images(colours: Path, tmp_path: Path) -> None:
     few = tmp_path / "few"
     for split in ("train", "test"):
@@ -213,6 +215,7 @@ def test_what_cannot_be_said_of_an_order(colours: Path) -> None:
     assert main([*arguments, "--classifies", "all", "--class-order", "sorted"]) == 2
 
 
+@pytest.mark.long
 def test_copies_are_said_and_left_out_and_every_table_counts_the_same_images(
     colours: Path, tmp_path: Path
 ) -> None:

@@ -55,6 +55,7 @@ def evaluated(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
     return out
 
 
+@pytest.mark.long
 def test_every_network_is_measured_by_the_scores_that_it_has(evaluated: Path) -> None:
     table = pu.results(evaluated)
     for network, scores in (("with classes", SCORES), ("without", OF_FEATURES)):

@@ -148,6 +148,7 @@ def test_a_plan_says_that_there_is_no_gpu(
     assert "It would not start here" not in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_networks_run_in_a_process_that_sees_its_gpu_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -290,6 +290,7 @@ extract_files(network, folder_of(root / "images", 60), root / "banks", batch_siz
 """
 
 
+@pytest.mark.long
 def test_extraction_goes_on_after_a_kill(tmp_path: Path) -> None:
     journal = tmp_path / "banks" / "b" / "journal.json"
     process = subprocess.Popen([sys.executable, "-c", SLOW, str(tmp_path)])

@@ -30,6 +30,7 @@ def of_depth(root: Path, dead: bool = False) -> Any:
     return measured("depth", parents, accuracy="mean_per_class")
 
 
+@pytest.mark.long
 def test_each_layer_has_the_numbers_of_probes_fitted_to_it_alone(tmp_path: Path) -> None:
     """The last block, pooled, is the penultimate features, and is not probed twice."""
     rows = of_depth(tmp_path).rows

@@ -48,6 +48,7 @@ def test_an_earlier_epochs_rows_are_those_of_its_snapshot(finished_smoke: Path, 
     assert rows.where(metric="class_separation").only().value == pytest.approx(separation, rel=1e-12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("every", "epochs"), [(1, [1, 2, 3]), (2, [2, 3])])
 def test_transfer_is_probed_at_every_snapshot_and_at_the_end(
     tmp_path: Path, every: int, epochs: list[int]

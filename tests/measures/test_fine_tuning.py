@@ -430,6 +430,7 @@ class StoppedError(Exception):
     """A run is broken off."""
 
 
+@pytest.mark.long
 def test_broken_off_and_resumed_a_step_leaves_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_study_with_one_number_of_classes_has_no_such_exhibit() -> None:
     assert not exhibit("classes", of_counts(lambda _: -2.0, counts=(128,))).wanted
 
 
+@pytest.mark.long
 def test_the_page_opens_with_the_price_and_its_change(shrinking: StudyResults, tmp_path: Path) -> None:
     study = admit(shrinking)
     assert not is_quick(study)
