@@ -182,6 +182,7 @@ def test_every_wrong_sample_is_expected(sample: str) -> None:
     assert {finding.name for finding in checked(sample).findings} == WRONG[sample].keys()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "name"),
     [

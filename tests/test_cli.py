@@ -229,6 +229,7 @@ def test_a_plan_counts_the_batches_of_what_is_left_beside_those_that_were_timed(
     assert trainings.seconds_each == pytest.approx(2 * statistics.mean(times))
 
 
+@pytest.mark.long
 def test_the_report_is_written_where_it_is_asked_for(finished_smoke: Path, tmp_path: Path) -> None:
     out = finished_smoke / "runs"
     answer = penultimate("report", "--out", str(out), "--to", "mine.html", cwd=tmp_path)

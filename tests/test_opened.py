@@ -195,6 +195,7 @@ def test_what_stands_in_the_place_of_a_list_of_files_is_named_and_not_written_to
     assert seen.known("nested") == {}
 
 
+@pytest.mark.long
 def test_a_file_that_is_read_when_called_tells_plug_ins_apart_once_it_changes(
     tmp_path: Path, reader: Reader
 ) -> None:

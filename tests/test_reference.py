@@ -212,6 +212,7 @@ def test_without_a_name_the_main_reference_run_is_read() -> None:
     assert read_reference().provenance == read_reference("evidence").provenance
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["evidence", "full"])
 def test_the_whole_reference_runs_lack_nothing_of_any_exhibit_of_the_paper(name: str) -> None:
     whole = read_reference(name)

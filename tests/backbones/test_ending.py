@@ -601,6 +601,7 @@ FUNCTIONAL: dict[str, Callable[[Net, Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FUNCTIONAL)
 def test_the_features_are_what_the_scores_are_made_of(name: str) -> None:
     net = Net(lambda net, x: FUNCTIONAL[name](net, pooled(x))).eval()

@@ -79,6 +79,7 @@ def put(file: Path, content: bytes | None) -> None:
         file.write_bytes(content)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", READ)
 def test_a_damaged_array_file_is_refused_by_all_that_reads_it(

@@ -64,6 +64,7 @@ def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENULTIMATE_DEVICE", "cpu")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "share", "on_gpu"),
     [
@@ -178,6 +179,7 @@ class Live(nn.Module):
         return made
 
 
+@pytest.mark.long
 def test_a_module_of_this_session_runs_on_the_gpu_of_this_session(tmp_path: Path) -> None:
     few, before = class_folders(tmp_path / "few", ("a", "b"), 6), dict(os.environ)
     Live.seen = []

@@ -86,6 +86,7 @@ def bank_of(folder: Path, row: Row, split: str) -> FeatureBank:
     return FeatureBank.load(file)
 
 
+@pytest.mark.long
 def test_a_plugins_metric_is_a_row_for_each_number_and_split(finished: Path) -> None:
     rows = [row for row in pu.results(finished / "runs") if row.metric.startswith("feature_scale")]
     assert len(rows) == 3 * 2 * 2
@@ -178,6 +179,7 @@ def load_study_of_plugins() -> Study:
     return override(load_study("smoke"), SETTINGS)
 
 
+@pytest.mark.long
 def test_a_study_without_plugins_says_how_to_name_one_and_keeps_it_off_the_page() -> None:
     shown = exhibit("plugins", synthetic_study())
     assert (shown.wanted, shown.tables) == (False, ())
@@ -218,6 +220,7 @@ WRONG = {
 }
 
 
+@pytest.mark.long
 def test_what_one_plugin_does_wrong_costs_no_other_result(tmp_path: Path) -> None:
     text = "from penultimate import register\nfrom penultimate.metrics import UndefinedError\n"
     files = []
@@ -268,6 +271,7 @@ def test_what_one_plugin_does_wrong_costs_no_other_result(tmp_path: Path) -> Non
     assert "fails, ends, words, whole, endless, Silent: not measured" in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
@@ -327,6 +331,7 @@ def test_a_loss_of_the_wrong_form_ends_its_own_trainings_with_a_sentence(tmp_pat
     assert {row.objective for row in pu.results(tmp_path / "runs")} == {"softmax"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
@@ -397,6 +402,7 @@ except pu.RequestError as error: print(error)
 """
 
 
+@pytest.mark.long
 def test_a_plugin_that_only_this_process_can_load_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "helper_of_mine.py").write_text("")

@@ -51,6 +51,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.long
 def test_corruptions_are_of_the_first_test_images_of_each_class(root: Path) -> None:
     test = load_images(root / SOURCE, "test")
     labels = np.load(root / "corrupted/out/labels.npy")

@@ -126,6 +126,7 @@ def check(text: str, folder: Path) -> float:
     return float((network.logits(features) - expected).abs().max() / expected.abs().max())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", QUICK)
 def test_its_own_classifier_on_our_features_repeats_the_logits_of(text: str, tmp_path: Path) -> None:
     assert check(text, tmp_path) < 1e-5

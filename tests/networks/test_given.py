@@ -173,6 +173,7 @@ def test_weights_that_cannot_be_downloaded_are_told_with_the_way_out(
     assert f"{source}(weights='FILE'), or pretrained=False" in str(error.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "ends"), [("googlenet", "aux"), ("inception_v3", "AuxLogits")])
 def test_downloaded_weights_hold_auxiliary_heads_and_the_network_does_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, ends: str
@@ -228,6 +229,7 @@ def of(row: Row) -> tuple[str | None, str | None, int | None, int | None]:
     return row.objective, row.backbone, row.seed, row.draw
 
 
+@pytest.mark.long
 def test_a_given_network_is_a_row_under_its_name_without_architecture_seed_and_draw(table: Table) -> None:
     assert {of(row) for row in table if row.objective in ("stranger", "earlier", "classifier")} == {
         (name, None, None, None) for name in ("stranger", "earlier", "classifier")
@@ -247,6 +249,7 @@ def test_what_needs_no_final_layer_is_measured_of_all(table: Table) -> None:
         assert steps == set(MEASURE) - set(NEEDING_A_FINAL_LAYER) - {"dynamics"}
 
 
+@pytest.mark.long
 def test_a_stranger_is_measured_by_what_goes_into_its_final_layer(finished_given: Path, table: Table) -> None:
     (world,) = (finished_given / "steps").glob("data.d0-glyphs_smoke.*")
     images = load_images(world, "test")

@@ -53,6 +53,7 @@ def objective(text: str = "softmax", features: int = 6) -> Objective:
     return pu.objective(text, num_features=features, num_classes=3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("build", [plain, Tokens, convolutional, replicated, without])
 @pytest.mark.parametrize("text", ["cosine_softmax", "sigmoid + dropout(keep=0.8)", "logit_penalty"])
 def test_the_objective_is_on_what_the_final_layer_was_given(

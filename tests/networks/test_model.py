@@ -126,6 +126,7 @@ class Dropping(Net):
         return self.fc(nn.functional.dropout(self.neck(self.body(x))))  # type: ignore[no-any-return]
 
 
+@pytest.mark.long
 def test_modules_without_a_head_with_a_layer_and_with_chance_are_evaluated(tmp_path: Path) -> None:
     data = {"shapes": class_folders(tmp_path / "shapes", ("disc", "square"), 10)}
     networks = {

@@ -52,6 +52,7 @@ def test_its_features_are_those_of_the_bare_network(pair: Pair) -> None:
     assert shares[0] == shares[1]
 
 
+@pytest.mark.long
 def test_evaluated_it_is_the_bare_network(pair: Pair, tmp_path: Path) -> None:
     data = make(tmp_path / "data", {"ant": 10, "bee": 10})
     networks = {"bare": pair[0], "replicated": pu.Model(pair[1], layer="4")}

@@ -89,6 +89,7 @@ def test_sizes_out_of_range_are_refused(num_features, num_classes, message):
         objective("softmax", num_features, num_classes)
 
 
+@pytest.mark.long
 def test_arguments_of_the_wrong_type_are_refused_outside_pytest():
     """Here, annotations are checked before our own checks are reached."""
     requests = {

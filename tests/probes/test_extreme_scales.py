@@ -186,6 +186,7 @@ def test_features_whose_optimum_float64_cannot_tell_are_refused(kind: str) -> No
         LinearProbe().fit(train, labels)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", [1e12, 1e20, 1e38, 1e100, 1e140, 1e300])
 def test_a_far_validation_example_is_refused_or_leaves_an_uncertified_optimum(place: float) -> None:
     """It is met in the refit alone; NumPy's own warnings of overflow tell nobody what to do."""

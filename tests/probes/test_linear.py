@@ -299,6 +299,7 @@ def test_an_unfitted_probe_says_so_and_a_fitted_one_knows_its_features():
         probe.predict(np.ones((2, 3)))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", [1e-10, 1e-30, 1e-36])
 def test_tiny_float32_features_are_fitted_without_a_warning(scale):
     points, labels = blobs(3, 60, 3, 3, 2.0)
@@ -307,6 +308,7 @@ def test_tiny_float32_features_are_fitted_without_a_warning(scale):
     assert probe.certificates_.max() <= 1e-4
 
 
+@pytest.mark.long
 def test_one_far_example_costs_little_more_than_the_first_uncertified_lambda() -> None:
     labels = np.arange(121) % 5
     features = np.random.default_rng(0).normal(size=(121, 2)) + np.stack([labels, -labels], axis=1)

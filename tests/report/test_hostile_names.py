@@ -150,6 +150,7 @@ every_name = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.long
 @every_name
 def test_on_the_page_a_name_is_text_and_changes_no_element(name: str) -> None:
     text = NAMES[name]

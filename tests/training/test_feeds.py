@@ -117,6 +117,7 @@ def weights(folder: Path) -> bytes:
     return (folder / "network.safetensors").read_bytes()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("recipe", [RECIPE, COLOURED], ids=["cropped", "coloured"])
 def test_a_run_on_images_on_disk_broken_off_anywhere_ends_in_the_same_bits(
     tmp_path: Path, images: ListedImages, recipe: Recipe
@@ -152,6 +153,7 @@ def test_the_network_is_tested_as_it_was_trained_to_be(tmp_path: Path, images: L
     assert (guessed == held.labels).mean() == pytest.approx(last, abs=0.11)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_file_that_is_damaged_on_the_way_is_named_and_the_run_goes_on_once_it_is_back(
     tmp_path: Path, workers: int

@@ -118,6 +118,7 @@ def test_a_run_broken_off_at_any_step_ends_in_the_same_bits(
         assert again.curves == whole.curves
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:squared_error:UserWarning")
 @pytest.mark.parametrize("objective", PRESETS)
 def test_every_objective_is_trained_on_batches_mixed_as_the_equation_says(
@@ -266,6 +267,7 @@ UNUSABLE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "both"),
     [*((kind, False) for kind in UNUSABLE), ("bit", True), ("hostile", True), ("shape", True)],

@@ -50,6 +50,7 @@ def expect_alike(ours: Path, theirs: Path, within: float = 2e-6) -> None:
             assert torch.allclose(found[name].double(), value.double(), rtol=within, atol=within), name
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", ALIKE)
 def test_two_processes_come_to_the_weights_of_one(pairs: Path, tmp_path: Path, case: str) -> None:
     alone = trained(case, tmp_path)
@@ -58,6 +59,7 @@ def test_two_processes_come_to_the_weights_of_one(pairs: Path, tmp_path: Path, c
     assert (pairs / case / "network.json").read_text() == (tmp_path / "network.json").read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("goes_on", [1, *(pytest.param(count, marks=pytest.mark.long) for count in (2, 4))])
 def test_one_is_killed_and_any_number_goes_on(tmp_path: Path, goes_on: int) -> None:
     whole = tmp_path / "whole"
