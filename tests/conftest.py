@@ -23,6 +23,7 @@ import tests.typechecker  # noqa: F401  (the hook finds it by name)
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and text would be as narrow
 os.environ["PENULTIMATE_CACHE"] = tempfile.mkdtemp(prefix="penultimate-tests-")
 atexit.register(shutil.rmtree, os.environ["PENULTIMATE_CACHE"], ignore_errors=True)
 for _signal, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):

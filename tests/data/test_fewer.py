@@ -59,7 +59,7 @@ def test_images_are_drawn_of_those_classes_alone_and_balanced(tmp_path: Path) ->
     train = load_images(tmp_path, "train")
     assert train.class_names == whole["train"].class_names[::4]
     assert np.bincount(train.labels).tolist() == [96] * 4
-    again = dict(glyphs_smoke(3, 4))
+    again = dict(glyphs_smoke(3, classes=4))
     assert again["train"].digest == train.digest
     ids = np.concatenate([images.ids for images in again.values()])
     assert len({*ids.tolist()}) == len(ids)

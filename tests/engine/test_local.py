@@ -99,6 +99,7 @@ def test_a_torch_that_cannot_be_imported_is_told_at_once(torch_that, tmp_path: P
     assert len(list(marks.iterdir())) == 1
 
 
+@pytest.mark.usefixtures("chores")
 def test_that_no_process_can_be_started_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     with pytest.raises(PenultimateError, match=r"no process can be started .*fewer --processes"):

@@ -606,7 +606,7 @@ def test_of_images_of_several_labels_nothing_is_measured_that_takes_classes(
     chexpert = {"chexpert": radiographs(tmp_path)}
     alone = Request(NETWORKS, chexpert).study()
     measured = {step.name for step in unfold(alone).steps.values()}
-    assert measured == {"data", "given", "extract", "grams", "pair_cka", "multilabel"}
+    assert measured == {"data", "given", "extract", "grams", "pair_cka", "multilabel", "cost"}
     beside = Request(NETWORKS, {**chexpert, "few": str(folders["<i>few</i>"])}).study()
     assert beside.source == "few"
     assert "multilabel" not in Request(NETWORKS, {"few": str(folders["<i>few</i>"])}).study().measure

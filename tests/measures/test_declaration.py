@@ -221,7 +221,7 @@ def test_what_trains_or_fits_by_its_settings_and_needs_is_declared_to_cost_it() 
         assert what.cost.trains == (is_trained and {"steps", "batch_size"} <= settings), what.name
         yields = {item.metric for item in what.yields or ()}
         fits = {probe for probe in ("linear", "knn") if f"{probe}_top1" in yields}
-        assert set(what.cost.fits) == fits, what.name
+        assert fits <= set(what.cost.fits), what.name  # a probe may be fitted for other numbers too
 
 
 def test_a_measurement_of_ones_own_states_its_numbers_or_gets_those_of_their_unit(

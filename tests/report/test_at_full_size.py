@@ -47,7 +47,11 @@ def test_each_study_measures_what_a_command_promises_of_it() -> None:
         assert promised is not None
         names = {name for name in shown if re.fullmatch(r"\w+", name)} - {"figure5", "iclr_figure5"}
         assert names <= set(promised[1].split(", ")), study
-    assert {command.split()[-1] for command in COMMANDS.values()} - {"imagenet_search"} == set(STUDIES)
+    assert {command.split()[-1] for command in COMMANDS.values()} == {
+        *STUDIES,
+        "imagenet_search",
+        "few_labels",
+    }
 
 
 def test_the_halves_of_figure_5_are_measured_by_two_studies() -> None:

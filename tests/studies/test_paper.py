@@ -430,9 +430,7 @@ def test_a_plan_says_trainings_steps_bytes_and_hours_without_the_data(
     assert "left: 225 trainings of 17,550,000 batches, 1,126 steps, 13.3 GB of files; " in said
     assert "sizes are as published, and what is done is not known: cifar10 (" in said
     assert "unknown" not in said.replace("not known", "")
-    hours = re.search(r"files; (\d+):\d\d:\d\d of work", said)
-    assert hours is not None
-    assert int(hours[1]) > 10
+    assert re.search(r"files; \d+ days", said), said
     assert main(["run", "cifar10_allcnnc", "--out", str(tmp_path)]) == 2
     assert "--data cifar10=FOLDER" in capsys.readouterr().err
 

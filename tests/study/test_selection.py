@@ -141,7 +141,7 @@ def test_other_objectives_are_the_first_grids_and_further_grids_keep_theirs(two_
         ("name='../x'", "consists of at most 100 letters"),
         (
             "seed=1",
-            "no setting 'seed': 'seed' is not one of objectives, recipe, backbones, seeds, draws, name, ",
+            "no setting 'seed': 'seed' is not one of objectives, recipe, backbones, seeds, draws, classes, ",
         ),
         ("seed=1", "Did you mean 'seeds'"),
         ("networks=1", "'networks' is not one of"),

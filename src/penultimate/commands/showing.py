@@ -111,7 +111,7 @@ def _takes_join(parser: argparse.ArgumentParser) -> None:
 
 
 def _takes_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", nargs="?", default="", help=", ".join(LISTS))
+    parser.add_argument("kind", nargs="?", help=", ".join(LISTS))
     _takes_json(parser)
     parser.add_argument("--all", action="store_true", help="parts of studies and searches behind them, too")
     parser.add_argument(
@@ -288,7 +288,7 @@ def _join(options: argparse.Namespace) -> int:
 def _list(options: argparse.Namespace) -> int:
     from penultimate.registry import entry, names, open_packages
 
-    if not options.kind:
+    if options.kind is None:
         print(json.dumps([*LISTS]) if options.json else "\n".join(LISTS))
         return 0
     if options.kind not in LISTS:

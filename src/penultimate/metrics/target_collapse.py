@@ -57,7 +57,7 @@ def cdnv(features: ArrayLike | Bank, labels: Names | None = None) -> float:
 
 
 class CollapseTerms(NamedTuple):
-    """The terms of NCTI: `within` is 1 at collapse and more before it; more of the others is nearer to it."""
+    """The terms of NCTI: `within` is 1 at collapse; more of the others is nearer to it."""
 
     within: float
     simplex: float
@@ -84,8 +84,8 @@ def ncti_terms(
 
     >>> points = [[2.0, 0.0], [4.0, 0.1], [0.0, 2.0], [0.1, 4.0]]
     >>> terms = ncti_terms(points, [0, 0, 1, 1])
-    >>> round(terms.nearest, 3), bool(terms.within >= 1)
-    (1.0, True)
+    >>> round(terms.nearest, 3), round(terms.within, 3), round(terms.simplex, 3)
+    (1.0, 1.0, 1.622)
 
     Wang et al., ICCV 2023 (the three terms); Shao et al., 2022 (the discriminant), with a fixed shrinkage.
     """

@@ -91,7 +91,7 @@ def crossed_mean(
     >>> import numpy as np
     >>> found = crossed_mean([0.5, 0.7], np.array([0.2, 0.6, 1.0]))
     >>> round(found.value, 3), round(found.error, 3), round(found.degrees, 2)
-    (0.6, 0.252, 2.51)
+    (0.6, 0.252, 2.64)
 
     Satterthwaite, 1946; Owen, 2007 (the bootstrap of crossed samples has the same expectation).
     """

@@ -44,7 +44,7 @@ def splits_of(name: str, draw: int, classes: int = 0) -> Iterator[tuple[str, Ima
     trained on.
     """
     described = of_fewer(card(name), classes)
-    made = registry.entry("dataset", name).resolve()(draw, *([classes] if classes else []))
+    made = registry.entry("dataset", name).resolve()(draw, **({"classes": classes} if classes else {}))
     if not isinstance(made, Iterable):
         kind = "None" if made is None else f"a value of type {type(made).__name__}"
         raise RequestError(

@@ -68,7 +68,7 @@ class GlyphWorld:
     def card(self) -> DatasetCard:
         return card(self.name)
 
-    def __call__(self, draw: int, classes: int = 0) -> Iterator[tuple[str, ImageSet]]:
+    def __call__(self, draw: int, *, classes: int = 0) -> Iterator[tuple[str, ImageSet]]:
         with one_thread():
             typefaces = Typefaces()
             task = glyph_task(self.name, typefaces, classes)

@@ -114,7 +114,7 @@ def predicted(xs: list[float], ys: list[float], at: float) -> tuple[float, float
 
     >>> expected, half = predicted([1, 2, 3, 4], [2.1, 3.9, 6.1, 7.9], 5)
     >>> round(expected, 2), round(half, 2)
-    (9.9, 1.1)
+    (9.9, 0.86)
     """
     from scipy.special import stdtrit
 

@@ -45,8 +45,9 @@ ASPECTS: Mapping[str, tuple[Aspect, ...]] = {
     "imagenet_augmentation": ("augmented",),
     "imagenet_combinations": ("combined",),
     "imagenet_long": ("benchmarks",),
+    "few_labels": ("few_labels",),
 }
-"""What claims ask for, by the study that measures it."""
+"""What claims ask for, by the study that measures it; few labels are measured in the embedded world alone."""
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         **{lacking: f"run {study}" for study, exhibits in STUDIES.items() for lacking in exhibits},
