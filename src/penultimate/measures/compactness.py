@@ -24,7 +24,7 @@ OF_CLASSES = {
     "ncti_within": (
         "low",
         "NCTI's spread within classes",
-        "The spread of predictions within classes, a term of NCTI: 1 where all images of a class are"
+        "The spread of predictions within classes, a term of NCTI: 0 where all images of a class are"
         " predicted alike.",
     ),
     "ncti_simplex": (

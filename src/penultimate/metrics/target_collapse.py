@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -57,7 +58,7 @@ def cdnv(features: ArrayLike | Bank, labels: Names | None = None) -> float:
 
 
 class CollapseTerms(NamedTuple):
-    """The terms of NCTI: `within` is 1 at collapse; more of the others is nearer to it."""
+    """The terms of NCTI: `within` is 0 at collapse; more of the others is nearer to it."""
 
     within: float
     simplex: float
@@ -73,9 +74,9 @@ def ncti_terms(
     of the means in the metric of S (Fisher's discriminant), Z = (X - mean) U [n k-1], and P [n k] the
     posteriors of Gaussian classes with this covariance, p_ic ~ n_c exp(-(x_i - mu_c)' S^-1 (x_i - mu_c) / 2).
 
-    within   sum_c |P_c|_* / sum_c sqrt(n_c)    P_c the rows of class c: the nuclear norm of its predictions
-    simplex  |Z|_* / n                          the nuclear norm of the discriminant's coordinates
-    nearest  mean_i p_{i y_i}                   how sure the nearest centre is of the right class
+    within   log(sum_c |P_c|_* / sum_c sqrt(n_c))  P_c the rows of class c: nuclear norm of its predictions
+    simplex  |Z|_* / n                             the nuclear norm of the discriminant's coordinates
+    nearest  mean_i p_{i y_i}                      how sure the nearest centre is of the right class
 
     NCTI of a network among several is simplex + nearest - within, after each is scaled to 0 .. 1 over the
     networks (`joined_ncti`). The features' scale changes nothing. `features` are [n m] and `labels` [n], or a
@@ -84,10 +85,11 @@ def ncti_terms(
 
     >>> points = [[2.0, 0.0], [4.0, 0.1], [0.0, 2.0], [0.1, 4.0]]
     >>> terms = ncti_terms(points, [0, 0, 1, 1])
-    >>> round(terms.nearest, 3), round(terms.within, 3), round(terms.simplex, 3)
-    (1.0, 1.0, 1.622)
+    >>> round(terms.nearest, 3), abs(terms.within) < 1e-6, round(terms.simplex, 3)
+    (1.0, True, 1.622)
 
-    Wang et al., ICCV 2023 (the three terms); Shao et al., 2022 (the discriminant), with a fixed shrinkage.
+    Wang et al., ICCV 2023 (the three terms); Shao et al., 2022 (the discriminant), with a fixed
+    shrinkage and all components; the authors' code takes 64, and a shrinkage that falls with the variance.
     """
     share = real_number(shrinkage, "shrinkage", above=0, below=1)
     given, named = of_bank(features, labels)
@@ -115,7 +117,7 @@ def ncti_terms(
     kept = scales > scales[0] * max(centres.shape) * EPS
     coordinates = white @ directions[kept].T
     return CollapseTerms(
-        within / float(counts.sqrt().sum()),
+        math.log(within / float(counts.sqrt().sum())),
         _nuclear(coordinates) / len(points),
         float(posteriors[torch.arange(len(points)), codes].mean()),
     )
