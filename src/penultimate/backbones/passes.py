@@ -129,7 +129,7 @@ def _between(first: list[Tensor], second: list[Tensor]) -> PassDifference | None
         if not one.numel():
             continue
         coarse = 1e-5 if one.dtype in (torch.float32, torch.float64) else 1e-2
-        values, again = one.double().nan_to_num(0, 0, 0), other.double().nan_to_num(0, 0, 0)
+        values, again = (each.detach().double().nan_to_num(0, 0, 0) for each in (one, other))
         found = PassDifference(float((values - again).abs().max()), float(values.abs().max()))
         if found.largest > 10 * coarse * found.scale and (worst is None or found.largest > worst.largest):
             worst = found
