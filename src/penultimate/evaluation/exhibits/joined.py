@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penultimate.evaluation.boards import Board, Predicted, arrays_of, boards_of, predictions_of, task_of
-from penultimate.evaluation.exhibits.ranking import accuracy_cell, difference_cells
+from penultimate.evaluation.exhibits.ranking import accuracy_cell, table_of_differences
 from penultimate.report.base import Column, ExhibitTable, TableRow
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
@@ -62,26 +62,14 @@ def _joined(measurements: Measurements) -> Piece:
         for network in order
     )
     accuracies = ExhibitTable("joined", "Test accuracy, with 95 % intervals", "Features", columns, rows)
-    heads = tuple(
-        column
-        for board in boards
-        for group in [board.title if board.name else "Mean of the tasks"]
-        for column in (
-            Column(f"{board.name or 'mean'}_points", "Points", group),
-            Column(f"{board.name or 'mean'}_p", "p", group),
-        )
-    )
-    gains = tuple(
-        TableRow(
-            f"{one.label} – {other.label}",
-            tuple(cell for board in boards for cell in difference_cells(board, one, other)),
-        )
+    pairs = [
+        (one, other)
         for place, one in enumerate(order)
         if one.spec.startswith(JOINED)
         for other in order[place + 1 :]
-    )
+    ]
     title = "The joined features' accuracy less that of others, on the same test images"
-    gained = ExhibitTable("joined_gains", title, "Features", heads, gains)
+    gained = table_of_differences("joined_gains", title, "Features", boards, pairs)
     return Piece((accuracies, gained), method=METHOD)
 
 

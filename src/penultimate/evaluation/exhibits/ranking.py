@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from penultimate.evaluation.boards import PROBES, Board, ProbedTask, boards_of, tasks_of
 from penultimate.evaluation.cautions import cautions
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
@@ -143,6 +145,19 @@ def _compared(measurements: Measurements, probe: str) -> ExhibitTable | None:
     boards = boards_of(tasks_of(measurements, probe))
     if not boards or not boards[0].pairs:
         return None
+    pairs = [pair[:2] for pair in sorted(boards[0].pairs, key=lambda entry: -entry[2].difference)]
+    title = f"{PROBES[probe]}: the first network's accuracy less the second's, on the same test images"
+    return table_of_differences(COMPARED[probe], title, "Networks", boards, pairs)
+
+
+def table_of_differences(
+    name: str,
+    title: str,
+    names: str,
+    boards: Sequence[Board],
+    pairs: Iterable[tuple[StudyObjective, StudyObjective]],
+) -> ExhibitTable:
+    """Return a table of paired differences: a row a pair, and for each board the points and the p."""
     columns = tuple(
         column
         for board in boards
@@ -152,15 +167,14 @@ def _compared(measurements: Measurements, probe: str) -> ExhibitTable | None:
             Column(f"{board.name or 'mean'}_p", "p", group),
         )
     )
-    rows = [
+    rows = tuple(
         TableRow(
             f"{one.label} – {other.label}",
             tuple(cell for board in boards for cell in difference_cells(board, one, other)),
         )
-        for one, other, _ in sorted(boards[0].pairs, key=lambda entry: -entry[2].difference)
-    ]
-    title = f"{PROBES[probe]}: the first network's accuracy less the second's, on the same test images"
-    return ExhibitTable(COMPARED[probe], title, "Networks", columns, tuple(rows))
+        for one, other in pairs
+    )
+    return ExhibitTable(name, title, names, columns, rows)
 
 
 def difference_cells(board: Board, one: StudyObjective, other: StudyObjective) -> tuple[Cell, Cell]:
