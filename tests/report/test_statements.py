@@ -57,7 +57,7 @@ def test_the_answer_follows_the_sign_and_the_significance(order: list[int], answ
 def test_what_the_claims_leave_undecided_is_not_called_agreement() -> None:
     """One seed shows the perfect order, p < 0.0001: too few runs for a verdict, so for a headline too."""
     told = headline(admit(with_separation(list(range(9)), study())))
-    assert "lean towards transferring worse, which the rules of the claims leave undecided" in told.answer
+    assert "tend to transfer worse, which the rules of the claims leave undecided" in told.answer
     assert "is undecided, so it neither confirms nor refutes" in told.details[0]
 
 

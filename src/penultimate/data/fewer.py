@@ -11,7 +11,7 @@ from penultimate.errors import RequestError
 
 _Class = TypeVar("_Class")
 DRAWN = tuple(name for name, known in CARDS.items() if known.relation == "the pretraining classes")
-"""The data sets of which more images of a class can be drawn."""
+"""The data sets that can draw more images of each class."""
 WITHOUT = ("further_test",)
 """The splits that are not drawn: of further test images nothing but accuracy is measured."""
 

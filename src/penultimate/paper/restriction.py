@@ -54,10 +54,10 @@ class Narrowed:
         )
 
     @property
-    def of_which(self) -> str:
-        """Words for a narrow range behind the number of objectives, or none."""
-        close = f"of which {in_words(self.objectives - 1)} lie within {_short(self.span)} of R² of each other"
-        return f" {close}," if self.is_narrow else ""
+    def aside(self) -> str:
+        """Words in brackets for a narrow range, to stand behind the number of objectives; or none."""
+        close = f"{in_words(self.objectives - 1)} of them within {_short(self.span)} of R² of each other"
+        return f" ({close})" if self.is_narrow else ""
 
 
 def _short(span: float) -> str:

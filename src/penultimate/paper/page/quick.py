@@ -89,7 +89,7 @@ def _beside(one: BesideSoftmax, label: str) -> str:
     further = "further" if one.separation > 0 else "less far"
     gained = one.transfer
     better = "better" if gained.estimate > 0 else "worse"
-    chance = "" if gained.low > 0 or gained.high < 0 else ", no more than chance would explain"
+    chance = "" if gained.low > 0 or gained.high < 0 else ", not beyond chance"
     return (
         f"{label} separates {further} than softmax ({signed(one.separation, 3)} of R²) at"
         f" {signed(one.accuracy, 1)} points of accuracy and transfers {fixed(abs(gained.estimate), 2)} points"

@@ -129,14 +129,13 @@ def _answer(
             f" objectives have both numbers. To measure them: `{way}`."
         )
     size = f"Spearman’s ρ = {fixed(ours.rho, 2)}, {p_value(ours.p)}, n = {ours.n}{leaning}"
-    among = f"{'In this limited run, among' if limited else 'Among'} {counted(ours.n, 'objective')},"
-    among += narrow.of_which if narrow else ""
+    aside = narrow.aside if narrow else ""
+    among = f"{'In this limited run, among' if limited else 'Among'} {counted(ours.n, 'objective')}{aside},"
     if verdict not in ("falls", "rises"):
-        lean = "lean towards transferring worse" if ours.rho < 0 else "lean towards transferring better"
+        why = "but not beyond chance" if ours.p >= LEVEL else "which the rules of the claims leave undecided"
+        lean = f"tend to transfer {'worse' if ours.rho < 0 else 'better'}, {why}"
         lean = lean if abs(ours.rho) >= 0.1 else "transfer neither better nor worse"
-        by_chance = "no more than chance would explain"
-        why = by_chance if ours.p >= LEVEL else "which the rules of the claims leave undecided"
-        return f"{among} those that pull the classes further apart {lean}, {why} ({size})."
+        return f"{among} those that pull the classes further apart {lean} ({size})."
     better = "worse" if verdict == "falls" else "better"
     return f"{among} those that pull the classes further apart transfer {better} ({size})."
 
