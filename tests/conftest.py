@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
@@ -23,6 +24,7 @@ import tests.typechecker  # noqa: F401  (the hook finds it by name)
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+torch.set_warn_always(True)  # else only the first test that provokes a warning of PyTorch would fail
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and text would be as narrow
 os.environ["PENULTIMATE_CACHE"] = tempfile.mkdtemp(prefix="penultimate-tests-")
 atexit.register(shutil.rmtree, os.environ["PENULTIMATE_CACHE"], ignore_errors=True)

@@ -140,7 +140,7 @@ def test_the_reference_run_is_narrower_than_the_paper_and_the_page_says_so(
     printed = sorted(float(r["class_separation_r2"]) for r in printed_rows("neurips_table3_class_separation"))
     assert narrow.in_paper == pytest.approx(printed[-2] - printed[0])
     told = headline(measured)
-    assert "nine objectives, of which eight lie within .06 of R² of each other," in told.answer
+    assert "nine objectives (eight of them within .06 of R² of each other)," in told.answer
     assert narrow.within in told.details[0]
     assert "is excluded, where eight of nine lie within .06 of R²" in told.details[0]
     assert "excluded here" not in " ".join((told.answer, *told.details))
@@ -184,7 +184,7 @@ def test_a_wide_range_is_not_called_narrow_and_agreement_is_no_contradiction() -
     found = narrowed(measured)
     assert found is not None
     assert not found.is_narrow
-    assert found.of_which == ""
+    assert found.aside == ""
     assert restriction_table(measured).notes == ()
     assert "where" not in headline(measured).details[0]
     agreeing = dataclasses.replace(found, whole=dataclasses.replace(found.whole, as_high=0.5, as_low=0.5))

@@ -43,7 +43,7 @@ def with_separation(order: list[int], results: StudyResults) -> StudyResults:
     [
         ([0, 1, 2, 3, 4, 5, 6, 7, 8], "transfer worse (Spearman’s ρ = −", "this study agrees"),
         ([8, 7, 6, 5, 4, 3, 2, 1, 0], "transfer better", "disagrees: the relation is reversed"),
-        ([4, 3, 5, 2, 6, 1, 7, 0, 8], "no more than chance", "neither confirms nor refutes"),
+        ([4, 3, 5, 2, 6, 1, 7, 0, 8], "not beyond chance", "neither confirms nor refutes"),
     ],
 )
 def test_the_answer_follows_the_sign_and_the_significance(order: list[int], answer: str, beside: str) -> None:

@@ -157,7 +157,7 @@ def table_of_differences(
     boards: Sequence[Board],
     pairs: Iterable[tuple[StudyObjective, StudyObjective]],
 ) -> ExhibitTable:
-    """Return a table of paired differences: a row a pair, and for each board the points and the p."""
+    """Return a table of paired differences: one row for each pair, with points and p on each board."""
     columns = tuple(
         column
         for board in boards
