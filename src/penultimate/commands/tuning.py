@@ -21,10 +21,11 @@ from penultimate.command import (
     verifies,
     with_gpus,
 )
-from penultimate.objectives.presets import SUM
 
 
 def _takes(tune: argparse.ArgumentParser) -> None:
+    from penultimate.objectives.presets import SUM
+
     tune.add_argument(
         "objectives",
         nargs="+",
