@@ -1,8 +1,10 @@
 # The habits of this project. Every target sets up what it needs; nothing is done twice.
-PYTHON ?= python3.11
+PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3 python; do \
+            $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null && echo $$name && break; done)
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+TESTS  := $(VENV)/.tests
 OUT    ?= runs
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
@@ -12,19 +14,19 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 demo: $(READY)            ## three objectives, three draws, a verdict, and the report
 	@$(BIN)/penultimate run quickstart --out $(OUT)
 
-test: $(READY)            ## every test but the long ones
+test: $(TESTS)            ## every test but the long ones
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not long"
 
-test-all: $(READY)        ## every test
+test-all: $(TESTS)        ## every test
 	CHECK_EVERY_SHAPE=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-lint: $(READY)            ## style, types, and the direction of imports
+lint: $(TESTS)            ## style, types, and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-format: $(READY)
+format: $(TESTS)
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
@@ -32,11 +34,11 @@ docs: $(VENV)/.docs       ## the numbers that pages quote, and the site in build
 	$(BIN)/python -m docs.quotes
 	$(BIN)/python -m docs.site build/docs
 
-$(VENV)/.docs: requirements-docs.lock $(READY)
+$(VENV)/.docs: requirements-docs.lock $(TESTS)
 	@$(BIN)/python -m pip install --quiet --requirement requirements-docs.lock
 	@touch $@
 
-bench: $(READY)           ## our speed beside that of named peers, as ratios
+bench: $(TESTS)           ## our speed beside that of named peers, as ratios
 	$(BIN)/python -m benchmarks
 
 example: $(READY)         ## the two networks of `penultimate evaluate --example`, trained again: three minutes
@@ -74,7 +76,14 @@ reference: searches parts ## every run that the package keeps, in the order of w
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Setting up $(VENV) (PyTorch among it: about two minutes) ..."
+	@test -n "$(PYTHON)" || { echo "penultimate needs Python 3.11 or later, and no python3 or python on PATH is:" \
+	  "install one, or name it: make $(firstword $(MAKECMDGOALS)) PYTHON=/path/to/python3.12" >&2; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --requirement requirements.lock
 	@$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(READY)
+
+$(TESTS): requirements-test.lock $(READY)
+	@echo "Adding what the tests need to $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --requirement requirements.lock --requirement requirements-test.lock
+	@touch $(TESTS)

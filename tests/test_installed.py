@@ -9,9 +9,12 @@ import sys
 import sysconfig
 import tarfile
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+
+from tests.pinned import RUNTIME, closure
 
 ROOT = Path(__file__).parents[1]
 PLUGIN = """\
@@ -56,7 +59,12 @@ def installed(built: dict[str, Path]) -> Path:
     place = built["folder"] / "environment"
     run(sys.executable, "-m", "venv", "--without-pip", place, cwd=built["folder"])
     (site,) = place.glob("lib/python*/site-packages")
-    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    here = Path(sysconfig.get_paths()["purelib"])
+    for name in closure(RUNTIME, "Linux on x86-64" if sys.platform == "linux" else "macOS on arm64"):
+        tops = {file.parts[0] for file in metadata.files(name) or [] if file.parts[0] != ".."}
+        for top in tops - {"__pycache__"}:
+            if not (site / top).exists():
+                (site / top).symlink_to(here / top)
     pip = (sys.executable, "-m", "pip", "--python", place / "bin" / "python")
     run(*pip, "install", "--no-deps", "--no-index", "--quiet", built["wheel"], cwd=built["folder"])
     where = "import penultimate; print(penultimate.__file__)"
