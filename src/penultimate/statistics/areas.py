@@ -26,7 +26,9 @@ class ComparedAreas:
 
 
 def compare_areas(
-    scores: Sequence[npt.NDArray[np.floating]], labels: npt.NDArray[np.integer]
+    scores: Sequence[npt.NDArray[np.floating]],
+    labels: npt.NDArray[np.integer],
+    groups: npt.NDArray[np.integer] | None = None,
 ) -> ComparedAreas:
     """Return the areas of classifiers and their paired comparisons, for one label or the mean over several.
 
@@ -38,7 +40,9 @@ def compare_areas(
     var(A - B) = sum_i (u_i - u'_i)^2,
 
     which is DeLong's variance for one label; for the mean over labels, u is the mean of the labels' u, so
-    that labels of the same example may go together. Tests are two-sided, by the normal distribution.
+    that labels of the same example may go together. Tests are two-sided, by the normal distribution. Of
+    examples in `groups` [n] the u of each group are added up before they are squared, and the variance is
+    that times G / (G - 1) for G groups.
 
     Raise RequestError for other shapes, and UndefinedError for a label with fewer than two positive or two
     negative examples.
@@ -48,7 +52,7 @@ def compare_areas(
     >>> [round(area.value, 3) for area in found.areas], len(found.pairs)
     ([1.0, 0.889], 1)
 
-    DeLong, DeLong & Clarke-Pearson, 1988.
+    DeLong, DeLong & Clarke-Pearson, 1988; of groups: Obuchowski, 1997.
     """
     truth = labels[:, None] if labels.ndim == 1 else labels
     tables = [np.asarray(one, np.float64).reshape(len(one), -1) for one in scores]
@@ -59,7 +63,14 @@ def compare_areas(
         )
     found = [[_influence(one[:, at], truth[:, at]) for at in range(truth.shape[1])] for one in tables]
     influence = [np.mean([of for _, of in each], axis=0) for each in found]
-    areas = tuple(_mean([area for area, _ in each], of) for each, of in zip(found, influence, strict=True))
+    if groups is not None:
+        if groups.shape != truth.shape[:1]:
+            raise RequestError(f"groups are one of each of {len(truth)} examples; got {list(groups.shape)}")
+        influence = [_by_group(of, groups) for of in influence]
+    areas = tuple(
+        _mean([area for area, _ in each], of, groups is not None)
+        for each, of in zip(found, influence, strict=True)
+    )
     order = [
         (one, other) if areas[one].value >= areas[other].value else (other, one)
         for one, other in itertools.combinations(range(len(areas)), 2)
@@ -91,9 +102,21 @@ def _influence(
     return area, whole
 
 
-def _mean(areas: Sequence[AUC], influence: npt.NDArray[np.float64]) -> AUC:
-    """Return the mean of areas with its interval; that of one label is its own."""
-    if len(areas) == 1:
+def _by_group(
+    influence: npt.NDArray[np.float64], groups: npt.NDArray[np.integer]
+) -> npt.NDArray[np.float64]:
+    """Return what each group adds to an error, so that the sum of squares is its variance."""
+    places = np.unique(groups, return_inverse=True)[1]
+    of_groups = np.bincount(places, influence)
+    return np.asarray(of_groups * math.sqrt(len(of_groups) / max(1, len(of_groups) - 1)))
+
+
+def _mean(areas: Sequence[AUC], influence: npt.NDArray[np.float64], grouped: bool) -> AUC:
+    """Return the mean of areas with its interval; that of one label is its own, unless there are groups.
+
+    An area of 0 or 1 has the interval of examples that stand alone: groups tell nothing about its error.
+    """
+    if len(areas) == 1 and (not grouped or areas[0].standard_error == 0):
         return areas[0]
     value = float(np.mean([area.value for area in areas]))
     error = math.sqrt(float(influence @ influence))

@@ -2,7 +2,8 @@
 
 An `Answers` holds one task. Over several tasks, networks are compared by their mean accuracy, in which every
 task has the same weight. The only randomness considered is the choice of test examples, not the training of
-networks or the choice of training images, so the results hold for these networks.
+networks or the choice of training images, so the results hold for these networks. Examples of one group (the
+images of a patient) are not independent: where groups are known, groups are drawn and tested, not examples.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penultimate.errors import RequestError
 from penultimate.statistics.comparison import LEVEL, holm
-from penultimate.statistics.proportion import weighted_interval
+from penultimate.statistics.proportion import clustered_interval, weighted_interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,12 +31,14 @@ FLIPS, SEED = 20_000, 0
 class Answers:
     """Which examples of a task each network gets right: bool [networks n]; `strata` [n] are their classes.
 
-    With `per_class` the accuracy is the mean over classes of each class's accuracy.
+    With `per_class` the accuracy is the mean over classes of each class's accuracy. `groups` [n] says which
+    examples belong together, by any numbers; without them, every example stands alone.
     """
 
     correct: npt.NDArray[np.bool_]
     strata: npt.NDArray[np.int64]
     per_class: bool = False
+    groups: npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         if self.correct.ndim != 2 or self.correct.shape[1:] != self.strata.shape or not self.strata.size:
@@ -43,6 +46,30 @@ class Answers:
                 f"answers are [networks n] for the classes [n] of at least one example; got"
                 f" {list(self.correct.shape)} for {list(self.strata.shape)}"
             )
+        if self.groups is not None and self.groups.shape != self.strata.shape:
+            raise RequestError(
+                f"groups are one of each of {len(self.strata)} examples; got {list(self.groups.shape)}"
+            )
+
+    def of(self, rows: Sequence[int]) -> Answers:
+        """Return the answers of some of the networks."""
+        return replace(self, correct=self.correct[list(rows)])
+
+    def weights(self) -> npt.NDArray[np.float64]:
+        """Return the weight of each example in the accuracy [n]; they sum to 1."""
+        import numpy as np
+
+        if not self.per_class:
+            return np.full(len(self.strata), 1 / len(self.strata))
+        _, places, counts = np.unique(self.strata, return_inverse=True, return_counts=True)
+        return np.asarray(1 / len(counts) / counts[places])
+
+    def by_group(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return the sum over each group of what its examples add [groups]."""
+        import numpy as np
+
+        assert self.groups is not None
+        return np.bincount(np.unique(self.groups, return_inverse=True)[1], values)
 
     def parts(self) -> list[tuple[npt.NDArray[np.bool_], float]]:
         """Return the groups of examples that share a weight, each with the weight of the group."""
@@ -85,7 +112,8 @@ def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[AccuracyInt
     """Return each network's mean accuracy over tasks, with an interval that holds for few examples too.
 
     The accuracy on one task is a proportion of its examples, whose interval is exact (`proportion_interval`).
-    A mean over classes or tasks is a proportion of weighted examples (`weighted_interval`).
+    A mean over classes or tasks is a proportion of weighted examples (`weighted_interval`). Where a task has
+    groups, the interval is that of `clustered_interval`; the examples of other tasks are groups of one.
 
     >>> import numpy as np
     >>> right = np.array([[True] * 31, [True] * 5 + [False] * 26])
@@ -99,10 +127,28 @@ def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[AccuracyInt
     weights = [weight / count for (_, weight), count in zip(parts, of, strict=True)]
     right = np.stack([part.sum(1) for part, _ in parts], axis=1).tolist()
     values = np.mean([task.accuracies() for task in tasks], axis=0)
+    if any(task.groups is not None for task in tasks):
+        return [
+            AccuracyInterval(float(value), *_clustered(tasks, row, level)) for row, value in enumerate(values)
+        ]
     return [
         AccuracyInterval(float(value), *weighted_interval(counts, of, weights, level))
         for value, counts in zip(values, right, strict=True)
     ]
+
+
+def _clustered(tasks: Sequence[Answers], row: int, level: float) -> tuple[float, float]:
+    """Return the interval of a network's mean accuracy over tasks, some of which have groups."""
+    import numpy as np
+
+    right, weights = [], []
+    for task in tasks:
+        each = task.weights() / len(tasks)
+        shares = each * task.correct[row]
+        right.append(shares if task.groups is None else task.by_group(shares))
+        weights.append(each if task.groups is None else task.by_group(each))
+    examples = sum(len(task.strata) for task in tasks)
+    return clustered_interval(np.concatenate(right), np.concatenate(weights), examples, level)
 
 
 def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -> float:
@@ -113,12 +159,16 @@ def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -
 
     p <= 2 exp(-D^2 / (2 sum_w n_w w^2)),    D the difference,
 
-    where n_w is the number of examples of weight w that exactly one of the networks gets right.
+    where n_w is the number of examples of weight w that exactly one of the networks gets right. Where a task
+    has groups, the sign of a whole group is flipped: what its examples add to the difference, in sum, takes
+    the place of an example's weight.
 
     >>> import numpy as np
     >>> right = np.array([[True] * 8 + [False] * 92, [False] * 100])
     >>> round(paired_p([Answers(right, np.zeros(100, int))], 0, 1), 4)
     0.0078
+    >>> round(paired_p([Answers(right, np.zeros(100, int), groups=np.arange(100) // 2)], 0, 1), 4)
+    0.125
 
     McNemar, 1947; Hoeffding, 1963.
     """
@@ -127,6 +177,11 @@ def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -
 
     ahead: dict[float, list[int]] = {}
     for task in tasks:
+        if task.groups is not None:
+            for net in np.round(net_of_groups(task, one, other) / len(tasks), 15).tolist():
+                if net:
+                    ahead.setdefault(abs(net), [0, 0])[net < 0] += 1
+            continue
         for part, weight in task.parts():
             counts = ahead.setdefault(weight / part.shape[1] / len(tasks), [0, 0])
             counts[0] += int((part[one] & ~part[other]).sum())
@@ -144,6 +199,14 @@ def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -
         flipped += weight * (2.0 * random.binomial(sum(counts), 0.5, FLIPS) - sum(counts))
     bound = 2 * math.exp(-(observed**2) / (2 * sum(sum(counts) * w**2 for w, counts in told.items())))
     return min(bound, float((1 + (np.abs(flipped) >= observed * (1 - 1e-12)).sum()) / (1 + FLIPS)))
+
+
+def net_of_groups(task: Answers, one: int, other: int) -> npt.NDArray[np.float64]:
+    """Return what each group of a task adds to the lead of one network over another [groups]."""
+    import numpy as np
+
+    lead = task.correct[one].astype(np.float64) - task.correct[other]
+    return task.by_group(task.weights() * lead)
 
 
 @dataclass(frozen=True)
@@ -195,11 +258,12 @@ def answers(
     predictions: Mapping[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]],
     truth: Mapping[int, int],
     per_class: bool,
+    groups: Mapping[int, int] | None = None,
 ) -> Answers:
     """Return the answers of networks to the same examples, which are matched by their ids.
 
-    `predictions` is {network: (ids, predicted classes)}, and `truth` is {id: class}. Raise RequestError for a
-    network that was tested on other examples.
+    `predictions` is {network: (ids, predicted classes)}, `truth` is {id: class}, and `groups` {id: group}.
+    Raise RequestError for a network that was tested on other examples.
     """
     import numpy as np
 
@@ -211,4 +275,5 @@ def answers(
         if not np.array_equal(of[order], ids):
             raise RequestError(f"'{name}' was tested on other images than the other networks")
         correct[row] = predicted[order] == labels
-    return Answers(correct, labels, per_class)
+    of = None if groups is None else np.array([groups[int(each)] for each in ids])
+    return Answers(correct, labels, per_class, of)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from penultimate.checks import real_number, whole_number
 from penultimate.errors import RequestError
 from penultimate.statistics.comparison import LEVEL
-from penultimate.statistics.paired import Answers, Pair
+from penultimate.statistics.paired import Answers, Pair, net_of_groups
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,8 +46,8 @@ def rank_intervals(
     """Return the rank of each network by mean accuracy over tasks, with its paired bootstrap interval.
 
     In every draw each task's examples are drawn with replacement, the same ones for all networks, and the
-    networks are ranked again; of accuracies that are means over classes, within each class. With
-    `over_tasks`, the tasks are drawn with replacement first: the ranks then hold for tasks like these, and
+    networks are ranked again; of accuracies that are means over classes, within each class. Of a task with
+    groups, whole groups are drawn (the cluster bootstrap). With `over_tasks`, the tasks are drawn with replacement first: the ranks then hold for tasks like these, and
     not for these alone. The interval is that of percentiles, rounded outwards to whole places. Equal seeds
     give equal intervals.
 
@@ -97,6 +97,8 @@ def _resampled(task: Answers, draws: int, random: np.random.Generator) -> npt.ND
     import numpy as np
 
     found = np.zeros((draws, len(task.correct)))
+    if task.groups is not None:
+        return _resampled_groups(task, draws, random)
     for part, weight in task.parts():
         patterns, counts = np.unique(part, axis=1, return_counts=True)
         total = int(counts.sum())
@@ -105,6 +107,33 @@ def _resampled(task: Answers, draws: int, random: np.random.Generator) -> npt.ND
             size = min(at_once, draws - start)
             taken = random.multinomial(total, counts / total, size)
             found[start : start + size] += weight * (taken @ patterns.T.astype(np.float64)) / total
+    return found
+
+
+def _resampled_groups(
+    task: Answers, draws: int, random: np.random.Generator
+) -> npt.NDArray[np.float64]:
+    """Return the accuracies of each draw of a task's groups [draws networks].
+
+    A mean over classes is over those of which the draw holds an example.
+    """
+    import numpy as np
+
+    classes = np.unique(task.strata) if task.per_class else [None]
+    masks = [np.ones(len(task.strata)) if each is None else task.strata == each for each in classes]
+    sizes = np.stack([task.by_group(mask.astype(np.float64)) for mask in masks], 1)  # [groups classes]
+    right = np.stack([[task.by_group(mask * row) for mask in masks] for row in task.correct], 2)
+    right = right.transpose(1, 0, 2)  # [groups classes networks]
+    groups = len(sizes)
+    found = np.empty((draws, len(task.correct)))
+    at_once = max(1, BLOCK // (groups + right.shape[1] * right.shape[2]))
+    for start in range(0, draws, at_once):
+        size = min(at_once, draws - start)
+        taken = random.multinomial(groups, np.full(groups, 1 / groups), size).astype(np.float64)
+        whole = (taken @ sizes)[:, :, None]
+        hits = (taken @ right.reshape(groups, -1)).reshape(size, *right.shape[1:])
+        shares = np.divide(hits, whole, out=np.zeros_like(hits), where=whole > 0)
+        found[start : start + size] = shares.sum(1) / (whole > 0).sum(1)
     return found
 
 
@@ -166,6 +195,8 @@ def detectable_difference(
 
     solved for d, where w_i is the weight of an example, and w_g that of n_g examples that weigh the same. For
     a single weight, the test is McNemar's exact one, and s = 1/n is its continuity correction; otherwise 0.
+    Of a task with groups, w_i is what group i adds to the difference, and c the sum of the groups' squared
+    weights.
 
     NaN if there is no such example, or if the difference would exceed the weight of all of them: more
     examples would have to be answered differently.
@@ -182,7 +213,15 @@ def detectable_difference(
     real_number(level, "level", above=0, below=1)
     real_number(power, "power", above=0, below=1)
     variance, share, curvature, weights = 0.0, 0.0, 0.0, set()
+    is_exact = all(task.groups is None for task in tasks)
     for task in tasks:
+        if task.groups is not None:
+            net = net_of_groups(task, one, other) / len(tasks)
+            each = task.weights() / len(tasks)
+            variance += float(net @ net)
+            share += float(each[task.correct[one] != task.correct[other]].sum())
+            curvature += float((task.by_group(each) ** 2).sum())
+            continue
         for part, of_part in task.parts():
             whole = of_part / len(tasks)
             weight = whole / part.shape[1]
@@ -194,7 +233,7 @@ def detectable_difference(
     if not variance:
         return math.nan
     a, b = float(ndtri(1 - level / 2)), float(ndtri(power))
-    t = a * math.sqrt(variance) + (weights.pop() if len(weights) == 1 else 0.0)
+    t = a * math.sqrt(variance) + (weights.pop() if is_exact and len(weights) == 1 else 0.0)
     scale = 1 + b**2 * curvature
     inner = t**2 - scale * (t**2 - b**2 * variance)
     found = (t + math.copysign(math.sqrt(inner), b)) / scale if inner >= 0 else math.nan
