@@ -34,9 +34,7 @@ def test_groups_of_one_example_change_nothing() -> None:
         grouped = Answers(right, np.arange(200) % 4, per_class, np.arange(200)[::-1])
         assert paired_p([grouped], 0, 1) == pytest.approx(paired_p([alone], 0, 1), abs=0.01)
         assert grouped.accuracies().tolist() == alone.accuracies().tolist()
-        found, known = (
-            [(each.low, each.high) for each in rank_intervals([of])] for of in (grouped, alone)
-        )
+        found, known = ([(each.low, each.high) for each in rank_intervals([of])] for of in (grouped, alone))
         assert found == known
         difference = (detectable_difference([of], 0, 1) for of in (grouped, alone))
         assert next(difference) == pytest.approx(next(difference), abs=1 / 150)
@@ -73,7 +71,9 @@ def test_a_test_of_groups_is_the_flips_of_their_signs() -> None:
     task = Answers(random.random((2, 60)) < [[0.9], [0.6]], np.zeros(60, int), groups=groups)
     lead = task.correct[0].astype(int) - task.correct[1]
     net = np.array([lead[groups == each].sum() for each in np.unique(groups)])
-    flips = [abs(np.dot(signs, net)) >= abs(net.sum()) for signs in itertools.product((-1, 1), repeat=len(net))]
+    flips = [
+        abs(np.dot(signs, net)) >= abs(net.sum()) for signs in itertools.product((-1, 1), repeat=len(net))
+    ]
     assert paired_p([task], 0, 1) == pytest.approx(np.mean(flips), abs=0.01)
 
 
@@ -115,7 +115,9 @@ def test_areas_of_repeated_examples_are_as_certain_as_those_of_one_of_each() -> 
     for one, other in zip(once.areas, repeated.areas, strict=True):
         assert other.standard_error == pytest.approx(one.standard_error, rel=0.02)
     assert repeated.pairs[0].p == pytest.approx(once.pairs[0].p, rel=0.1)
-    assert compare_areas([each.repeat(6) for each in scores], labels.repeat(6)).pairs[0].p < repeated.pairs[0].p
+    assert (
+        compare_areas([each.repeat(6) for each in scores], labels.repeat(6)).pairs[0].p < repeated.pairs[0].p
+    )
 
 
 def test_groups_of_other_lengths_are_refused() -> None:

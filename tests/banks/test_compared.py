@@ -241,3 +241,35 @@ def test_a_pattern_stands_for_the_columns_of_features(
         read_bank(tmp_path / "bank.npz", "g*")
     assert main(["bank", str(tmp_path / "bank.npz"), "--columns", "f*"]) == 0
     assert "30 examples, 12 features" in capsys.readouterr().out
+
+
+def test_groups_are_split_and_tested_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    random = np.random.default_rng(0)
+    labels, patient = np.arange(240) % 2, np.arange(240) // 12
+    own = random.normal(size=(20, 6))[patient]
+    for name, size in (("a", 2.0), ("b", 0.6)):
+        features = size * np.eye(2, 6)[labels] + own + 0.3 * random.normal(size=(240, 6))
+        parts = np.where(np.arange(240) % 4 == 3, "test", "train")
+        arrays = {"kind": np.array(["cat", "dog"])[labels], "patient": np.char.mod("p%d", patient)}
+        np.savez(tmp_path / f"{name}.npz", features=features.astype(np.float32), part=parts, **arrays)
+    files = [str(tmp_path / "a.npz"), str(tmp_path / "b.npz")]
+    banks = {name: read_bank(tmp_path / f"{name}.npz", labels=["kind", "patient", "part"]) for name in "ab"}
+    (grouped,) = compare_banks(banks, ["kind"], group="patient")
+    (alone,) = compare_banks(banks, ["kind"])
+    assert grouped.tested == 48
+    assert grouped.note == ""
+    widths = [
+        np.mean([each.interval.high - each.interval.low for each in of.standings]) for of in (grouped, alone)
+    ]
+    assert widths[0] > widths[1]
+    (leaking,) = compare_banks(banks, ["kind"], group="patient", split="part")
+    assert leaking.note.startswith("20 of 20 groups of test examples by 'patient' are in training too")
+    assert main(["bank", *files, "--labels", "kind", "--group", "patient", "--split", "part"]) == 0
+    told = capsys.readouterr().out
+    assert "Caution: 20 of 20 groups of test examples by 'patient'" in told
+    assert "Intervals and tests are of whole groups by 'patient'" in told
+    assert main(["bank", *files, "--labels", "kind", "--group", "patent"]) == 2
+    assert "patent" in capsys.readouterr().err
+    assert main(["bank", files[0], "--labels", "kind", "--group", "patient"]) == 0
+    assert "each is learnt from or tested on as a whole" in capsys.readouterr().out
+    assert main(["bank", files[0], "--labels", "kind", "--group", "kind"]) == 2

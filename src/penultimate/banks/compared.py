@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penultimate.banks.files import ForeignBank, LabelColumn, read_bank
+from penultimate.data.readers.group_split import crossing, drawn_by_group
 from penultimate.data.readers.split_names import part_of
 from penultimate.errors import RequestError, unknown
 from penultimate.metrics import UndefinedError
@@ -26,6 +27,7 @@ TESTED = 0.2
 PRESENT = frozenset((("0", "1"), ("False", "True"), ("false", "true")))
 """The two classes of a column that says whether a label is present, which is scored by its AUC."""
 MEAN = "the mean of {} labels"
+BY_GROUP = "Intervals and tests are of whole groups by '{}', whose examples are not independent."
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class BankStanding:
 class ColumnComparison:
     """The banks, best first, and their paired comparisons for one column of labels, or why there are none.
 
-    `pairs` name banks by their index in `names`; `measure` is "accuracy" or "AUC".
+    `pairs` name banks by their index in `names`; `measure` is "accuracy" or "AUC". `note` says which groups
+    the split parts.
     """
 
     column: str
@@ -54,6 +57,7 @@ class ColumnComparison:
     standings: tuple[BankStanding, ...] = ()
     pairs: tuple[Pair, ...] = ()
     undefined: str = ""
+    note: str = ""
 
 
 def compare_banks(
@@ -62,6 +66,7 @@ def compare_banks(
     *,
     tests: Mapping[str, ForeignBank] | None = None,
     split: str = "",
+    group: str = "",
     seed: int = 0,
 ) -> list[ColumnComparison]:
     """Return the comparison of banks of the same examples for each column of labels that they share.
@@ -72,7 +77,8 @@ def compare_banks(
     Pearson's intervals, McNemar's test). p is corrected for all pairs of a column (Holm).
 
     All columns are tested on the same examples; without a split these are drawn within the first column's
-    classes.
+    classes. Examples of one value in the column `group` stay together in that draw, and intervals and tests
+    are of whole groups (see `statistics.paired`).
     Rows are matched by ids where all banks have them. Otherwise banks must be of the same length, with the
     same labels. Raise RequestError for banks whose examples are not the same, and for unknown columns.
 
@@ -92,14 +98,24 @@ def compare_banks(
     tests = None if tests is None else _same_examples(tests)
     first = next(iter(banks.values()))
     shared = [name for name in first.columns if all(name in bank.columns for bank in banks.values())]
-    for name in (*columns, *([split] if split else [])):
+    for name in (*columns, *filter(None, (split, group))):
         if name not in shared:
             raise unknown("column of labels", name, shared)
-    asked = [name for name in columns or shared if name != split]
-    train, test = _divided(banks, tests, split, asked, seed)
-    found = [_by_accuracy(name, train, test, seed) for name in asked if not _is_mark(first.columns[name])]
+    asked = [name for name in columns or shared if name not in (split, group)]
+    if not asked:
+        raise RequestError("no column of labels is left to compare the banks by")
+    train, test = _divided(banks, tests, split, asked, seed, group)
+    groups = _classes(group, next(iter(test.values()))) if group else None
+    codes = None if groups is None else np.unique(groups, return_inverse=True)[1]
+    found = [
+        _by_accuracy(name, train, test, seed, codes) for name in asked if not _is_mark(first.columns[name])
+    ]
     marked = [name for name in asked if _is_mark(first.columns[name])]
-    return [*found, *_by_areas(marked, train, test, seed)]
+    found += _by_areas(marked, train, test, seed, codes)
+    if groups is None:
+        return found
+    leak = crossing(_classes(group, next(iter(train.values()))), groups, f"'{group}'", "example")
+    return [replace(each, note=leak) for each in found]
 
 
 def _is_mark(column: LabelColumn) -> bool:
@@ -112,12 +128,17 @@ def _divided(
     split: str,
     asked: Sequence[str],
     seed: int,
+    group: str,
 ) -> tuple[Mapping[str, ForeignBank], Mapping[str, ForeignBank]]:
     """Return the banks to learn from, and those of the test examples."""
     if tests is not None:
         return banks, tests
     first = next(iter(banks.values()))
-    if not split:
+    if group and not split:
+        of = first.columns[asked[0]]
+        names = _classes(group, first)
+        tested = drawn_by_group(names, of.codes, of.classes, by=f"'{group}'", seed=seed, share=TESTED)
+    elif not split:
         tested = split_off(first.columns[asked[0]].codes, TESTED, seed)
     else:
         of = first.columns[split]
@@ -143,7 +164,11 @@ def _classes(name: str, bank: ForeignBank) -> npt.NDArray[np.str_]:
 
 
 def _by_accuracy(
-    name: str, train: Mapping[str, ForeignBank], test: Mapping[str, ForeignBank], seed: int
+    name: str,
+    train: Mapping[str, ForeignBank],
+    test: Mapping[str, ForeignBank],
+    seed: int,
+    groups: npt.NDArray[np.int64] | None,
 ) -> ColumnComparison:
     first, other = next(iter(train.values())), next(iter(test.values()))
     sizes = (len(first), len(other))
@@ -155,12 +180,16 @@ def _by_accuracy(
         except UndefinedError as error:
             return ColumnComparison(name, "accuracy", *sizes, undefined=str(error))
         right.append(probe.predict(test[each].features) == asked)
-    answers = Answers(np.stack(right), np.unique(asked, return_inverse=True)[1])
+    answers = Answers(np.stack(right), np.unique(asked, return_inverse=True)[1], groups=groups)
     return _standings(name, "accuracy", sizes, [*train], intervals([answers]), compared([answers]))
 
 
 def _by_areas(
-    names: Sequence[str], train: Mapping[str, ForeignBank], test: Mapping[str, ForeignBank], seed: int
+    names: Sequence[str],
+    train: Mapping[str, ForeignBank],
+    test: Mapping[str, ForeignBank],
+    seed: int,
+    groups: npt.NDArray[np.int64] | None,
 ) -> list[ColumnComparison]:
     """Return the comparisons of the AUCs of each label, and of their mean if there are several."""
     first, other = next(iter(train.values())), next(iter(test.values()))
@@ -175,7 +204,7 @@ def _by_areas(
                 .decision_function(test[each].features)[:, 0]
                 for each, bank in train.items()
             ]
-            areas = compare_areas(scores, asked)
+            areas = compare_areas(scores, asked, groups)
         except UndefinedError as error:
             found.append(ColumnComparison(name, "AUC", *sizes, undefined=str(error)))
             continue
@@ -183,7 +212,7 @@ def _by_areas(
         found.append(_of_areas(name, sizes, [*train], areas))
     if len(kept) > 1:
         scores = [np.stack([of[at] for of, _ in kept.values()], 1) for at in range(len(train))]
-        whole = compare_areas(scores, np.stack([asked for _, asked in kept.values()], 1))
+        whole = compare_areas(scores, np.stack([asked for _, asked in kept.values()], 1), groups)
         found.append(_of_areas(MEAN.format(len(kept)), sizes, [*train], whole))
     return found
 
@@ -232,24 +261,30 @@ def comparison_lines(
     *,
     tests: Sequence[Path | str] = (),
     split: str = "",
+    group: str = "",
     ids: str | None = None,
 ) -> list[str]:
     """Return the output of the command: for each column of labels a ranking, and every pair of banks."""
     named = dict(files) if isinstance(files, Mapping) else _named(files)
     if tests and len(tests) != len(named):
         raise RequestError(f"{len(named)} banks have as many files of test examples, not {len(tests)}")
-    wanted = (features[0] if len(features) == 1 else features or None, [*labels, *([split] if split else [])])
+    said = [*filter(None, (split, group))]
+    wanted = (features[0] if len(features) == 1 else features or None, [*labels, *said])
 
     def read(path: Path | str) -> ForeignBank:
         return read_bank(path, wanted[0], wanted[1] if labels else None, ids=ids)
 
     banks = {name: read(path) for name, path in named.items()}
     tested = dict(zip(named, map(read, tests), strict=True)) if tests else None
-    lines = []
-    for found in compare_banks(banks, labels, tests=tested, split=split):
+    lines: list[str] = []
+    leak = ""
+    for found in compare_banks(banks, labels, tests=tested, split=split, group=group):
         lines += [*_lines(found), ""]
+        leak = found.note
     return [
         *lines,
+        *([f"Caution: {leak}.", ""] if leak else []),
+        *([BY_GROUP.format(group)] if group else []),
         "Intervals are of 95 %, over test examples. Places and tie groups (a, b, ...) follow from paired",
         "tests on the same examples (McNemar's of accuracies, DeLong's of AUCs), two-sided, corrected for",
         "all pairs of a column by Holm. The linear probe's strength is chosen on a fifth of the training",

@@ -10,7 +10,8 @@ import numpy as np
 
 from penultimate.banks.files import ForeignBank, read_bank
 from penultimate.checks import whole_number
-from penultimate.errors import unknown
+from penultimate.data.readers.group_split import drawn_by_group
+from penultimate.errors import RequestError, unknown
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.separation import class_separation
 from penultimate.probes.knn import KNNProbe
@@ -44,12 +45,18 @@ class Organised:
 
 
 def organisation(
-    bank: ForeignBank, columns: Sequence[str] = (), *, examples: int = EXAMPLES, seed: int = 0
+    bank: ForeignBank,
+    columns: Sequence[str] = (),
+    *,
+    examples: int = EXAMPLES,
+    group: str = "",
+    seed: int = 0,
 ) -> list[Organised]:
     """Return R^2 and the accuracies of the probes for each column of labels, in order.
 
     The columns are all of the bank's, or the named ones. If the bank has more than `examples`, the probes use
-    that many, drawn at random. A column without a result (a single class, or a class for each example) gives
+    that many, drawn at random. The probes are tested on a fifth, of whole groups where `group` names a column
+    of them. A column without a result (a single class, or a class for each example) gives
     the reason. Raise RequestError for a column that the bank lacks.
 
     >>> from penultimate.banks.files import LabelColumn
@@ -62,16 +69,23 @@ def organisation(
     [('kind', True, True), ('site', False, False)]
     """
     whole_number(examples, "examples", 10)
-    for name in columns:
+    for name in (*columns, *([group] if group else [])):
         if name not in bank.columns:
             raise unknown("column of labels", name, bank.columns)
     generator = np.random.default_rng(seed)
     few = len(bank) <= examples
     rows = np.arange(len(bank)) if few else np.sort(generator.choice(len(bank), examples, replace=False))
-    return [_organised(bank, name, rows, seed) for name in columns or bank.columns]
+    groups = None
+    if group:
+        of = bank.columns[group]
+        groups = np.array(of.classes)[of.codes][rows]
+    asked = [name for name in columns or bank.columns if name != group]
+    return [_organised(bank, name, rows, seed, groups) for name in asked]
 
 
-def _organised(bank: ForeignBank, name: str, rows: np.ndarray, seed: int) -> Organised:
+def _organised(
+    bank: ForeignBank, name: str, rows: np.ndarray, seed: int, groups: np.ndarray | None
+) -> Organised:
     column = bank.columns[name]
     said = name, len(column.classes), len(bank)
     if len(column.classes) < 2:
@@ -87,18 +101,27 @@ def _organised(bank: ForeignBank, name: str, rows: np.ndarray, seed: int) -> Org
     except UndefinedError as error:
         reasons.append(str(error))
     try:
-        linear, knn, majority = _probed(bank.features[rows], column.codes[rows], seed)
+        linear, knn, majority = _probed(bank.features[rows], column.codes[rows], seed, groups)
     except UndefinedError as error:
         return Organised(*said, r2, undefined="; ".join([*reasons, str(error)]))
     return Organised(*said, r2, linear, knn, majority, "; ".join(reasons))
 
 
-def _probed(features: np.ndarray, codes: np.ndarray, seed: int) -> tuple[float, float, float]:
+def _probed(
+    features: np.ndarray, codes: np.ndarray, seed: int, groups: np.ndarray | None
+) -> tuple[float, float, float]:
     """Return the accuracies of both probes on a stratified fifth, and the share of its largest class."""
     codes = np.unique(codes, return_inverse=True)[1]
     if np.bincount(codes).max() < 2:
         raise UndefinedError("every class has a single example here: none can be tested")
-    tested = split_off(codes, TESTED, seed)
+    if groups is None:
+        tested = split_off(codes, TESTED, seed)
+    else:
+        names = [*map(str, range(codes.max() + 1))]
+        try:
+            tested = drawn_by_group(groups, codes, names, by="its groups", seed=seed, share=TESTED)
+        except RequestError as error:
+            raise UndefinedError(str(error)) from None
     if np.bincount(codes[~tested]).max() < 2:
         raise UndefinedError("every class has a single example to learn from")
     accuracies = [
@@ -115,10 +138,14 @@ def organisation_lines(
     labels: Sequence[str] = (),
     examples: int = EXAMPLES,
     ids: str | None = None,
+    group: str = "",
 ) -> list[str]:
     """Return the output of the command: a line for each column, and how to read them."""
-    bank = read_bank(path, features[0] if len(features) == 1 else features or None, labels or None, ids=ids)
-    found = organisation(bank, examples=examples)
+    wanted = [*labels, *([group] if group else [])] if labels else None
+    bank = read_bank(path, features[0] if len(features) == 1 else features or None, wanted, ids=ids)
+    found = organisation(bank, examples=examples, group=group)
+    if not found:
+        raise RequestError(f"'{Path(path).name}' has no column of labels beside the groups, '{group}'")
     width = max(len(one.column) for one in found)
     lines = [
         f"{len(bank):,} examples, {bank.features.shape[1]} features",
@@ -139,4 +166,5 @@ def organisation_lines(
         "R^2 is the class separation of all examples (cosine; 0 by chance, 1 if classes are points). The",
         f"probes learn from four fifths of {used:,} examples and are tested on the rest; for labels that the",
         "features know nothing of they reach the share of the largest class.",
+        *([f"Of the groups by '{group}' each is learnt from or tested on as a whole."] if group else []),
     ]

@@ -71,6 +71,13 @@ def _takes_bank(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--split", default="", metavar="NAME", help="the column that says which are tested on"
     )
+    parser.add_argument(
+        "--group",
+        default="",
+        metavar="NAME",
+        help="the column of groups, such as patients, that are learnt from or tested on as wholes; intervals"
+        " and tests are then of groups",
+    )
     parser.add_argument("--ids", metavar="NAME", help="the column by which rows of several files are matched")
     parser.add_argument(
         "--labels", metavar="NAMES", help="columns of labels, such as class,site (default: all there are)"
@@ -112,14 +119,15 @@ def _bank(options: argparse.Namespace) -> int:
     if len(options.file) > 1:
         from penultimate.banks.compared import comparison_lines
 
-        told = {"tests": options.test, "split": options.split, "ids": options.ids}
+        told = {"tests": options.test, "split": options.split, "group": options.group, "ids": options.ids}
         say(*comparison_lines(options.file, features, labels, **told))
         return 0
     if options.test or options.split:
         raise RequestError("--test and --split go with several files, which are compared")
     from penultimate.banks.organisation import organisation_lines
 
-    say(*organisation_lines(options.file[0], features, labels, options.examples, options.ids))
+    kept = (options.examples, options.ids, options.group)
+    say(*organisation_lines(options.file[0], features, labels, *kept))
     return 0
 
 

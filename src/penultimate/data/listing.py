@@ -112,6 +112,7 @@ class Listing:
     missing       the names of images that the data set lists but that are not there
     cache         the folder in which the digests of the images are kept, so that they are read for it once
     cropped       whether the images were published as networks see them: they are not cropped a second time
+    groups        text [n], the group of each image, such as its patient; None if nothing says it
     """
 
     source: ImageSource
@@ -122,6 +123,7 @@ class Listing:
     missing: tuple[str, ...] = ()
     cache: Path | None = None
     cropped: bool = False
+    groups: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         for name in ("places", "ids"):
@@ -131,6 +133,10 @@ class Listing:
                     f"{name} are int64 [{len(self.labels)}], one for each image; these are {array.dtype}"
                     f" {list(array.shape)}"
                 )
+        if self.groups is not None and self.groups.shape != self.labels.shape[:1]:
+            raise RequestError(
+                f"groups are one of each of {len(self.labels)} images; these are {list(self.groups.shape)}"
+            )
         if self.labels.ndim == 1 and self.labels.size:
             low, high = int(self.labels.min()), int(self.labels.max())
             if low < 0 or high >= len(self.class_names):
@@ -186,7 +192,12 @@ class Listing:
     def subset(self, indices: Sequence[int] | slice | np.ndarray) -> Listing:
         """Return the images at these positions (a slice, positions or a mask), with their labels and ids."""
         return replace(
-            self, places=self.places[indices], labels=self.labels[indices], ids=self.ids[indices], missing=()
+            self,
+            places=self.places[indices],
+            labels=self.labels[indices],
+            ids=self.ids[indices],
+            missing=(),
+            groups=None if self.groups is None else self.groups[indices],
         )
 
     def digest_of(self, index: int) -> bytes:

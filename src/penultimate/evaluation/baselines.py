@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penultimate.data.catalog import card
-from penultimate.evaluation.boards import Predicted, arrays_of, predictions_of
+from penultimate.evaluation.boards import Predicted, arrays_of, groups_of, predictions_of
 from penultimate.measures.baselines import NAMES
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
@@ -64,7 +64,8 @@ def beside_baselines(
         shared = np.isin(found, ids)
         predicted[f"network {network.spec}"] = (found[shared], guess[shared])
     truth = dict(zip(ids.tolist(), labels.tolist(), strict=True))
-    return (*made,), answers(predicted, truth, official_accuracy(target) == "mean_per_class")
+    per_class = official_accuracy(target) == "mean_per_class"
+    return (*made,), answers(predicted, truth, per_class, groups_of(measurements, target))
 
 
 def shortfalls(measurements: Measurements) -> tuple[Shortfall, ...]:

@@ -136,10 +136,20 @@ def predictions_of(measurements: Measurements, target: str, probe: str) -> dict[
 
 
 def _task(measurements: Measurements, target: str, probe: str) -> ProbedTask | None:
-    return task_of(target, predictions_of(measurements, target, probe))
+    return task_of(measurements, target, predictions_of(measurements, target, probe))
 
 
-def task_of(target: str, found: Mapping[StudyObjective, Predicted]) -> ProbedTask | None:
+def groups_of(measurements: Measurements, target: str) -> dict[int, int] | None:
+    """Return {id: group} of a task's test images; None if they come in no groups."""
+    for row in measurements.rows("test_groups", "test", target):
+        if arrays := arrays_of(measurements, row):
+            return dict(zip(arrays["ids"].tolist(), arrays["groups"].tolist(), strict=True))
+    return None
+
+
+def task_of(
+    measurements: Measurements, target: str, found: Mapping[StudyObjective, Predicted]
+) -> ProbedTask | None:
     """Return a task with the answers that follow from predictions; None without any."""
     if not found:
         return None
@@ -147,7 +157,8 @@ def task_of(target: str, found: Mapping[StudyObjective, Predicted]) -> ProbedTas
     truth = dict(zip(ids.tolist(), labels.tolist(), strict=True))
     predicted = {network.spec: (of, guess) for network, (of, _, guess) in found.items()}
     per_class = official_accuracy(target) == "mean_per_class"
-    return ProbedTask(target, card(target).title, (*found,), answers(predicted, truth, per_class))
+    of_task = answers(predicted, truth, per_class, groups_of(measurements, target))
+    return ProbedTask(target, card(target).title, (*found,), of_task)
 
 
 def arrays_of(measurements: Measurements, row: Row) -> Mapping[str, Any]:
@@ -186,9 +197,7 @@ def board_of(tasks: tuple[ProbedTask, ...]) -> Board | None:
 
 def answers_on(task: ProbedTask, networks: list[StudyObjective]) -> Answers:
     """Return the answers of some of a task's networks."""
-    whole = task.answers
-    rows = [task.networks.index(each) for each in networks]
-    return Answers(whole.correct[rows], whole.strata, whole.per_class)
+    return task.answers.of([task.networks.index(each) for each in networks])
 
 
 def boards_of(tasks: tuple[ProbedTask, ...]) -> list[Board]:

@@ -103,6 +103,14 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         " natural: 2 before 10, as timm does)",
     )
     parser.add_argument(
+        "--group",
+        default="",
+        metavar="COLUMN|LEVEL",
+        help="the column of your tables, or the level of your folders (1: the first below a class), such as a"
+        " patient, that must not be split between training and test; intervals and tests are then of whole"
+        " groups",
+    )
+    parser.add_argument(
         "--copies",
         choices=("keep", "drop"),
         default="keep",
@@ -189,6 +197,7 @@ def _request(options: argparse.Namespace) -> Request:
         join=options.join,
         outside=outside_named(options.outside, data, options.root),
         calibrate=options.calibrate,
+        group=int(options.group) if options.group.isdecimal() else options.group,
     )
 
 

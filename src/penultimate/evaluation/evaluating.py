@@ -65,11 +65,13 @@ class Evaluation:
 
     @cached_property
     def warnings(self) -> list[str]:
-        """Sentences on networks that are worse than pixels, colours or random convolutions, beyond chance."""
+        """Sentences on what makes numbers doubtful: networks below a baseline, groups that a split parts."""
         from penultimate.evaluation.baselines import first_lines, shortfalls
+        from penultimate.evaluation.grouped import leaks
         from penultimate.report.measurements import admit
 
-        return first_lines(shortfalls(admit(read_study(self.out, self.study))))
+        measurements = admit(read_study(self.out, self.study))
+        return [*first_lines(shortfalls(measurements)), *leaks(measurements)]
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the ranking as a pandas DataFrame; raise RequestError if pandas is not installed."""
@@ -117,6 +119,7 @@ def evaluate(
     join: Sequence[str] = (),
     outside: Mapping[str, str | Path] | None = None,
     calibrate: bool = False,
+    group: str | int = "",
     command: str = "",
     verify: bool = False,
 ) -> Evaluation:
@@ -143,8 +146,10 @@ def evaluate(
     convolutions, with which every network is compared; `speed=True` measures how many images a second each
     network takes. `join=("a+b",)` also probes the features of a and b together. `outside` are data, {name:
     place}, of any classes or none, whose images are told from the source's (without a source, from the first
-    task's); `calibrate=True` also measures the calibration of the linear probes. Raises RequestError for
-    names and folders that cannot be used, and if there is no disk space or no GPU.
+    task's); `calibrate=True` also measures the calibration of the linear probes. `group` is the column of the
+    tables, or the level of the folders (1: the first below a class), whose images are kept together: a drawn
+    split parts no group, and intervals and tests are of whole groups. Raises RequestError for names and
+    folders that cannot be used, and if there is no disk space or no GPU.
     """
     request = Request(
         networks=networks,
@@ -163,6 +168,7 @@ def evaluate(
         join=join,
         outside=outside or {},
         calibrate=calibrate,
+        group=group,
     )
     command = command or "penultimate.evaluate(...) in Python"
     return carry_out(request, out, processes, observer, command, on, verify)

@@ -11,6 +11,7 @@ from typing import Any
 from penultimate.evaluation.baselines import first_lines, shortfalls
 from penultimate.evaluation.boards import Board, boards_of, tasks_of
 from penultimate.evaluation.cautions import cautions
+from penultimate.evaluation.grouped import leaks
 from penultimate.report.base import Built
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import OF_EVALUATIONS, name_in
@@ -186,7 +187,7 @@ class EvaluationPage:
         return {
             "chapters": [chapter for chapter in chapters if chapter.exhibits],
             "boards": boards,
-            "warnings": first_lines(shortfalls(measurements)),
+            "warnings": [*first_lines(shortfalls(measurements)), *leaks(measurements)],
             "answer": _answer(boards, measurements),
             "reading": _reading(boards),
             "gaps": _gaps(measurements, by_name),

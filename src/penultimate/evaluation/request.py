@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penultimate import registry
 from penultimate.data.catalog import card
 from penultimate.data.readers.entries import ENTRIES
-from penultimate.data.readers.places import read_place
+from penultimate.data.readers.places import read_place, with_group
 from penultimate.errors import RequestError, counted, unknown
 from penultimate.evaluation.naming import with_settings
 from penultimate.measures.joined import members
@@ -46,8 +46,8 @@ MEASURE = (
     "leep",
 )
 """The measurements of each network that can provide their input; the last seven need a final layer."""
-BASELINES, COST, JOINED = "baselines", "cost", "joined"
-"""The measurements of baselines, which need no network, of a network's cost, and of joined features."""
+BASELINES, COST, JOINED, GROUPS = "baselines", "cost", "joined", "groups"
+"""The measurements of baselines and of groups, without a network, of its cost, and of joined features."""
 BY_LAYER, FINE_TUNING, OF_LABELS = "depth", "given_fine_tuning", "multilabel"
 """Probes of every block; training of all weights on each task; areas under the ROC curve of each label."""
 OUTSIDE, OF_PROBES = "outside", "probe_calibration"
@@ -76,6 +76,8 @@ class Request:
     baselines    whether pixels, colours and random convolutions are measured on each task as well
     speed        whether it is measured how many images a second each network takes
     join         networks whose features are joined: "a+b"
+    group        the column or folder level of groups that no split parts, of all tasks of your own that do
+                 not say it themselves; "": as they say
     """
 
     networks: Mapping[str, str | nn.Module | Model]
@@ -94,6 +96,7 @@ class Request:
     join: Sequence[str] = ()
     outside: Mapping[str, str | Path] = field(default_factory=dict)
     calibrate: bool = False
+    group: str | int = ""
 
     def __post_init__(self) -> None:
         for what, given, of in (
@@ -133,17 +136,18 @@ class Request:
             for of_source in (True, False)
         }
         several = [name for name in targets if _has_several_labels(name, str(self.data[name]))]
+        places = {**self.outside, **self.data, **self._grouped(targets)}
         further = (
             f"{COST}(speed=True)" if self.speed else COST,
             BY_LAYER,
             *([BASELINES] if self.baselines else []),
             *([FINE_TUNING] if self.fine_tune else []),
             *([f"{OF_LABELS}(scores=True)"] if several else []),
+            *([GROUPS] if any(_has_groups(str(places[name])) for name in targets) else []),
             *([OUTSIDE] if self.outside else []),
             *([OF_PROBES] if self.calibrate else []),
             *([str(Spec(JOINED, {"join": self._joined()}))] if self.join else []),
         )
-        places = {**self.outside, **self.data}
         return Study(
             self.name,
             f"{counted(len(told), 'network')} on {counted(len(targets), 'task')}",
@@ -178,6 +182,18 @@ class Request:
         for name, where in {**self.outside, **self.data}.items():
             if not str(where) and name not in known:
                 raise RequestError(f"{unknown('data set', name, known)} A folder: {name}=FOLDER.")
+
+    def _grouped(self, targets: Sequence[str]) -> dict[str, str]:
+        """Return the places of tasks of the user's own, with the groups that are asked for."""
+        own = {name: str(self.data[name]) for name in targets if str(self.data[name]) and name not in ENTRIES}
+        if self.group == "":
+            return {}
+        if not own:
+            raise RequestError(
+                f"group={self.group!r} is of tasks of your own, tables or folders; published and drawn data"
+                " are split as they are"
+            )
+        return {name: with_group(where, self.group) for name, where in own.items()}
 
     def _classifying(self) -> set[str]:
         """Return the networks whose final layers are for the source's classes."""
@@ -246,6 +262,10 @@ class Request:
         return with_settings(
             text, **{name: said for name, said in self._image_settings.items() if name not in own}
         )
+
+
+def _has_groups(where: str) -> bool:
+    return bool(where) and bool(read_place(where).group)
 
 
 def _has_several_labels(name: str, where: str) -> bool:

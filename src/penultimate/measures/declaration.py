@@ -255,7 +255,7 @@ class Measurement:
     yields    every quantity that it can yield; None if that is known only when it runs (plug-ins)
     each      the settings that hold several values; each combination of values is a step
     several_labels  whether it is for targets whose images have several labels each; all others are for
-              targets whose images have one class each
+              targets whose images have one class each; None: for both
     ranges    the allowed values of settings, {setting: Interval or words}; other values are refused before
               anything runs
     stage     whether it leaves files for other measurements and no rows; a study does not name a stage
@@ -271,7 +271,7 @@ class Measurement:
     yields: tuple[Yield, ...] | None
     settings: tuple[Hyperparameter, ...]
     each: tuple[str, ...] = ()
-    several_labels: bool = False
+    several_labels: bool | None = False
     ranges: Mapping[str, Interval | tuple[str, ...]] = field(default_factory=dict)
     stage: bool = False
     first: bool = False

@@ -102,9 +102,7 @@ def _influence(
     return area, whole
 
 
-def _by_group(
-    influence: npt.NDArray[np.float64], groups: npt.NDArray[np.integer]
-) -> npt.NDArray[np.float64]:
+def _by_group(influence: npt.NDArray[np.float64], groups: npt.NDArray[np.integer]) -> npt.NDArray[np.float64]:
     """Return what each group adds to an error, so that the sum of squares is its variance."""
     places = np.unique(groups, return_inverse=True)[1]
     of_groups = np.bincount(places, influence)

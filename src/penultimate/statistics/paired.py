@@ -69,7 +69,8 @@ class Answers:
         import numpy as np
 
         assert self.groups is not None
-        return np.bincount(np.unique(self.groups, return_inverse=True)[1], values)
+        sums = np.bincount(np.unique(self.groups, return_inverse=True)[1], values)
+        return np.asarray(sums, np.float64)
 
     def parts(self) -> list[tuple[npt.NDArray[np.bool_], float]]:
         """Return the groups of examples that share a weight, each with the weight of the group."""
@@ -275,5 +276,5 @@ def answers(
         if not np.array_equal(of[order], ids):
             raise RequestError(f"'{name}' was tested on other images than the other networks")
         correct[row] = predicted[order] == labels
-    of = None if groups is None else np.array([groups[int(each)] for each in ids])
-    return Answers(correct, labels, per_class, of)
+    grouped = None if groups is None else np.array([groups[int(each)] for each in ids])
+    return Answers(correct, labels, per_class, grouped)

@@ -47,9 +47,9 @@ def rank_intervals(
 
     In every draw each task's examples are drawn with replacement, the same ones for all networks, and the
     networks are ranked again; of accuracies that are means over classes, within each class. Of a task with
-    groups, whole groups are drawn (the cluster bootstrap). With `over_tasks`, the tasks are drawn with replacement first: the ranks then hold for tasks like these, and
-    not for these alone. The interval is that of percentiles, rounded outwards to whole places. Equal seeds
-    give equal intervals.
+    groups, whole groups are drawn (the cluster bootstrap). With `over_tasks`, the tasks are drawn with
+    replacement first: the ranks then hold for tasks like these, and not for these alone. The interval is that
+    of percentiles, rounded outwards to whole places. Equal seeds give equal intervals.
 
     Raise RequestError without a task, for tasks with different networks, and for a level outside (0, 1).
 
@@ -110,9 +110,7 @@ def _resampled(task: Answers, draws: int, random: np.random.Generator) -> npt.ND
     return found
 
 
-def _resampled_groups(
-    task: Answers, draws: int, random: np.random.Generator
-) -> npt.NDArray[np.float64]:
+def _resampled_groups(task: Answers, draws: int, random: np.random.Generator) -> npt.NDArray[np.float64]:
     """Return the accuracies of each draw of a task's groups [draws networks].
 
     A mean over classes is over those of which the draw holds an example.

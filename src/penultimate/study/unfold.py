@@ -116,7 +116,7 @@ class _Unfolding:
         return tuple(
             target
             for target in self.study.targets
-            if self.study.card(target).has_several_labels == what.several_labels
+            if what.several_labels in (None, self.study.card(target).has_several_labels)
         )
 
     def _step(self, what: Measurement, place: _Place) -> str | None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import itertools
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from penultimate.data.listing import ImageSource, Listing
+from penultimate.data.readers.columns import text_of_cell
+from penultimate.data.readers.groups import expect_free, expect_values
 from penultimate.data.readers.labels import Labels, read_labels
 from penultimate.data.readers.places import Place
 from penultimate.data.readers.reading import SPAN, visible
@@ -84,17 +87,33 @@ def hugging_face(place: Place) -> tuple[dict[str, Listing], list[str]]:
         expect_one_each(path, ((folder.name, part) for folder, part in folders.items()))
         notes += [f"left out: {some(others, 'split', 'splits')}"] if others else []
     columns = {}
+    groups: dict[str, np.ndarray] = {}
     sources: dict[str, ImageSource] = {}
     named: set[tuple[str, ...]] = set()
     for folder, part in folders.items():
         table = arrow(folder)
         column = label_column(table, place)
-        sources[part], columns[part] = Arrow(folder, image_column(table, place)), list(table[column])
+        image = image_column(table, place)
+        sources[part], columns[part] = Arrow(folder, image), list(table[column])
+        if place.group != "":
+            if isinstance(place.group, int):
+                raise RequestError(
+                    f"'{path}' has no folders; name the column of groups:"
+                    f" {place.with_setting('group', 'NAME')}"
+                )
+            if place.group not in table.column_names:
+                raise unknown(f"column of '{path}'", place.group, table.column_names)
+            expect_free(place, place.group, (image, column))
+            cells = [*map(text_of_cell, table[place.group])]
+            groups[part] = np.array(expect_values(place, cells, range(1, len(cells) + 1)), str)
         named.add(tuple(getattr(_of_one(table.features[column]), "names", None) or ()))
     if len(named) > 1:
         raise RequestError(f"'{path}': its splits name their classes differently")
     labels_of = read_labels(path, columns, named.pop())
-    return _listings(sources, labels_of), [*notes, *labels_of.notes]
+    made = _listings(sources, labels_of)
+    if groups:
+        made = {part: replace(of, groups=groups[part][of.places]) for part, of in made.items()}
+    return made, [*notes, *labels_of.notes]
 
 
 def _of_one(feature: object) -> object:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from penultimate.data.listing import Files, Listing
+from penultimate.data.readers.groups import groups_by_level
 from penultimate.data.readers.places import Place, is_table
 from penultimate.data.readers.reading import ENDINGS, SPAN, class_of, images_in, visible
 from penultimate.data.readers.split_names import FILLERS, expect_one_each, part_of, words_in_all
@@ -32,6 +33,7 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
     for folder in _above(path, (*named, *(inner.parent for each in within.values() for inner in each))):
         seen.look_for_hidden(folder)
     found: dict[str, list[tuple[str, list[str]]]] = {}
+    groups: dict[str, list[str]] = {}
     classes: dict[str, set[str]] = {}
     spelt: dict[str, str] = {}
     for folder, part in named.items():
@@ -42,9 +44,11 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
                 continue
             if entry.name in JUNK or entry in left:
                 continue
-            of_parts = [(of, seen.images(below)) for below, of in within.get(entry, {entry: part}).items()]
+            of_parts = [
+                (of, seen.images(below), below) for below, of in within.get(entry, {entry: part}).items()
+            ]
             name = class_of(entry)
-            for of, images in of_parts:
+            for of, images, below in of_parts:
                 if images is None:
                     continue
                 if name in here and entry not in within:
@@ -54,6 +58,9 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
                 if of == "train" or name not in spelt:
                     spelt[name] = entry.name
                 found.setdefault(of, []).append((name, images))
+                if place.group != "":
+                    inner = [image[len(below.relative_to(path).as_posix()) + 1 :] for image in images]
+                    groups.setdefault(of, []).extend(groups_by_level(place, inner, "the class"))
     if not any(images for its in found.values() for _, images in its):
         lying = f"; {some(seen.outside, 'lies', 'lie')} in no class folder" if seen.outside else ""
         if seen.hidden:
@@ -82,7 +89,9 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
         paths = tuple(image for _, images in each for image in images)
         labels = np.repeat([label_of[name] for name, _ in each], [len(images) for _, images in each])
         order = np.arange(len(paths))
-        parts[part] = Listing(Files(path, paths), order, labels, number * SPAN + order, tuple(names))
+        ids = number * SPAN + order
+        grouped = np.array(groups[part], str) if part in groups else None
+        parts[part] = Listing(Files(path, paths), order, labels, ids, tuple(names), groups=grouped)
     notes = _of_tables(path, root, names)
     if root != path:
         notes.append(f"read from '{root.relative_to(path)}', the only folder in it that holds images")

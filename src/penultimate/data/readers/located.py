@@ -99,6 +99,7 @@ class Located:
                 (label.tolist() for label in listing.labels),
                 listing.class_names,
                 (_state(file) for file in listing.source.files),
+                *(() if listing.groups is None else (listing.groups.tolist(),)),
             )
             state.update(f"{',' if number else '['}[{canonical_json(split)}".encode())
             for column in columns:

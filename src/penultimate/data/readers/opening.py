@@ -88,8 +88,17 @@ def open_dataset(
     """
     entry = ENTRIES.get(name)
     place = read_place(name if root is None else root)
+    if place.group and entry is not None:
+        raise RequestError(
+            f"group=... is of images of your own: {entry.card.title} is split as it was published"
+        )
     copy = read_copy(place.path)
     if copy is not None:
+        if place.group:
+            raise RequestError(
+                f"'{place.path}' is a prepared copy, whose splits are made: say group=... of the images that"
+                f" it is made of, {place.with_setting('group', place.group)}, to penultimate data prepare"
+            )
         return _open_copy(copy, name, root, entry)
     if entry is not None:
         if root is None:

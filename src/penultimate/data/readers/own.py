@@ -16,6 +16,8 @@ import numpy as np
 from penultimate.data.listing import Chain, Listing
 from penultimate.data.readers.arrays import arrays, hugging_face, names_in_archive
 from penultimate.data.readers.folders import folders, root_of, splits_have_classes
+from penultimate.data.readers.group_split import crossing, drawn_by_group
+from penultimate.data.readers.groups import called
 from penultimate.data.readers.places import Place, is_table
 from penultimate.data.readers.tables import metadata, metadata_in, split_tables_in, table
 from penultimate.data.readers.walking import some
@@ -36,7 +38,7 @@ def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tup
     path = place.path
     if path.is_dir():
         if (path / "dataset_dict.json").is_file() or (path / "state.json").is_file():
-            place.expect_only("what save_to_disk wrote", "image", "label")
+            place.expect_only("what save_to_disk wrote", "image", "label", "group")
             parts, notes = hugging_face(place)
         elif any(entry.suffix == ".npy" and entry.name[0] != "." for entry in path.iterdir()):
             place.expect_only("arrays")
@@ -45,10 +47,10 @@ def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tup
         elif tables := metadata_in(path):
             parts, notes = metadata(place, tables)
         elif tables := _split_tables(place):
-            place.expect_only("tables that are called like splits", "image", "label")
+            place.expect_only("tables that are called like splits", "image", "label", "group")
             parts, notes = metadata(replace(place, path=next(iter(tables)).parent), tables)
         else:
-            place.expect_only("class folders", "split", "test")
+            place.expect_only("class folders", "split", "test", "group")
             parts, notes = folders(place)
     elif path.suffix.lower() == ".npz" and path.is_file():
         place.expect_only("arrays")
@@ -64,7 +66,7 @@ def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tup
     else:
         raise RequestError(f"'{path}' does not exist")
     try:
-        return _trained_and_tested(path, parts, notes, seed, test_share)
+        return _trained_and_tested(place, parts, notes, seed, test_share)
     except RequestError as error:
         raise RequestError("; ".join((str(error), *notes))) from None
 
@@ -110,9 +112,10 @@ def _rarest(labels: np.ndarray) -> np.ndarray:
 
 
 def _trained_and_tested(
-    path: Path, parts: Splits, notes: Notes, seed: int, share: float
+    place: Place, parts: Splits, notes: Notes, seed: int, share: float
 ) -> tuple[Splits, Notes]:
     """ "train" and "test", whatever there is: validation images join one of them, and are said to."""
+    path = place.path
     if set(parts) == {"train"}:
         parts = {"": parts["train"]}
     names = next(iter(parts.values())).class_names
@@ -124,12 +127,23 @@ def _trained_and_tested(
             raise RequestError(
                 f"'{path}' holds {counted(len(whole), 'image')}; there is none to be tested on{listed}"
             )
-        tested = stratified([whole.name(i) for i in range(len(whole))], whole.labels, seed, share)
+        if whole.groups is None:
+            tested = stratified([whole.name(i) for i in range(len(whole))], whole.labels, seed, share)
+        else:
+            known = (whole.groups, whole.labels, whole.class_names)
+            try:
+                tested = drawn_by_group(*known, by=called(place), seed=seed, share=share)
+            except RequestError as error:
+                raise RequestError(f"'{path}': {error}") from None
         if not tested.any():
             raise RequestError(f"'{path}': no class has two images, one to train on and one to test on")
+        drawn = f"{share:.0%} of each class"
+        if whole.groups is not None:
+            every, of_test = (len(np.unique(of)) for of in (whole.groups, whole.groups[tested]))
+            drawn = f"{of_test:,} of {every:,} groups by {called(place)}, which are not split"
         notes.append(
-            f"nothing says which images are tested on: {share:.0%} of each class, {tested.sum():,} of"
-            f" {len(whole):,} images, were drawn with seed {seed}"
+            f"nothing says which images are tested on: {drawn}, {tested.sum():,} of {len(whole):,} images,"
+            f" were drawn with seed {seed}"
         )
         parts = {"train": replace(whole.subset(~tested), missing=whole.missing), "test": whole.subset(tested)}
     elif "train" in parts and "test" not in parts and "validation" in parts:
@@ -144,6 +158,9 @@ def _trained_and_tested(
             f"'{path}' holds {' and '.join(sorted(parts))} images only; images to train on and to test on are"
             " expected (train, test), or classes without a split"
         )
+    groups = [parts[split].groups for split in ("train", "test")]
+    if groups[0] is not None and groups[1] is not None:
+        notes += filter(None, [crossing(groups[0], groups[1], called(place))])
     for split, listing in parts.items():
         if not len(listing):
             gone = listing.missing
@@ -194,4 +211,9 @@ def _joined(first: Listing, second: Listing) -> Listing:
         np.concatenate([first.ids, second.ids]),
         first.class_names,
         first.missing + second.missing,
+        groups=_both(first.groups, second.groups),
     )
+
+
+def _both(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+    return None if first is None or second is None else np.concatenate([first, second])

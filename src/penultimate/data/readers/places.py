@@ -13,7 +13,7 @@ from penultimate.specs import parse
 
 _SAID = re.compile(r"(?P<path>.+?)\s*(?P<listed>\(\s*\w+\s*=.*\))", re.DOTALL)
 TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet")
-SETTINGS = ("image", "label", "labels", "split", "test")
+SETTINGS = ("image", "label", "labels", "split", "test", "group")
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Place:
     image   the column that names the images
     label   the column of labels, or several columns of 0 and 1, one for each class
     labels  the columns of 0, 1 and -1 (uncertain) of images that have several labels each, or patterns
+    group   the column of groups that are not split between training and test, or the level of the folders
+            that are: 1 is the first below a class (or below a table's folder)
     split   the column that says which images are tested on; None where no column is to say it
     test    the cells of that column, or the folders, that are tested on; the others are trained on
     """
@@ -33,6 +35,7 @@ class Place:
     split: str | None = ""
     test: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
+    group: str | int = ""
 
     def expect_only(self, what: str, *settings: str) -> None:
         """Raise RequestError if anything but these settings is said."""
@@ -68,9 +71,15 @@ def read_place(text: str | Path) -> Place:
         if name not in SETTINGS:
             raise unknown(f"setting of '{text}'", name, SETTINGS)
         of_test = name == "test" and isinstance(value, int)
+        is_level = name == "group" and type(value) is int and value >= 1
         of_several = name in ("label", "labels", "test") and isinstance(value, (tuple, list))
         no_split = name == "split" and value is None
-        if not (isinstance(value, str) or of_test or of_several or no_split):
+        if not (isinstance(value, str) or of_test or of_several or no_split or is_level):
+            if name == "group":
+                raise RequestError(
+                    f"'{text}': group is the name of a column, or the level of a folder (1 or more), not"
+                    f" {value!r}"
+                )
             raise RequestError(f"'{text}': {name} is a name, not {value!r}")
     if "label" in settings and "labels" in settings:
         raise RequestError(
@@ -81,6 +90,18 @@ def read_place(text: str | Path) -> Place:
             value = settings[name]
             settings[name] = tuple(map(str, value)) if isinstance(value, (tuple, list)) else (str(value),)
     return Place(given_path(said["path"], "the place of data", home=True), **settings)
+
+
+def with_group(text: str, group: str | int) -> str:
+    """Return a place with the groups of its images, unless it says them itself.
+
+    >>> with_group("scans.csv", "patient"), with_group("scans.csv(label='dx')", 1)
+    ("scans.csv(group='patient')", "scans.csv(label='dx', group=1)")
+    """
+    said = _SAID.fullmatch(text)
+    if said is None or _is_there(text):
+        return f"{text}(group={group!r})"
+    return text if read_place(text).group else f"{text.rstrip()[:-1]}, group={group!r})"
 
 
 def _is_there(text: str | Path) -> bool:

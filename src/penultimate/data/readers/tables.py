@@ -8,10 +8,12 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from penultimate.data.listing import Listing
 from penultimate.data.readers.columns import (
@@ -25,12 +27,14 @@ from penultimate.data.readers.columns import (
     parts_of,
     text_of_cell,
 )
+from penultimate.data.readers.groups import groups_in_column
 from penultimate.data.readers.labels import read_labels
+from penultimate.data.readers.lookup import ImagesBelow
 from penultimate.data.readers.places import Place, is_table
-from penultimate.data.readers.reading import SPAN, images_in, is_image, listed, names_in, text_of, visible
+from penultimate.data.readers.reading import SPAN, images_in, is_image, listed, text_of, visible
 from penultimate.data.readers.several_labels import several_labels, with_several_labels
 from penultimate.data.readers.split_names import expect_one_each, part_of, words_in_all
-from penultimate.data.readers.walking import JUNK, some
+from penultimate.data.readers.walking import some
 from penultimate.errors import DamagedFileError, RequestError
 
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet", "_classes.csv")
@@ -41,11 +45,12 @@ OF_TABLES = frozenset(("label", "labels", "annotation", "annotations", "list", "
 
 @dataclass(frozen=True)
 class ImageRow:
-    """What a table says of an image: its path from the table's folder, its label, its split."""
+    """What a table says of an image: its path from the table's folder, its label, its split, its group."""
 
     where: str
     label: Any
     part: str | None
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -147,21 +152,35 @@ def _read(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str
         for row in rows:
             where = row.where if below == Path() else str(below / row.where)
             if (of := part or row.part) is not None:
-                found.setdefault(of, []).append(ImageRow(where, row.label, of))
+                found.setdefault(of, []).append(replace(row, where=where, part=of))
     _expect_once(place.path, base, [row.where for its in found.values() for row in its])
     if place.labels:
         rows_of = {part: [(row.where, row.label) for row in its] for part, its in found.items()}
-        return with_several_labels(place.path, base, rows_of, names), list(dict.fromkeys(notes))
+        made = with_several_labels(place.path, base, rows_of, names)
+        return _grouped(place, found, made), list(dict.fromkeys(notes))
     columns = {part: [row.label for row in its] for part, its in found.items()}
     labels_of = read_labels(place.path, columns, names, typed=typed, plural=plural)
     listings = {}
     for number, (part, its) in enumerate(found.items()):
         places = labels_of.of[part].tolist()
         known = [(row.where, label) for row, label in zip(its, places, strict=True) if label >= 0]
+        found[part] = [row for row, label in zip(its, places, strict=True) if label >= 0]
         if known:
             start = number * SPAN
             listings[part] = listed(base, known, labels_of.names, start, str(place.path), anywhere=True)
-    return listings, [*dict.fromkeys(notes), *labels_of.notes]
+    return _grouped(place, found, listings), [*dict.fromkeys(notes), *labels_of.notes]
+
+
+def _grouped(
+    place: Place, rows: Mapping[str, Sequence[ImageRow]], listings: Mapping[str, Listing]
+) -> dict[str, Listing]:
+    """Return the listings with the groups of their images, whose ids count the rows of each split."""
+    if place.group == "":
+        return dict(listings)
+    return {
+        part: replace(of, groups=np.array([row.group for row in rows[part]], str)[of.ids % SPAN])
+        for part, of in listings.items()
+    }
 
 
 def _as_before(place: Place, first: Place | None, read: ColumnTable) -> Place:
@@ -173,7 +192,7 @@ def _as_before(place: Place, first: Place | None, read: ColumnTable) -> Place:
 
 def _rows(place: Place, read: ColumnTable, part: str, notes: list[str]) -> tuple[list[ImageRow], Place]:
     """Return the rows of a table that is of one split or of all (""), and the columns that were read."""
-    there = _There(read.path.parent, part)
+    there = ImagesBelow(read.path.parent, part)
     image = image_column(place, read.columns, there.leads_to_files)
     _expect_header(read, image)
     if not read.lines:
@@ -185,7 +204,9 @@ def _rows(place: Place, read: ColumnTable, part: str, notes: list[str]) -> tuple
     said: list[str] = []
     parts, of_splits = parts_of(place, read.columns, image, read.lines, said)
     values: list[Any]
-    labels = [] if place.labels else label_columns(place, read.columns, (image, *UNCLEAR, *of_splits), said)
+    group = place.group.strip().lower() if isinstance(place.group, str) else ""
+    others = (image, *UNCLEAR, *of_splits, *([group] if group != "label" else []))
+    labels = [] if place.labels else label_columns(place, read.columns, others, said)
     if place.labels:
         _, values = several_labels(place, read.columns, read.header)
     elif len(labels) > 1:
@@ -204,7 +225,9 @@ def _rows(place: Place, read: ColumnTable, part: str, notes: list[str]) -> tuple
         )
     notes += said
     paths = there.found(cells, notes)
-    rows = [ImageRow(*row) for row in zip(paths, values, parts, strict=True)]
+    taken = (image, *labels, *([place.split] if place.split else []))
+    groups = groups_in_column(place, read.columns, paths, taken, read.lines)
+    rows = [ImageRow(*row) for row in zip(paths, values, parts, groups, strict=True)]
     return rows, replace(place, path=read.path, image=image, label=tuple(labels))
 
 
@@ -215,81 +238,6 @@ def _expect_header(read: ColumnTable, image: str) -> None:
             f"'{read.path}': its first line is that of an image, '{first[0]}'; a line with the names of the"
             " columns is expected above it, such as path,label"
         )
-
-
-class _There:
-    """The images that there are below a table's folder; of several of a name, that of its split is meant."""
-
-    def __init__(self, folder: Path, part: str) -> None:
-        self.folder, self.part = folder, part
-        self.known: dict[str, frozenset[str]] = {}
-        self.by_stem: dict[str, dict[str, list[str]]] = {}
-        self.anywhere: dict[str, list[str]] = {}
-
-    def leads_to_files(self, cells: Sequence[str]) -> bool:
-        """Return whether most cells lead to images; some may be missing."""
-        try:
-            paths = self.found([cell.replace("\\", "/") for cell in cells], [])
-        except RequestError:
-            return True  # to more than one: whoever reads it says so
-        return 2 * sum(map(self._is_there, paths)) > len(paths)
-
-    def found(self, cells: Sequence[str], notes: list[str]) -> list[str]:
-        """Return the path that each cell stands for: with an ending where it has none, and, where none of the
-        cells leads anywhere by its path, that of the only image of this name below the folder."""
-        paths = [cell if self._is_there(cell) else self._with_ending(cell) for cell in cells]
-        if any(map(self._is_there, paths)) or any("/" in cell for cell in cells):
-            return paths
-        if not self.anywhere:
-            for path in self._below():
-                name = path.rpartition("/")[2]
-                for key in (name, name.rpartition(".")[0]):
-                    self.anywhere.setdefault(key, []).append(path)
-        for at, cell in enumerate(cells):
-            its = self.anywhere.get(cell, [])
-            its = [path for path in its if part_of(path.partition("/")[0]) == self.part != ""] or its
-            if len(its) > 1:
-                raise RequestError(
-                    f"'{self.folder}': '{cell}' may be '{its[0]}' or '{its[1]}'; write the path from the"
-                    " table's folder"
-                )
-            paths[at] = its[0] if its else paths[at]
-        folders = sorted({path.rpartition("/")[0] for path in paths} - {""})
-        if folders:
-            notes.append(f"the images were found by their names, in {some(folders, 'folder', 'folders')}")
-        return paths
-
-    def _names(self, folder: str) -> frozenset[str]:
-        if folder not in self.known:
-            try:
-                self.known[folder] = frozenset(names_in(self.folder / folder))
-            except (OSError, ValueError):
-                self.known[folder] = frozenset()
-        return self.known[folder]
-
-    def _is_there(self, cell: str) -> bool:
-        folder, _, name = cell.rpartition("/")
-        return is_image(name) and name in self._names(folder if folder or cell[:1] != "/" else "/")
-
-    def _with_ending(self, cell: str) -> str:
-        folder, slash, name = cell.rpartition("/")
-        if is_image(name):
-            return cell
-        if folder not in self.by_stem:
-            stems: dict[str, list[str]] = {}
-            for each in filter(is_image, self._names(folder)):
-                stems.setdefault(each.rpartition(".")[0], []).append(each)
-            self.by_stem[folder] = stems
-        its = sorted(self.by_stem[folder].get(name, []))
-        if len(its) > 1:
-            raise RequestError(f"'{self.folder}': '{cell}' may be '{its[0]}' or '{its[1]}'; write its ending")
-        return f"{folder}{slash}{its[0]}" if its else cell
-
-    def _below(self) -> Iterator[str]:
-        for at, folders, names in os.walk(self.folder):
-            folders[:] = sorted(each for each in folders if not each.startswith(".") and each not in JUNK)
-            for name in filter(is_image, names):
-                yield (Path(at) / name).relative_to(self.folder).as_posix()
 
 
 def read_table(path: Path) -> ColumnTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penultimate.data.catalog import card
+from penultimate.evaluation.grouped import grouping_notes, leaks
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
 from penultimate.report.measurements import Measurements
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
@@ -27,6 +28,7 @@ def _basis(measurements: Measurements) -> Piece:
         f"Copies in {plain(name)}: {plain('; '.join(told))}. --copies drop leaves all but one out."
         for name, told in measurements.results.provenance.get("copies", {}).items()
     ]
+    notes += [*leaks(measurements), *grouping_notes(measurements)]
     there = measurements.results.provenance.get("images", {})
     rows = []
     for name in names:

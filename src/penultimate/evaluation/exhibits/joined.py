@@ -39,7 +39,7 @@ def boards_of_joins(measurements: Measurements) -> list[Board]:
             label = " + ".join(network.label for network in parts)
             spec = f"{JOINED}{row.setting}"
             shown[StudyObjective(spec, label, spec)] = (arrays["ids"], arrays["labels"], arrays["linear"])
-        if task := task_of(target, shown):
+        if task := task_of(measurements, target, shown):
             tasks.append(task)
     return boards_of(tuple(tasks))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from penultimate.data.catalog import card
-from penultimate.evaluation.boards import arrays_of
+from penultimate.evaluation.boards import arrays_of, groups_of
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
@@ -66,11 +66,14 @@ def _compared(
         return (), {}
     truth = np.stack([_column(first, "labels", name) for name in names], 1)
     scores = [np.stack([_column(arrays, "scores", name) for name in names], 1) for arrays in of.values()]
+    known = groups_of(measurements, target)
+    groups = None if known is None else np.array([known[each] for each in ids.tolist()])
     found = {
-        name: compare_areas([each[:, at] for each in scores], truth[:, at]) for at, name in enumerate(names)
+        name: compare_areas([each[:, at] for each in scores], truth[:, at], groups)
+        for at, name in enumerate(names)
     }
     if len(names) > 1:
-        found = {MEAN: compare_areas(scores, truth), **found}
+        found = {MEAN: compare_areas(scores, truth, groups), **found}
     return (*of,), found
 
 

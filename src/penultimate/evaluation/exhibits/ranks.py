@@ -7,7 +7,7 @@ from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRo
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, fixed
+from penultimate.report.text import counted, fixed, listed
 from penultimate.statistics.comparison import LEVEL
 from penultimate.statistics.ranks import (
     DRAWS,
@@ -53,6 +53,8 @@ def _ranks(measurements: Measurements) -> Piece:
         " change on other tasks is hardly known."
     )
     notes = [few] if of_tasks and len(boards[0].tasks) < FEW_TASKS else []
+    grouped = [task.title for task in boards[0].tasks if task.answers.groups is not None]
+    notes += [f"Of {listed(grouped)} whole groups of images are drawn."] if grouped else []
     ranks = ExhibitTable("ranks", title, "Network", tuple(columns), rows)
     return Piece((ranks, _power(boards)), notes=tuple(notes), method=METHOD)
 

@@ -53,7 +53,7 @@ def _baselines(measurements: Measurements) -> Piece:
 
 
 def _cell(of_all: Answers, row: int, name: str = "") -> Cell:
-    found = intervals([Answers(of_all.correct[[row]], of_all.strata, of_all.per_class)])[0]
+    found = intervals([of_all.of([row])])[0]
     text = f"{in_percent(found.value)} [{in_percent(found.low)}, {in_percent(found.high)}]"
     return Cell(text, 100 * found.value, detail=name or "95 % interval over test images")
 
