@@ -17,12 +17,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import penultimate
+from penultimate import shipped
 from penultimate.cli import COMMANDS
 from penultimate.data.catalog import card
+from penultimate.objectives.presets import hyperparameters_of_term
 from penultimate.paper.claims.doses import DOSE_CLAIMS
 from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.page.glossary import OBJECTIVES
-from penultimate.registry import entry, names
+from penultimate.plugins import load_plugin
+from penultimate.registry import entry, forget, names
 
 KINDS: Mapping[str, str] = {
     "objective": "Objectives",
@@ -41,13 +44,17 @@ KINDS: Mapping[str, str] = {
     "backbone": "Backbones",
 }
 """The kinds of registered names that have a page, with its title."""
-FURTHER = ("index", "commands", "python", "claims")
+FURTHER = ("index", "commands", "python", "claims", "examples")
 """The pages that do not list the names of a kind."""
 INTRODUCTIONS: Mapping[str, str] = {
     "commands": "Every command with all of its arguments, from the parser itself.",
     "python": "What `import penultimate as pu` offers. These names are the public API; others may change.",
     "objectives": "An objective is written as a spec, such as `cosine_softmax(temperature=0.05)`, and `+`"
     " joins several. [How to choose an objective](../explain/objectives.md) says what each is for.",
+    "examples": "Objectives of other papers that come with the package as plug-in files. They are loaded only"
+    " if they are asked for: `--plugin examples:focal`, or in Python"
+    " `penultimate.plugins.load_plugin('examples:focal')`. `penultimate check --example focal` prints a file"
+    " to change. [Plug-ins](../plugins.md) says what each kind receives.",
     "claims": "What the study judges, in our words, with the rule of each. [What came out](../results.md) has"
     " the verdicts, and [what nine seeds can tell](../explain/seeds.md) how they are reached.",
     "exhibits": "Every table and figure: `penultimate show NAME`. [The gallery](../gallery/index.md).",
@@ -137,6 +144,38 @@ def objectives() -> list[str]:
     return lines
 
 
+def examples() -> list[str]:
+    """Return the page of the objectives that ship as plug-in files, each with what its file says of it."""
+    lines = ["# Objectives that ship as examples"]
+    for file, listed in shipped.contents().items():
+        plugin = load_plugin(f"{shipped.PREFIX}{file}")
+        try:
+            module = inspect.getmodule(plugin.entries[0].target)
+            title, _, text = (inspect.getdoc(module) or "").partition("\n\n")
+            lines += ["", f"## examples:{file}", "", said(title, f"the example {file}"), ""]
+            lines += documented(text)
+            for name in listed:
+                (its,) = (each for each in plugin.entries if each.name == name)
+                kind = its.kind.replace("_", " ").capitalize()
+                lines += ["", f"### {name}", "", f"{kind}. {its.paper}.", ""]
+                lines += documented(inspect.getdoc(its.target) or "")
+                rows = [
+                    (
+                        f"`{each.name}`",
+                        f"{each.default:g}",
+                        str(each.interval),
+                        ", ".join(map(str, each.grid)),
+                    )
+                    for each in hyperparameters_of_term(name)
+                ]
+                heads = ("hyperparameter", "default", "range", "values that a search tries")
+                lines += table(heads, rows) if rows else []
+        finally:
+            for each in plugin.entries:
+                forget(each.kind, each.name)
+    return lines
+
+
 def data_sets() -> list[str]:
     """Return the page of data sets, with what is known of each."""
     lines = registered("dataset", KINDS["dataset"])
@@ -207,7 +246,7 @@ def pages() -> dict[str, list[str]]:
     """Return the lines of every page, by its file name."""
     made = {"commands": commands(), "python": public()}
     made |= {title.lower().replace(" ", "-"): registered(kind, title) for kind, title in KINDS.items()}
-    made |= {"objectives": objectives(), "data-sets": data_sets(), "claims": claims()}
+    made |= {"objectives": objectives(), "data-sets": data_sets(), "claims": claims(), "examples": examples()}
     for name, words in INTRODUCTIONS.items():
         made[name][1:1] = ["", words]
     index = ["# Reference", "", "These pages are made from the registries, so that nothing is forgotten.", ""]

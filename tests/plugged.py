@@ -14,8 +14,11 @@ SAMPLES = Path(__file__).parent / "plugins"
 
 @contextlib.contextmanager
 def plugged(*files: Path | str) -> Iterator[list[Plugin]]:
-    """Samples by name, or files by path, are loaded; in the end their names are taken back."""
-    plugins = [load_plugin(SAMPLES / f"{file}.py" if isinstance(file, str) else file) for file in files]
+    """Samples by name, files by path and `examples:NAME` are loaded; in the end their names are released."""
+    plugins = [
+        load_plugin(SAMPLES / f"{file}.py" if isinstance(file, str) and ":" not in file else file)
+        for file in files
+    ]
     try:
         yield plugins
     finally:

@@ -165,7 +165,12 @@ def takes_data(parser: argparse.ArgumentParser) -> None:
 def takes_plugins(parser: argparse.ArgumentParser) -> None:
     """Add the option --plugin to a command."""
     parser.add_argument(
-        "--plugin", action="append", default=[], metavar="FILE", help="a Python file of plug-ins; repeatable"
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a Python file of plug-ins, or examples:NAME (such as examples:focal) for an objective that"
+        " comes with the package; repeatable",
     )
 
 

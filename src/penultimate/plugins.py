@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 
-from penultimate import registry, userfile
+from penultimate import registry, shipped, userfile
 from penultimate.containment import contained
 from penultimate.errors import PenultimateError, RequestError, unknown
 from penultimate.files import digest_bytes
@@ -83,7 +83,7 @@ _loaded: dict[Path, Plugin] = {}
 
 
 def load_plugin(path: Path | str) -> Plugin:
-    """Execute one Python file and return what it registered.
+    """Execute one Python file and return what it registered; `examples:focal` is one of the package's own.
 
     Raises RequestError, and leaves the registry as it was, if the file cannot be found or read, is a folder,
     has a syntax error, fails (the message gives the line and the exception), needs a missing package,
@@ -97,6 +97,7 @@ def load_plugin(path: Path | str) -> Plugin:
     [('loss', 'hinge')]
     >>> registry.forget("loss", "hinge")
     """
+    path = shipped.resolved(path)
     source = userfile.read(WHAT, str(path), Path(path))
     with userfile.in_time(WHAT, f"the plug-in '{path}'", Path(path).resolve()):
         return load_source(path, source)

@@ -64,6 +64,9 @@ OWN = "penultimate."
 SESSION = "__main__"
 """The module of everything defined in a notebook or at a prompt."""
 
+OF_OBJECTIVE = ("label", "ranges", "grids")
+"""What a plug-in that is a part of an objective may state of itself."""
+
 Plugin = TypeVar("Plugin", bound=Callable[..., Any])
 Value = TypeVar("Value")
 
@@ -267,14 +270,18 @@ class Register:
     tables that it prints, `register.printed(rows, name="table1")`: a mapping {column: text} for each row.
     With its page it may name the study to run `first`, the objective that is its `baseline`, and `further`
     architectures besides its main one.
+
+    A part of an objective may state its `label` in tables, and of its hyperparameters the `ranges` and the
+    `grids` that a search tries, `ranges={"gamma": "[0, inf)"}, grids={"gamma": (1, 2, 5)}`. A loss that is
+    defined on one head alone names it: `head="cosines"`, with which it shares hyperparameters of one name.
     """
 
-    loss = _Decorator("loss")
-    head = _Decorator("head")
-    fixed_head = _Decorator("fixed_head")
-    penalty = _Decorator("penalty")
-    projector = _Decorator("projector")
-    regulariser = _Decorator("regulariser")
+    loss = _Decorator("loss", "head", *OF_OBJECTIVE)
+    head = _Decorator("head", *OF_OBJECTIVE)
+    fixed_head = _Decorator("fixed_head", *OF_OBJECTIVE)
+    penalty = _Decorator("penalty", *OF_OBJECTIVE)
+    projector = _Decorator("projector", *OF_OBJECTIVE)
+    regulariser = _Decorator("regulariser", *OF_OBJECTIVE)
     dataset = _Decorator("dataset")
     backbone = _Decorator("backbone", "size")
     metric = _Decorator("metric")

@@ -5,7 +5,8 @@ What each kind of plug-in is, and what is required of it:
 loss      f(logits [n k], targets [n k], *, hyperparameter=default) -> [n]. Targets are distributions, one-hot
           or soft. It depends on each example alone and treats classes alike, in the dtype and on the device
           of the logits; its gradient is that of its value; it is finite at logits of +-1e4, and lower where
-          the correct class is likelier.
+          the correct class is likelier. Under `@with_class_counts` it is f(logits, targets, class_counts [k],
+          *, ...), with the number of training images of each class.
 head      f(features [n m], weight [k m], bias [k], *, hyperparameter=default) -> logits [n k]. The same, and
           finite with a finite gradient where all features of an example are zero.
 penalty   f(logits [n k], head, *, hyperparameter=default) -> [n], with `head.weight` [k m] and `head.bias`
@@ -133,12 +134,18 @@ def _watched(entry: Entry, origin: Origin) -> list[CheckOutcome]:
 def example(kind: str) -> str:
     """Return a working plug-in file of this kind, with the commands that use it.
 
+    It may also be the name of an objective that comes with the package, such as `focal`.
+
     >>> example("los")
     Traceback (most recent call last):
     penultimate.errors.RequestError: unknown kind of plug-in 'los'. Did you mean 'loss'? ...
     """
+    from penultimate import shipped
+
     if kind not in CHECKS:
-        raise unknown("kind of plug-in", kind, CHECKS)
+        if kind in shipped.every_name():
+            return shipped.path_of(kind).read_text(encoding="utf-8")
+        raise unknown("kind of plug-in", kind, [*CHECKS, *shipped.every_name()])
     return (Path(__file__).parent / "examples" / f"{kind}.py").read_text(encoding="utf-8")
 
 
@@ -150,5 +157,7 @@ def check_entry(entry: Entry) -> list[CheckOutcome]:
     from penultimate.userfile import exits_noticed
 
     module, _, checks = CHECKS[entry.kind].partition(":")
+    if entry.kind == "loss" and getattr(entry.resolve(), "needs_class_counts", False):
+        checks = f"COUNTED_{checks}"
     with exits_noticed():
         return examine(entry, getattr(importlib.import_module(f"penultimate.checking.{module}"), checks))

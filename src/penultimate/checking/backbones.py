@@ -94,7 +94,9 @@ def ask_parameters(examined: Examined) -> str:
         )
     images = _inputs(examined)
     given = images.clone()
-    _features(examined, built, given).square().mean().backward()  # type: ignore[no-untyped-call]
+    features = _features(examined, built, given)
+    if features.requires_grad:
+        features.square().mean().backward()  # type: ignore[no-untyped-call]
     if not torch.equal(given, images):
         raise WrongError(
             f"{examined.name} changes its {_noun(examined)} in place, but others read them later."
@@ -107,6 +109,8 @@ def ask_parameters(examined: Examined) -> str:
             f"{examined.name}: {len(unused)} of {len(parameters)} parameters take no part in the features"
             f" (the first: {unused[0]}); a classifier on top belongs to the objective: leave it out."
         )
+    if not parameters:
+        return "has no weights"
     return f"all of its {sum(parameter.numel() for parameter in parameters.values()):,} weights take part"
 
 

@@ -45,8 +45,8 @@ class Form:
     def draw(self, examples: int = SIZES["n"], dtype: torch.dtype = torch.float64) -> Tensors:
         """Return ordinary inputs.
 
-        Weights are unit normal, logits twice that, features non-negative as after a ReLU, and targets one-hot
-        and soft in turn.
+        Weights are unit normal, logits twice that, features non-negative as after a ReLU, targets one-hot and
+        soft in turn, and class counts unequal.
         """
         generator = torch.Generator().manual_seed(0)
         sizes = {**SIZES, "n": examples}
@@ -57,6 +57,8 @@ class Form:
                 values = 2 * values
             elif name == "features":
                 values = values.abs()
+            elif name == "class_counts":
+                values = 10.0 * torch.arange(1, sizes["k"] + 1, dtype=torch.float64)
             elif name == "targets":
                 hard = torch.eye(SIZES["k"], dtype=torch.float64)[torch.arange(examples) % SIZES["k"]]
                 values = torch.where(torch.arange(examples)[:, None] % 2 == 0, hard, values.softmax(-1))

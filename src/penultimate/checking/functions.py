@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from penultimate.answers import WrongError
 from penultimate.checking.examination import Check, Examined, signature_of
 from penultimate.checking.forms import SIZES, Form, Tensors
 from penultimate.objectives.heads import Head, linear
+from penultimate.objectives.losses import needs_class_counts
 from penultimate.objectives.objective import objective
 
 EXTREME = 1e4
@@ -52,6 +54,12 @@ LOSS = Form(
     needed=(("logits",),),
     remark="; targets are always distributions [n k], never class indices",
 )
+COUNTED_LOSS = dataclasses.replace(
+    LOSS,
+    inputs={**LOSS.inputs, "class_counts": "k"},
+    invoke=lambda function, given: function(given["logits"], given["targets"], given["class_counts"]),
+)
+"""The form of a loss that asks for the number of training images of each class."""
 HEAD = Form(
     inputs={"features": "nm", "weight": "km", "bias": "k"},
     output="nk",
@@ -85,24 +93,34 @@ def _extreme_logits(labels: Tensor) -> dict[str, Tensor]:
     }
 
 
+def _form_of(examined: Examined) -> Form:
+    return COUNTED_LOSS if needs_class_counts(examined.function) else LOSS
+
+
+def _given(form: Form, logits: Tensor, targets: Tensor) -> Tensors:
+    """Return what a loss of this form receives: these logits and targets, and class counts if it asks."""
+    return {**form.draw(dtype=logits.dtype), "logits": logits, "targets": targets}
+
+
 def loss_targets(examined: Examined) -> str:
     """Check that the whole distribution of a target matters, and not only its largest entry."""
-    logits = LOSS.draw()["logits"]
+    form = _form_of(examined)
+    logits = form.draw()["logits"]
     labels = torch.arange(SIZES["n"]) % SIZES["k"]
     hard = _one_hot(labels, logits.dtype)
     other = hard.roll(1, dims=-1)
-    value = LOSS.call(examined, {"logits": logits, "targets": hard})
-    if torch.equal(value, LOSS.call(examined, {"logits": logits, "targets": other})):
+    value = form.call(examined, _given(form, logits, hard))
+    if torch.equal(value, form.call(examined, _given(form, logits, other))):
         raise WrongError(f"{examined.name} does not depend on its targets.")
-    mixed = LOSS.call(examined, {"logits": logits, "targets": 0.7 * hard + 0.3 * other})
+    mixed = form.call(examined, _given(form, logits, 0.7 * hard + 0.3 * other))
     if torch.equal(value, mixed):
         raise WrongError(
             f"{examined.name} reads only the largest entry of a target (argmax); Mixup and label smoothing"
             " give distributions: weight by them, as in (targets * values).sum(-1)."
         )
-    LOSS.ask_finite(
+    form.ask_finite(
         examined,
-        {"logits": logits, "targets": torch.full_like(hard, 1 / SIZES["k"])},
+        _given(form, logits, torch.full_like(hard, 1 / SIZES["k"])),
         "for uniform targets",
         (FINITE_VALUE, FINITE_GRADIENT),
     )
@@ -114,7 +132,8 @@ def loss_direction(examined: Examined) -> str:
     labels = torch.arange(SIZES["k"])
     generator = torch.Generator().manual_seed(0)
     logits = 0.1 * torch.randn(len(labels), SIZES["k"], generator=generator)
-    _, gradients = LOSS.gradients(examined, {"logits": logits, "targets": _one_hot(labels)})
+    form = _form_of(examined)
+    _, gradients = form.gradients(examined, _given(form, logits, _one_hot(labels)))
     slope = gradients["logits"]
     assert slope is not None
     right = slope.diagonal().mean()
@@ -129,10 +148,10 @@ def loss_direction(examined: Examined) -> str:
 def loss_extremes(examined: Examined) -> str:
     labels = torch.arange(SIZES["n"]) % SIZES["k"]
     hard = _one_hot(labels)
-    hints = (FINITE_VALUE, FINITE_GRADIENT)
+    form, hints = _form_of(examined), (FINITE_VALUE, FINITE_GRADIENT)
     for where, logits in _extreme_logits(labels).items():
         for targets in (hard, 0.7 * hard + 0.3 / SIZES["k"]):
-            LOSS.ask_finite(examined, {"logits": logits, "targets": targets}, where, hints)
+            form.ask_finite(examined, _given(form, logits, targets), where, hints)
     return f"finite, with a finite gradient, at logits of +-{EXTREME:g} and 0 (float32)"
 
 
@@ -164,7 +183,8 @@ def penalty_extremes(examined: Examined) -> str:
 
 def as_objective(examined: Examined) -> str:
     """Check that the plug-in works as part of an objective, and that a gradient reaches the final layer."""
-    built = objective(examined.name, num_features=6, num_classes=SIZES["k"])
+    counts = torch.arange(SIZES["k"]) + 1
+    built = objective(examined.name, num_features=6, num_classes=SIZES["k"], class_counts=counts)
     features = torch.rand(SIZES["n"], 6)
     loss = built.loss(features, torch.arange(SIZES["n"]) % SIZES["k"]).mean()
     loss.backward()  # type: ignore[no-untyped-call]
@@ -191,14 +211,18 @@ def _form_checks(form: Form) -> list[Check]:
     ]
 
 
-LOSS_CHECKS = (
-    signature_of(("logits", "targets"), keyword_only=True),
-    *_form_checks(LOSS),
-    Check("targets", loss_targets),
-    Check("direction", loss_direction),
-    Check("extreme logits", loss_extremes),
-    Check("objective", as_objective),
-)
+def _loss_checks(form: Form) -> tuple[Check, ...]:
+    return (
+        signature_of(tuple(form.inputs), keyword_only=True),
+        *_form_checks(form),
+        Check("targets", loss_targets),
+        Check("direction", loss_direction),
+        Check("extreme logits", loss_extremes),
+        Check("objective", as_objective),
+    )
+
+
+LOSS_CHECKS, COUNTED_LOSS_CHECKS = _loss_checks(LOSS), _loss_checks(COUNTED_LOSS)
 HEAD_CHECKS = (
     signature_of(("features", "weight", "bias"), keyword_only=True),
     *_form_checks(HEAD),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from penultimate import shipped
 from penultimate.checking import CHECKS
 from penultimate.command import Command, say, takes_out
 from penultimate.errors import RequestError
@@ -13,7 +14,10 @@ def _takes_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", nargs="?", help="a Python file with @register.loss, .head, .penalty, ... in it"
     )
-    parser.add_argument("--example", metavar="KIND", help=f"print a file that works: {', '.join(CHECKS)}")
+    listed = f"{', '.join(CHECKS)}; or the file of an objective that comes with the package: "
+    parser.add_argument(
+        "--example", metavar="KIND", help=f"print a file that works: {listed}{', '.join(shipped.contents())}"
+    )
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -75,7 +75,8 @@ def _takes_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _study(options: argparse.Namespace) -> Study:
-    from penultimate.objectives.presets import few_classes, resolve
+    from penultimate.objectives.advice import few_classes
+    from penultimate.objectives.presets import resolve
     from penultimate.study.existing import what_is_left_out
     from penultimate.study.selection import changed, load_study, located_in, names_in
 

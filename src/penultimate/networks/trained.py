@@ -92,11 +92,19 @@ class TrainedNetwork:
 
 
 def build(
-    objective_text: str, backbone_text: str, num_classes: int, seed: int, body: nn.Module | None = None
+    objective_text: str,
+    backbone_text: str,
+    num_classes: int,
+    seed: int,
+    body: nn.Module | None = None,
+    class_counts: Any = None,
 ) -> tuple[nn.Module, Objective]:
-    """Return a fresh backbone (or the given `body`) and an objective; the seed determines all weights."""
+    """Return a fresh backbone (or the given `body`) and an objective; the seed determines all weights.
+
+    `class_counts` [k] are the training images of each class, for a loss that asks for them.
+    """
     built: Any = backbones.build(backbone_text, seed) if body is None else body
-    return built, objective(objective_text, built.num_features, num_classes, seed)
+    return built, objective(objective_text, built.num_features, num_classes, seed, class_counts)
 
 
 def snapshot(folder: Path, epoch: int) -> Path:
@@ -134,7 +142,8 @@ def load_network(folder: Path, body: nn.Module | None = None) -> TrainedNetwork:
         card = json.loads((folder / CARD).read_text("utf-8"))
         tensors = safetensors.torch.load_file(folder / WEIGHTS)
         statistics = ChannelStatistics(**card["statistics"])
-        body, head = build(card["objective"], card["backbone"], card["num_classes"], 0, body)
+        counts = tensors.get("objective.class_counts")
+        body, head = build(card["objective"], card["backbone"], card["num_classes"], 0, body, counts)
         body.load_state_dict(_part(tensors, "backbone."))
         head.load_state_dict(_part(tensors, "objective."))
         class_names = tuple(card["class_names"])

@@ -65,13 +65,15 @@ def compares_examples(
 ) -> bool:
     """Return whether a regulariser treats the examples of a batch together, after trying it on three.
 
-    Raise RequestError unless it returns a finite value per example and leaves its inputs alone.
+    They are tried as three classes and as one, for some compare examples of one class alone. Raise
+    RequestError unless it returns a finite value per example and leaves its inputs alone.
     """
     n, k = 3, len(head.weight)
     generator = torch.Generator("cpu").manual_seed(0)
     weight = head.weight.clone()
     features = torch.rand(n, num_features, generator=generator, dtype=weight.dtype, device="cpu")
-    targets = torch.eye(k, dtype=weight.dtype, device="cpu")[torch.arange(n) % k]
+    one_hot = torch.eye(k, dtype=weight.dtype, device="cpu")
+    targets = one_hot[torch.arange(n) % k]
     given = features.clone(), targets.clone()
     values = regulariser(*given, head)
     expect_form("regulariser", component.name, values, (n,), features.dtype)
@@ -83,7 +85,8 @@ def compares_examples(
             raise RequestError(f"regulariser '{component.name}' changes its {name} in place; others read it")
     alone = regulariser(features[:1].clone(), targets[:1].clone(), head)
     expect_form("regulariser", component.name, alone, (1,), features.dtype)
-    return not torch.allclose(alone, values[:1], rtol=1e-4, atol=1e-6)
+    alike = regulariser(features.clone(), one_hot[torch.zeros_like(torch.arange(n))], head)
+    return not all(torch.allclose(alone, of[:1], rtol=1e-4, atol=1e-6) for of in (values, alike))
 
 
 def expect_form(kind: str, name: str, value: Any, expected: tuple[int, ...], dtype: torch.dtype) -> None:

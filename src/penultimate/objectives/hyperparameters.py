@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -11,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 from penultimate.errors import RequestError, nearest
 
 REQUIRED: Any = inspect.Parameter.empty
+INTERVAL = re.compile(r"([\[(])\s*([^\s,]+)\s*,\s*([^\s,]+)\s*([\])])")
 Form: TypeAlias = Literal["number", "integer", "any"]
 
 
@@ -27,6 +30,28 @@ class Interval:
     high: float = math.inf
     closed: Literal["neither", "left", "right", "both"] = "neither"
 
+    @classmethod
+    def read(cls, text: str) -> Interval:
+        """Return the interval that `str` writes; raise RequestError for other text.
+
+        >>> Interval.read("[0, inf)")
+        Interval(low=0.0, high=inf, closed='left')
+        """
+        found = INTERVAL.fullmatch(text.strip()) if isinstance(text, str) else None
+        try:
+            low, high = (float(end) for end in found.group(2, 3)) if found else (math.nan, math.nan)
+        except ValueError:
+            low = high = math.nan
+        if found is None or not low < high:
+            raise RequestError(f"a range is written as '[0, inf)' or '(0, 1]', got {text!r}")
+        ends: dict[str, Literal["neither", "left", "right", "both"]] = {
+            "()": "neither",
+            "[)": "left",
+            "(]": "right",
+            "[]": "both",
+        }
+        return cls(low, high, ends[found[1] + found[4]])
+
     def __contains__(self, value: float) -> bool:
         above = value >= self.low if self.closed in ("left", "both") else value > self.low
         below = value <= self.high if self.closed in ("right", "both") else value < self.high
@@ -40,7 +65,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Hyperparameter:
-    """One setting of an objective; `default` is the paper's ImageNet choice, `symbol` is its letter there."""
+    """One setting of an objective; `default` is the paper's ImageNet choice, `symbol` is its letter there.
+
+    `grid` holds the values that a search tries first; without one they are spaced around the start.
+    """
 
     name: str
     default: Any
@@ -48,6 +76,7 @@ class Hyperparameter:
     symbol: str = ""
     interval: Interval = Interval()
     form: Form = "number"
+    grid: tuple[int | float, ...] = ()
 
     def checked(self, value: Any, owner: str) -> Any:
         """Return the value in canonical form: an integral float becomes an integer, so 1.0 and 1 are equal.
@@ -139,3 +168,37 @@ def of_function(function: Callable[..., Any], inputs: int | None = None) -> tupl
             form = "number"
         hyperparameters.append(Hyperparameter(parameter.name, default, form=form))
     return tuple(hyperparameters)
+
+
+def stated(
+    owner: str, known: Sequence[Hyperparameter], facts: Mapping[str, Any]
+) -> tuple[Hyperparameter, ...]:
+    """Return hyperparameters with the `ranges` and `grids` that a plug-in states of them.
+
+    Raise RequestError for a name that is none of its hyperparameters, for a range that cannot be read, and
+    for a value of a grid that is out of range.
+
+    >>> facts = {"ranges": {"gamma": "[0, inf)"}, "grids": {"gamma": (1, 2, 5)}}
+    >>> (gamma,) = stated("focal", [Hyperparameter("gamma", 2.0)], facts)
+    >>> gamma.checked(-1, "focal")
+    Traceback (most recent call last):
+    penultimate.errors.RequestError: focal: gamma must be a number in [0, inf), got -1
+    """
+    ranges, grids = facts.get("ranges", {}), facts.get("grids", {})
+    names = [hyperparameter.name for hyperparameter in known]
+    for what, of in (("range", ranges), ("grid", grids)):
+        for name in of:
+            if name not in names:
+                listed = ", ".join(names) or "none"
+                raise RequestError(
+                    f"{owner} states a {what} of '{name}', which is none of its hyperparameters."
+                    f"{nearest(name, names)} They are: {listed}."
+                )
+    made = []
+    for hyperparameter in known:
+        name = hyperparameter.name
+        if name in ranges:
+            hyperparameter = dataclasses.replace(hyperparameter, interval=Interval.read(ranges[name]))
+        grid = tuple(hyperparameter.checked(value, owner) for value in grids.get(name, ()))
+        made.append(dataclasses.replace(hyperparameter, grid=grid))
+    return tuple(made)

@@ -2,7 +2,8 @@
 
 A plug-in has the same form: `f(logits, targets, *, hyperparameter=default) -> [n]`. A loss's `Reading` states
 how it interprets its logits: how they become class probabilities, and where the bias starts. Without one,
-probabilities are the softmax of the logits and the bias starts at zero.
+probabilities are the softmax of the logits and the bias starts at zero. A loss that needs the number of
+training images of each class asks for it with `@with_class_counts`.
 """
 
 from __future__ import annotations
@@ -66,6 +67,26 @@ def reading_of(loss: Callable[..., Any]) -> Reading:
     """Return the reading that a loss declares, or the softmax's if it declares none."""
     reading: Reading = getattr(loss, "reading", Reading())
     return reading
+
+
+def with_class_counts(loss: Loss) -> Loss:
+    """Mark a loss that needs the number of training images of each class, which is then its third argument.
+
+    A study counts the labels of the images that it trains on; a loop of your own says `class_counts=`.
+
+    >>> @with_class_counts
+    ... def weighted(logits, targets, class_counts):
+    ...     return -(targets / class_counts * logits.log_softmax(1)).sum(1)
+    >>> needs_class_counts(weighted), needs_class_counts(softmax_cross_entropy)
+    (True, False)
+    """
+    loss.needs_class_counts = True  # type: ignore[attr-defined]
+    return loss
+
+
+def needs_class_counts(loss: Callable[..., Any]) -> bool:
+    """Return whether a loss asks for the number of training images of each class."""
+    return bool(getattr(loss, "needs_class_counts", False))
 
 
 def softmax_cross_entropy(

@@ -7,6 +7,7 @@ import hashlib
 import math
 import operator
 import warnings
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from penultimate.errors import RequestError
+from penultimate.objectives.advice import few_classes
 from penultimate.objectives.assembly import (
     compares_examples,
     component_function,
@@ -23,15 +25,21 @@ from penultimate.objectives.assembly import (
     make_projector,
 )
 from penultimate.objectives.heads import Head, initial_deviation, linear
-from penultimate.objectives.losses import reading_of
-from penultimate.objectives.presets import Composition, few_classes, resolve
+from penultimate.objectives.losses import needs_class_counts, reading_of
+from penultimate.objectives.presets import Composition, resolve
 from penultimate.objectives.regularisers import needs_centres
 from penultimate.specs import parse_sum
 
 Array: TypeAlias = Tensor | npt.NDArray[Any]
 
 
-def objective(text: str, num_features: int, num_classes: int, seed: int = 0) -> Objective:
+def objective(
+    text: str,
+    num_features: int,
+    num_classes: int,
+    seed: int = 0,
+    class_counts: Sequence[float] | Array | None = None,
+) -> Objective:
     """Return the objective that a spec string names, with its own weight and bias.
 
     `text` joins presets, other parts and plug-ins with `+`: one projector, one head, one loss, any penalties
@@ -39,8 +47,9 @@ def objective(text: str, num_features: int, num_classes: int, seed: int = 0) -> 
     so is `softmax + squared_error`. `num_features` is M >= 1 and `num_classes` is K >= 2. The initial weights
     are drawn from `seed`, without touching torch's global generator. Dropout acts only in `.loss` and only in
     training mode. The defaults of squared error are the paper's, for 1000 classes; with few classes a
-    UserWarning says what to set instead. Raise RequestError for anything that `presets.resolve` refuses, and
-    for sizes out of range.
+    UserWarning says what to set instead. `class_counts` [k] are the training images of each class, for a loss
+    that asks for them; others ignore them. Raise RequestError for anything that `presets.resolve` refuses,
+    and for sizes out of range.
 
     >>> from penultimate import objective
     >>> obj = objective("cosine_softmax + dropout(keep=0.9)", num_features=512, num_classes=100)
@@ -52,7 +61,7 @@ def objective(text: str, num_features: int, num_classes: int, seed: int = 0) -> 
 
     Kornblith et al., NeurIPS 2021, section 2.
     """
-    made = Objective(resolve(text), num_features, num_classes, seed)
+    made = Objective(resolve(text), num_features, num_classes, seed, class_counts)
     for term in parse_sum(text):
         told = "" if term.arguments else few_classes(term, made.num_classes)
         if told:
@@ -80,7 +89,16 @@ class Objective(nn.Module):
     included.
     """
 
-    def __init__(self, composition: Composition, num_features: int, num_classes: int, seed: int = 0) -> None:
+    class_counts: Tensor | None
+
+    def __init__(
+        self,
+        composition: Composition,
+        num_features: int,
+        num_classes: int,
+        seed: int = 0,
+        class_counts: Sequence[float] | Array | None = None,
+    ) -> None:
         super().__init__()
         self.composition = composition
         self.num_features = _size("num_features", num_features, at_least=1)
@@ -89,6 +107,10 @@ class Objective(nn.Module):
         self._penalties = [component_function(penalty) for penalty in composition.penalties]
         self._regularisers = [component_function(regulariser) for regulariser in composition.regularisers]
         self._reading = reading_of(self._loss.func)
+        counts = None
+        if needs_class_counts(self._loss.func):
+            counts = _checked_counts(composition.loss.name, class_counts, self.num_classes)
+        self.register_buffer("class_counts", counts)
         self._stream: tuple[int, int, int] | None = None
         self._share = 0, 1
         self._masks_drawn = 0
@@ -153,7 +175,7 @@ class Objective(nn.Module):
                 given = self._dropped(given)
             logits = self.head(given)
             distributions = self._distributions(targets, logits, validate)
-            per_example: Tensor = self._loss(logits, distributions)
+            per_example = self._data_loss(logits, distributions)
             if self.composition.scale != 1:
                 per_example = self.composition.scale * per_example
             for penalty in self._penalties:
@@ -212,6 +234,13 @@ class Objective(nn.Module):
         projected: Tensor = self.projector(features.to(own))
         return projected.to(features.dtype)
 
+    def _data_loss(self, logits: Tensor, distributions: Tensor) -> Tensor:
+        """Return the loss proper of every example, without scale, penalties and regularisers."""
+        if self.class_counts is None:
+            return self._loss(logits, distributions)  # type: ignore[no-any-return]
+        counts = self.class_counts.to(logits.dtype)
+        return self._loss(logits, distributions, counts)  # type: ignore[no-any-return]
+
     def _dropped(self, features: Tensor) -> Tensor:
         keep, (index, count), n = self.composition.keep, self._share, len(features)
         generator = None
@@ -260,11 +289,35 @@ class Objective(nn.Module):
         dtype = self.head.weight.dtype
         expect_form("head", self.composition.head.name, logits, (n, k), dtype)
         targets = torch.full_like(logits, 1 / k)
-        expect_form("loss", self.composition.loss.name, self._loss(logits, targets), (n,), dtype)
+        expect_form("loss", self.composition.loss.name, self._data_loss(logits, targets), (n,), dtype)
         for component, penalty in zip(self.composition.penalties, self._penalties, strict=True):
             expect_form("penalty", component.name, penalty(logits, self.head), (n,), dtype)
         for component, regulariser in zip(self.composition.regularisers, self._regularisers, strict=True):
             self.compares_examples |= compares_examples(component, regulariser, self.head, self.num_features)
+
+
+def _checked_counts(
+    owner: str, counts: Sequence[float] | Array | None, num_classes: int
+) -> Float[Tensor, " k"]:
+    """Return the training images of each class, float32; raise RequestError unless all are positive."""
+    if counts is None:
+        raise RequestError(
+            f"{owner} needs the number of training images of each class. A study counts them; here, give"
+            " objective(..., class_counts=[...]) as torch.bincount(labels) returns it"
+        )
+    found = torch.as_tensor(counts).detach().to("cpu", torch.float32, copy=True)
+    if found.shape != (num_classes,):
+        raise RequestError(
+            f"{owner}: class_counts must hold a number for each of {num_classes} classes, got"
+            f" {list(found.shape)}"
+        )
+    wrong = (~(found.isfinite() & (found > 0))).nonzero()
+    if len(wrong):
+        place = int(wrong[0])
+        raise RequestError(
+            f"{owner} needs at least one training image of each class; class {place} has {found[place]:g}"
+        )
+    return found
 
 
 def _one_hot(labels: Tensor, num_classes: int, dtype: torch.dtype, validate: bool) -> Tensor:

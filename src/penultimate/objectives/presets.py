@@ -16,9 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penultimate import registry, specs
+from penultimate import registry, shipped, specs
 from penultimate.errors import RequestError, unknown
-from penultimate.objectives.hyperparameters import Hyperparameter, Interval, bind, of_function
+from penultimate.objectives.hyperparameters import Hyperparameter, Interval, bind, of_function, stated
 from penultimate.objectives.parts import PARTS
 from penultimate.specs import Spec
 
@@ -182,9 +182,6 @@ SQUARED_ERROR = Preset(
     scale="scale",
 )
 
-FEW = 100
-"""With fewer classes, squared error's defaults give gradients more than ten times as large as on ImageNet."""
-
 # The presets are in the order of the paper's tables.
 PRESETS: dict[str, Preset] = {
     preset.name: preset
@@ -340,27 +337,8 @@ def hyperparameters_of_term(name: str) -> tuple[Hyperparameter, ...]:
     if known:
         return known.hyperparameters
     kind = next(kind for kind in COMPONENT_KINDS if name in registry.names(kind))
-    return of_function(registry.entry(kind, name).resolve())
-
-
-def few_classes(term: Spec, num_classes: int) -> str:
-    """Return advice if squared error has few classes but the paper's settings, which suit 1000 classes.
-
-    Its gradients are proportional to 1/K: at K = 10 they are 100 times as large as on ImageNet, and training
-    ends at chance. Return '' for any other term, and for FEW classes or more.
-
-    >>> few_classes(resolve("squared_error").terms[0], 1000)
-    ''
-    """
-    defaults = {item.name: item.default for item in SQUARED_ERROR.hyperparameters}
-    if term.name != SQUARED_ERROR.name or {**defaults, **term.arguments} != defaults or num_classes >= FEW:
-        return ""
-    chosen = Spec(term.name, {"kappa": 1, "target": 1, "scale": num_classes})
-    return (
-        f"{Spec(term.name, defaults)} is the paper's choice for 1000 classes; with {num_classes} its"
-        f" gradients are {1000 / num_classes:.0f} times as large, and training may end at chance. Set them:"
-        f" '{chosen}' is plain squared error; penultimate tune searches for others"
-    )
+    entry = registry.entry(kind, name)
+    return stated(name, of_function(entry.resolve()), entry.facts)
 
 
 def _contribution(term: Spec) -> tuple[Spec, dict[str, Any]]:
@@ -377,12 +355,24 @@ def _contribution(term: Spec) -> tuple[Spec, dict[str, Any]]:
         values = bind(preset.name, preset.hyperparameters, term.arguments)
         return Spec(preset.name, values), preset.slots(values)
     if not kinds:
+        if term.name in shipped.every_name():
+            raise RequestError(
+                f"the objective '{term.name}' comes with the package and is not loaded yet: add"
+                f" --plugin {shipped.PREFIX}{term.name}, or in Python"
+                f" penultimate.plugins.load_plugin('{shipped.PREFIX}{term.name}')"
+            )
         plugins = [name for kind in COMPONENT_KINDS for name in registry.names(kind)]
         raise unknown("objective", term.name, [*PRESETS, *plugins])
     values = bind(term.name, hyperparameters_of_term(term.name), term.arguments)
     component = Component(kinds[0], term.name, tuple(sorted(values.items())))
     is_empty = term.name in PARTS and kinds[0] == "projector" and values["depth"] == 0
-    return Spec(term.name, values), {_slot(kinds[0], term.name): None if is_empty else component}
+    slots: dict[str, Any] = {_slot(kinds[0], term.name): None if is_empty else component}
+    own_head = registry.entry(kinds[0], term.name).facts.get("head")
+    if own_head is not None:
+        shared = {of.name: values[of.name] for of in hyperparameters_of_term(own_head) if of.name in values}
+        filled = bind(own_head, hyperparameters_of_term(own_head), shared)
+        slots["head"] = Component("head", own_head, tuple(sorted(filled.items())))
+    return Spec(term.name, values), slots
 
 
 def _slot(kind: str, name: str) -> str:
@@ -394,4 +384,8 @@ def _slot(kind: str, name: str) -> str:
 
 def _label(term: Spec) -> str:
     known = PRESETS.get(term.name) or PARTS.get(term.name)
-    return known.label if known else term.name.replace("_", " ").capitalize()
+    if known:
+        return known.label
+    kinds = [kind for kind in COMPONENT_KINDS if term.name in registry.names(kind)]
+    said = registry.entry(kinds[0], term.name).facts.get("label") if kinds else ""
+    return said or term.name.replace("_", " ").capitalize()

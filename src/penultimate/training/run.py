@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -72,7 +73,8 @@ class Run:
         }
         if isinstance(train, ListedImages):
             self.card |= {"resize": train.preparation.resize, "crop": train.preparation.crop}
-        body, head = build(objective, backbone, num_classes, seed, start.body() if start else None)
+        counts = np.bincount(train.labels, minlength=num_classes) if train.labels.ndim == 1 else None
+        body, head = build(objective, backbone, num_classes, seed, start.body() if start else None, counts)
         self.card["num_features"] = head.num_features
         if start is not None:
             self.card["start"] = start.copy_to(backbone, body, head)

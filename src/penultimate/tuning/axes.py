@@ -178,10 +178,11 @@ def make_axis(
     rungs: int = RUNGS,
     given: Sequence[Number] | None = None,
 ) -> Axis:
-    """Return an axis with a given grid or the default one: `rungs` values, spaced by RATIO, around the start.
+    """Return an axis with a given grid, that of the hyperparameter, or `rungs` values around the start.
 
-    If no ratio leads anywhere from the start, as from 0, the start alone is the grid. Raises RequestError for
-    a given value that is out of range (with the range) or occurs twice.
+    Values around the start are spaced by RATIO. If no ratio leads anywhere from the start, as from 0, the
+    start alone is the grid. Raises RequestError for a given value that is out of range (with the range) or
+    occurs twice.
     """
     if given is not None:
         values = tuple(sorted(parameter.checked(value, owner) for value in given))
@@ -189,6 +190,8 @@ def make_axis(
             if one == other:
                 raise RequestError(f"the grid of {key} names {one!r} twice; name it once")
         return Axis(key, parameter, owner, start, values)
+    if parameter.grid:
+        return Axis(key, parameter, owner, start, tuple(sorted({*parameter.grid, start})))
     alone = Axis(key, parameter, owner, start, (start,))
     if alone._scale is None:
         return alone
