@@ -357,7 +357,7 @@ def of_head_decay() -> str:
 @quote
 def of_classes() -> str:
     """What the number of classes does to the price of class separation."""
-    said, rows = answer("class_counts_first"), shown("classes", "class_counts_first").tables[2].rows
+    said, rows = answer("class_counts"), shown("classes", "class_counts").tables[2].rows
     softmax, penalty = ([float(cell.value or 0) for cell in row.cells] for row in rows[:2])
     equal = (
         f"With 16 classes the logit penalty has {fixed(penalty[0], 1)} % of the test images right and softmax"

@@ -273,7 +273,7 @@ def test_studies_that_are_parts_of_others_are_listed_only_if_asked_for(
     assert {"smoke", "quickstart", "nine", "glyphs", "full", "evidence", "sweep"} < {*on_a_laptop}
     folded = [name for name in names("study") if name not in listed]
     assert f"{len(folded)} more, such as {folded[0]}: penultimate list studies --all" in said
-    assert {"glyphs_first", "matched_search", "class_counts_first"} < {*folded}
+    assert {"glyphs_first", "matched_search", "sweep_first"} < {*folded}
     assert main(["list", "studies", "--all"]) == 0
     every = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in every] == names("study")

@@ -43,7 +43,7 @@ RUNS = {
     "shared_classes": 9 * 3,
     "sweep_first": (9 + 5 * 5 + 3 * 4 + 8) * 3,
     "head_decay_first": 9 * 3,
-    "class_counts_first": 3 * 2 * 3,
+    "class_counts": 3 * 4 * 3,
 }
 """The runs that are kept, and how many networks each has."""
 WITHOUT_ROWS = {"data", "sheet", "extract", "corrupted", "hard"}

@@ -1,4 +1,4 @@
-"""The study of the number of classes: its grid, its first half, and that half shrunk and run to its end."""
+"""The study of the number of classes: its grid, and the whole of it, shrunk and run to its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from penultimate.study.settings import override
 from penultimate.study.shrinking import shrink
 from penultimate.study.unfold import unfold
 
-WHOLE, FIRST = load_study("class_counts"), load_study("class_counts_first")
+WHOLE = load_study("class_counts")
 
 
 def test_it_trains_three_objectives_on_four_numbers_of_classes_and_three_draws() -> None:
@@ -28,18 +28,12 @@ def test_it_trains_three_objectives_on_four_numbers_of_classes_and_three_draws()
     assert (steps["train"], steps["linear"], steps["knn"]) == (36, 36 * 3, 36 * 3)
     assert {runs.seeds for runs in WHOLE.runs} == {(210, 211, 212)}
     assert len({runs.recipe for runs in WHOLE.runs}) == 1
-    assert {*FIRST.targets} == {"syllabics", "armenian", "digits"}
-
-
-def test_its_first_half_does_the_same_steps() -> None:
-    whole, first = unfold(WHOLE).steps, unfold(FIRST).steps
-    assert {step.name for name, step in first.items() if name not in whole} == {"sheet"}
-    assert {runs.classes for runs in FIRST.runs} == {16, 64}
+    assert {*WHOLE.targets} == {"syllabics", "armenian", "digits"}
 
 
 @pytest.mark.long
-def test_shrunk_its_first_half_runs_and_its_claims_are_asked_of_it(tmp_path: Path) -> None:
-    few = restrict(FIRST, FIRST.objectives, (210, 211))
+def test_shrunk_it_runs_and_its_claims_are_asked_of_it(tmp_path: Path) -> None:
+    few = restrict(WHOLE, WHOLE.objectives, (210, 211))
     grids = tuple(dataclasses.replace(runs, classes=runs.classes // 8, seeds=(210, 211)) for runs in few.runs)
     tiny = dataclasses.replace(few, source="glyphs_smoke", targets=("digits_smoke",), networks=grids)
     gentle = ["recipe.exposure=None", "recipe.learning_rate=0.1"]  # the regime of a longer run diverges
@@ -51,4 +45,4 @@ def test_shrunk_its_first_half_runs_and_its_claims_are_asked_of_it(tmp_path: Pat
     assert {one.ours.missing for one in judged} == {None}
     assert {one.ours.reason for one in judged} == {LIMITED}
     built = exhibit("classes", results, allow_limited=True)
-    assert [row.label for row in built.tables[1].rows] == ["2", "8"]
+    assert [row.label for row in built.tables[1].rows] == ["2", "4", "8", "16"]

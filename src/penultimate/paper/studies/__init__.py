@@ -40,7 +40,7 @@ for _name, _summary in (
     ("head_decay", "nine objectives whose final layer has the paper's weight decay, five seeds"),
     ("head_decay_first", "a part of head_decay: the first three of five seeds; comes with the package"),
     ("certainty", "nine objectives, three seeds: calibration, selective classification, outside images"),
-    ("class_counts", "three objectives on 16, 32, 64 and 128 classes, three draws: an hour on a laptop"),
+    ("class_counts", "three objectives on 16, 32, 64 and 128 classes, three draws; comes with the package"),
     (
         "matched_search",
         "where the hyperparameters of seven objectives are chosen (penultimate tune): three seeds",
@@ -92,11 +92,3 @@ for _part, _summary in (
     ("evidence_backbones", "a part of evidence: three more architectures"),
 ):
     declare("study", _part, f"penultimate.paper.studies.parts:{_part.upper()}", _summary, folded=True)
-
-declare(
-    "study",
-    "class_counts_first",
-    "penultimate.paper.studies.class_counts:FIRST",
-    "a part of class_counts: 16 and 64 classes; comes with the package",
-    folded=True,
-)
