@@ -136,6 +136,14 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         help="also probe the features of these networks together, by their names; repeatable",
     )
     parser.add_argument(
+        "--poolings",
+        default="",
+        metavar="all|POOLING,...",
+        help="evaluate networks with tokens (vision transformers) once more for each way in which these give"
+        " features: cls, mean (of all tokens), patches:mean (of those of patches), cls+mean (the class token"
+        " and the mean of patches, side by side)",
+    )
+    parser.add_argument(
         "--speed",
         action="store_true",
         help="also measure how many images a second each network takes on this machine",
@@ -179,7 +187,7 @@ def _request(options: argparse.Namespace) -> Request:
     source = next(iter(data)) if options.source else ""
     if options.example:
         networks, data = example.with_example(networks, data)
-    chosen = [name.strip() for name in options.classifies.split(",") if name.strip()]
+    chosen = _listed(options.classifies)
     return Request(
         networks=networks,
         data=data,
@@ -197,8 +205,13 @@ def _request(options: argparse.Namespace) -> Request:
         join=options.join,
         outside=outside_named(options.outside, data, options.root),
         calibrate=options.calibrate,
+        poolings="all" if options.poolings == "all" else _listed(options.poolings),
         group=int(options.group) if options.group.isdecimal() else options.group,
     )
+
+
+def _listed(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _compare_features(options: argparse.Namespace) -> int:

@@ -120,6 +120,7 @@ def evaluate(
     outside: Mapping[str, str | Path] | None = None,
     calibrate: bool = False,
     group: str | int = "",
+    poolings: str | Sequence[str] = (),
     command: str = "",
     verify: bool = False,
 ) -> Evaluation:
@@ -148,7 +149,9 @@ def evaluate(
     place}, of any classes or none, whose images are told from the source's (without a source, from the first
     task's); `calibrate=True` also measures the calibration of the linear probes. `group` is the column of the
     tables, or the level of the folders (1: the first below a class), whose images are kept together: a drawn
-    split parts no group, and intervals and tests are of whole groups. Raises RequestError for names and
+    split parts no group, and intervals and tests are of whole groups. `poolings="all"`, or some of "cls",
+    "mean", "cls+mean" and "patches:mean", evaluates each network with tokens once more for each way in which
+    these become features. Raises RequestError for names and
     folders that cannot be used, and if there is no disk space or no GPU.
     """
     request = Request(
@@ -169,6 +172,7 @@ def evaluate(
         outside=outside or {},
         calibrate=calibrate,
         group=group,
+        poolings=poolings,
     )
     command = command or "penultimate.evaluate(...) in Python"
     return carry_out(request, out, processes, observer, command, on, verify)
@@ -205,3 +209,7 @@ def _expect_networks(graph: Graph, store: Store) -> None:
             from penultimate.networks.architectures import expect_known
 
             expect_known(source.kind, source.name)
+            if how := source.settings.get("pooling"):
+                from penultimate.networks.poolings import expect_pooling
+
+                expect_pooling(source, how)

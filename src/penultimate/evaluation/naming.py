@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from penultimate import registry
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.places import read_place
 from penultimate.errors import RequestError, unknown
 from penultimate.files import given_path
-from penultimate.networks.sources import KINDS, LIVE, OF_TRAINING, read_source
+from penultimate.networks.sources import KINDS, LIVE, OF_TRAINING, read_source, with_settings
 
 NAMED = re.compile(r"(?P<name>[^=:(/\\]+)=(?P<what>.+)", re.DOTALL)
 
@@ -46,9 +45,10 @@ def _sources(text: str, weights: str) -> dict[str, str]:
     kind = text.partition(":")[0]
     if (kind in KINDS and kind != "folder") or ".py:" in text:
         source = with_settings(text, weights=weights) if weights else text
-        name = read_source(source).name
-        name = Path(name.partition(".py:")[0]).name if ".py:" in name else name
-        return {f"{name} {Path(weights).stem}" if weights else name: source}
+        read = read_source(source)
+        name = Path(read.name.partition(".py:")[0]).name if ".py:" in read.name else read.name
+        further = (Path(weights).stem if weights else "", read.settings.get("pooling", ""))
+        return {" ".join(filter(None, (name, *further))): source}
     path = given_path(text.removeprefix("folder:"), "--model", home=True)
     if weights:
         raise RequestError(
@@ -69,18 +69,6 @@ def _sources(text: str, weights: str) -> dict[str, str]:
     if len(found) == len(inner):
         return found
     return {f"{_called(folder)} {folder.name[-4:]}": f"folder:{folder}" for folder in inner}
-
-
-def with_settings(text: str, **settings: Any) -> str:
-    """Return a source with further settings.
-
-    >>> with_settings("timm:resnet18(seed=1)", crop=96)
-    'timm:resnet18(seed=1, crop=96)'
-    """
-    listed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
-    if not text.endswith(")") or not listed:
-        return f"{text}({listed})" if listed else text
-    return f"{text[:-1]}{'' if text.endswith('()') else ', '}{listed})"
 
 
 def _called(folder: Path) -> str:

@@ -13,9 +13,8 @@ from penultimate.data.catalog import card
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.places import read_place, with_group
 from penultimate.errors import RequestError, counted, unknown
-from penultimate.evaluation.naming import with_settings
 from penultimate.measures.joined import members
-from penultimate.networks.sources import read_source
+from penultimate.networks.sources import read_source, with_settings
 from penultimate.specs import Spec, parse
 from penultimate.study.blocks import Given
 from penultimate.study.spec import Study
@@ -76,6 +75,8 @@ class Request:
     baselines    whether pixels, colours and random convolutions are measured on each task as well
     speed        whether it is measured how many images a second each network takes
     join         networks whose features are joined: "a+b"
+    poolings     ways in which tokens become features ("all": every one), for each of which a network with
+                 tokens is evaluated once more
     group        the column or folder level of groups that no split parts, of all tasks of your own that do
                  not say it themselves; "": as they say
     """
@@ -97,6 +98,7 @@ class Request:
     outside: Mapping[str, str | Path] = field(default_factory=dict)
     calibrate: bool = False
     group: str | int = ""
+    poolings: str | Sequence[str] = ()
 
     def __post_init__(self) -> None:
         for what, given, of in (
@@ -114,8 +116,16 @@ class Request:
 
     @cached_property
     def sources(self) -> dict[str, str]:
-        """The sources of the networks; a module is kept in this process under its source."""
-        return {name: self._source(name, what) for name, what in self.networks.items()}
+        """The sources of the networks; a module is kept in this process under its source.
+
+        Networks with tokens are there once more for each of the `poolings`, behind them in their names.
+        """
+        own = {name: self._source(name, what) for name, what in self.networks.items()}
+        if not self.poolings:
+            return own
+        from penultimate.networks.poolings import with_poolings  # late: it loads a tensor library
+
+        return with_poolings(own, self.poolings)
 
     def study(self) -> Study:
         """Return the study; without a source, measurements that need no task use the first data set.
@@ -165,7 +175,7 @@ class Request:
     def _joined(self) -> tuple[str, ...]:
         """Return the networks to join; raise RequestError for names that are not among the networks."""
         joins = (self.join,) if isinstance(self.join, str) else tuple(self.join)
-        return tuple(dict.fromkeys("+".join(members(each, [*self.networks])) for each in joins))
+        return tuple(dict.fromkeys("+".join(members(each, [*self.sources])) for each in joins))
 
     def _expect_data(self, targets: tuple[str, ...]) -> None:
         if not self.networks:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from penultimate.backbones.backbone import device_of
 from penultimate.backbones.ending import MAY_EMBED, SAY, Ending, ending, not_found
 from penultimate.backbones.outputs import (
+    OUTPUT,
     described,
     entries,
     entry,
@@ -90,11 +91,18 @@ def extract(
     whole_number(batch_size, "batch_size", 1)
     prepare: Callable[[Tensor], Tensor] | None = None
     if isinstance(model, Model):
+        if layer is not None:
+            others = {name: value for name, value in model.settings.items() if name != "pooling"}
+            model = Model(model.module, **others)
         layer = model.layer if layer is None else layer
         if isinstance(data, Images):
             told = Model(model.module, **{**model.settings, "layer": layer})
             return _from_images(network_of(told), data, batch_size, provenance or {})
-        prepare, model = preparer(model), model.module
+        prepare = preparer(model)
+        if model.settings.get("pooling"):
+            model, layer = network_of(model).body, OUTPUT
+        else:
+            model = model.module
     if isinstance(data, Images):
         if not isinstance(model, Network):
             raise RequestError(

@@ -33,11 +33,12 @@ from penultimate.backbones.outputs import (
 )
 from penultimate.backbones.passes import BESIDE, difference, influence, plainly
 from penultimate.backbones.taps import taps, unwrapped
+from penultimate.backbones.tokens import Pooling, at_tokens
 from penultimate.data.augmentation.transforms import normalise
 from penultimate.data.decoding import middle_square
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
-from penultimate.errors import DamagedFileError, RequestError, legible, shortened
+from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import atomic_write, digest_file
 from penultimate.networks.architectures import (
     AS_USUAL,
@@ -53,7 +54,7 @@ from penultimate.networks.built import built_again, expected, noise, obtain, res
 from penultimate.networks.live import kept
 from penultimate.networks.model import Model
 from penultimate.networks.onnx import OnnxBody, with_features
-from penultimate.networks.sources import GIVEN, LIVE, Source, read_source
+from penultimate.networks.sources import FEATURES, GIVEN, LIVE, Source, read_source
 from penultimate.networks.state import (
     in_single,
     packed,
@@ -63,7 +64,7 @@ from penultimate.networks.state import (
     unpacked_others,
 )
 from penultimate.networks.trained import load_network
-from penultimate.userfile import first_line
+from penultimate.networks.trying import REFUSALS, pooling_of, run
 
 WEIGHTS = "given.safetensors"
 OTHERS = "given.pt"
@@ -72,8 +73,6 @@ CODE = "given.py"
 GRAPH = "given.onnx"
 NO_LAST_LAYER = "no last layer was found in its graph, so its output itself is evaluated as its features"
 OWN_OUTPUT = "no final layer was found behind its output, which is taken for its features"
-REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
-"""Errors that a forward pass may raise for input that it was not made for."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +167,8 @@ def fetch(
     prepared, origin = preparation(source, module)
     single = in_single(module, noise(prepared))
     of_file = expected(text, source, module, prepared, built) if source.kind == "file" else {}
-    end, doubt = end_of(text, source, module, prepared)
+    pooling = pooling_of(text, source, module, prepared)
+    end, doubt = (OUTPUT, "") if pooling else end_of(text, source, module, prepared)
     last = None if isinstance(end, str) else classifier(module, end)
     _expect_classes(text, None if last is None else len(last.weight), class_names)  # type: ignore[arg-type]
     if source.kind == "file":
@@ -176,13 +176,15 @@ def fetch(
     atomic_write(folder / WEIGHTS, packed(module))
     if others := packed_others(module):
         atomic_write(folder / OTHERS, others)
-    found = {"layer": end} if isinstance(end, str) else {"final": asdict(end)}
+    found: dict[str, Any] = {"layer": end} if isinstance(end, str) else {"final": asdict(end)}
+    found = {"pooling": asdict(pooling)} if pooling else found
     card = {"options": options(source), "preparation": asdict(prepared), "single": bool(single)}
     _write_card(folder, source, class_names, **card, **of_file, **found)
-    own = OWN_OUTPUT if isinstance(end, str) and "layer" not in source.settings else ""
+    own = OWN_OUTPUT if isinstance(end, str) and not source.settings.keys() & {*FEATURES} else ""
     remarks = {"left out": left_out, "made float32": single, "no final layer": own, "may embed": doubt}
     remarks["not deterministic"] = _chance(text, module, prepared)
-    return {**_facts(folder / WEIGHTS, prepared, origin), **noted(remarks)}
+    told = {"pooling": asdict(pooling)} if pooling else {}
+    return {**_facts(folder / WEIGHTS, prepared, origin), **told, **noted(remarks)}
 
 
 def network_of(model: Model) -> GivenNetwork:
@@ -191,6 +193,8 @@ def network_of(model: Model) -> GivenNetwork:
     source = Source(LIVE, "the module", dict(model.settings))
     prepared, _ = preparation(source, module)
     text = f"{LIVE}:{type(module).__name__}"
+    if pooling := pooling_of(text, source, module, prepared):
+        return GivenNetwork(at_tokens(module, pooling), None, prepared, ())
     end, _ = end_of(text, source, module, prepared)
     if isinstance(end, str):
         body = module if source.settings.get("layer") == end else _up_to(module, end)
@@ -236,6 +240,8 @@ def _loaded(card: dict[str, Any], folder: Path, prepared: Preparation) -> tuple[
         restore_as_built(card, module, prepared, tensors, others)
     else:
         unpack(module, tensors, others)
+    if "pooling" in card:
+        return at_tokens(module, Pooling(**card["pooling"])), None
     if "layer" in card:
         return _up_to(module, card["layer"]), None
     final = Final(**{**card["final"], "layers": tuple(card["final"]["layers"])})
@@ -254,7 +260,7 @@ def end_of(text: str, source: Source, module: nn.Module, prepared: Preparation) 
     images = noise(prepared)
     say = f"pu.Model(module, {SAY})" if source.kind == LIVE else SAY
     if layer is not None:
-        features = _run(text, _up_to(module, layer), images)
+        features = run(text, _up_to(module, layer), images)
         if layer == OUTPUT and not isinstance(features, Tensor) and (name := entry_of_features(features)):
             return name, ""
         if not isinstance(features, Tensor) or of_one_pixel(features).ndim != 2:
@@ -263,7 +269,7 @@ def end_of(text: str, source: Source, module: nn.Module, prepared: Preparation) 
                 f"'{text}': features are [n m]; layer '{layer}' gives {described(features)}{how}"
             )
         return layer, ""
-    found = ending(module, lambda: _run(text, module, images))
+    found = ending(module, lambda: run(text, module, images))
     if found is not None and found.final is not None:
         if not all(found.final.layers):
             raise RequestError(
@@ -273,7 +279,7 @@ def end_of(text: str, source: Source, module: nn.Module, prepared: Preparation) 
             )
         return found.final, MAY_EMBED.format(found.unsure) if found.unclear else ""
     if found is None or found.features.ndim != 2:
-        output = _run(text, module, images)
+        output = run(text, module, images)
         how = made_features(output, say)
         raise RequestError(f"'{text}': features are [n m]; its output is {described(output)}{how}")
     if found.unclear:
@@ -284,29 +290,13 @@ def end_of(text: str, source: Source, module: nn.Module, prepared: Preparation) 
 def _chance(text: str, module: nn.Module, prepared: Preparation) -> str:
     """Return a note if two passes over a few images of noise differ."""
     images, device = noise(prepared, 4), device_of(module)
-    if found := difference(lambda: tensors_of(_run(text, module, images)), device):
+    if found := difference(lambda: tensors_of(run(text, module, images)), device):
         return f"{found}: the network is not deterministic, and its numbers are those of one pass"
     try:
-        beside = influence(lambda batch: tensors_of(_run(text, module, batch)), images.to(device))
+        beside = influence(lambda batch: tensors_of(run(text, module, batch)), images.to(device))
     except RequestError:  # a network with a fixed batch size
         return ""
     return BESIDE.format(beside.largest, beside.scale) if beside else ""
-
-
-def _run(text: str, module: nn.Module, images: Tensor) -> Any:
-    try:
-        with plainly(device_of(module)):
-            return module(images.to(device_of(module)).clone())  # the network may overwrite it
-    except RequestError:
-        raise
-    except REFUSALS as error:
-        said = shortened(legible(first_line(error)), 300)
-        told = "crop=64 for 64 x 64 pixels, mean=(0.5,), std=(0.25,) for one channel"
-        if text.startswith(f"{LIVE}:"):
-            told = "pu.Model(module, size=64) for 64 x 64 pixels, mean=(0.5,), std=(0.25,) for one channel"
-        raise RequestError(
-            f"'{text}' refuses images {list(images.shape)}: {said}. What it wants can be said: {told}"
-        ) from None
 
 
 def _up_to(module: nn.Module, layer: str) -> nn.Module:
@@ -352,7 +342,7 @@ def _exported(text: str, source: Source, class_names: tuple[str, ...], folder: P
     own = {"crop": body.side or USUAL.crop, **({"mean": GREY.mean, "std": GREY.std} if grey else {})}
     prepared = changed(USUAL, own | source.settings)
     channels = len(prepared.statistics.mean)
-    features = _run(text, body, torch.zeros(2, channels, prepared.crop, prepared.crop))
+    features = run(text, body, torch.zeros(2, channels, prepared.crop, prepared.crop))
     if features.ndim != 2:
         raise RequestError(f"'{text}': features are [n m]; its output is {described(features)}")
     _write_card(folder, source, (), preparation=asdict(prepared))

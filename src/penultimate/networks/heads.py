@@ -70,6 +70,8 @@ def replace_head(model: nn.Module | Model, objective: Objective) -> HeadedNetwor
             f"the head is that of an objective, pu.objective(...), not of a {type(objective).__name__}"
         )
     said = model if isinstance(model, Model) else Model(model)
+    if said.settings.get("pooling"):
+        raise RequestError("a head goes behind the output of a module, not behind a pooling of its tokens")
     module = unwrapped(said.module)
     source = Source(LIVE, "the module", dict(said.settings))
     tried = copy.deepcopy(module).eval()

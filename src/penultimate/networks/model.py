@@ -12,16 +12,18 @@ from torch import nn
 from penultimate.data.disk.preparation import Preparation
 from penultimate.errors import RequestError, unknown
 from penultimate.networks.architectures import GREY, USUAL, changed
-from penultimate.networks.sources import LIVE, SETTINGS
+from penultimate.networks.sources import LIVE, SETTINGS, expect_one_kind_of_features
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class Model:
     """A module with the same settings as a named network: `pu.Model(net, layer="neck", size=64)`.
 
-    `layer` names the layer whose output is the features ("output": the module's own output). `size` is the
-    side of its images in pixels (`crop` is the same), `mean` and `std` are subtracted and divided by, channel
-    by channel; `resize`, `share`, `interpolation` and `squash` say how an image becomes that large.
+    `layer` names the layer whose output is the features ("output": the module's own output); `pooling` says
+    how the tokens of a vision transformer become features ("cls", "mean", "cls+mean", "patches:mean"; see
+    `backbones.tokens`). `size` is the side of its images in pixels (`crop` is the same), `mean` and `std` are
+    subtracted and divided by, channel by channel; `resize`, `share`, `interpolation` and `squash` say how an
+    image becomes that large.
 
     `pu.evaluate`, `pu.extract`, `pu.profile_layers` and `pu.compare_networks` take it wherever they take a
     module. `pu.extract` prepares batches of bytes as `pu.evaluate` prepares images; of batches of floats
@@ -53,6 +55,7 @@ class Model:
                 raise unknown("setting of a Model", name, ("size", *known))
             if value is not None:
                 found["crop" if name == "size" else name] = _of_type(name, value, known.get(name, int))
+        expect_one_kind_of_features("a Model", found)
         numbers = next((found[name] for name in ("mean", "std") if name in found), (0.0,) * 3)
         grey = Preparation(USUAL.resize, USUAL.crop, USUAL.interpolation, GREY)
         changed(grey if len(numbers) == 1 else USUAL, found)  # refuses impossible settings

@@ -4,6 +4,7 @@ timm:resnet18                               with the weights that timm downloads
 timm:resnet18(pretrained=False, seed=1)     with initial weights
 torchvision:resnet18(weights='w.pth')       with the weights from a file (a checkpoint or safetensors)
 timm:vit_tiny_patch16_224(weights='dino.pth', part='teacher')   from a file of several networks
+timm:vit_tiny_patch16_224(pooling='patches:mean')   features that are the mean of its patches' tokens
 torchvision:resnet50(weights='IMAGENET1K_V1')   with those that torchvision downloads under this name
 my_net.py:build(weights='w.safetensors')    what a function of a Python file returns, with weights
 onnx:net.onnx                               an ONNX file: features only
@@ -46,13 +47,17 @@ PREPARING: Mapping[str, type] = {
     "std": tuple,
 }
 """Settings that override the network's own `Preparation`: its fields, and the crop's share of the image."""
-BUILDING: Mapping[str, type] = {"weights": str, "ema": bool, "part": str, "seed": int, "layer": str}
+FEATURES: Mapping[str, type] = {"layer": str, "pooling": str}
+"""Settings that say which features a network gives; one of them at a time."""
+POOLINGS = ("cls", "mean", "cls+mean", "patches:mean")
+"""How tokens become features (see `backbones.tokens`)."""
+BUILDING: Mapping[str, type] = {"weights": str, "ema": bool, "part": str, "seed": int, **FEATURES}
 NAMED: Mapping[str, type] = {"pretrained": bool, "num_classes": int}
 SETTINGS: Mapping[str, Mapping[str, type]] = {
     "timm": {**NAMED, **BUILDING, **PREPARING},
     "torchvision": {**NAMED, **BUILDING, **PREPARING},
     "onnx": PREPARING,
-    LIVE: {"layer": str, **PREPARING},
+    LIVE: {**FEATURES, **PREPARING},
     "folder": {},
     "file": {**BUILDING, **PREPARING},
 }
@@ -129,6 +134,7 @@ def _read(text: str, kind: str, name: str, listed: str | None) -> Source:
         if type(value) is not known[setting]:
             raise RequestError(f"'{text}': {setting} is of type {known[setting].__name__}, not {value!r}")
     source = Source(kind, name, settings)
+    expect_one_kind_of_features(text, settings)
     for setting, what in {"ema": "the averaged weights of", "part": "one of the networks in"}.items():
         if settings.get(setting) and source.weights is None:
             raise RequestError(
@@ -142,6 +148,28 @@ def _read(text: str, kind: str, name: str, listed: str | None) -> Source:
                 " a final layer of another size has no downloaded weights"
             )
     return source
+
+
+def expect_one_kind_of_features(text: str, settings: Mapping[str, Any]) -> None:
+    """Raise RequestError for an unknown pooling, and for one beside a layer."""
+    if (how := settings.get("pooling")) is None:
+        return
+    if how not in POOLINGS:
+        raise unknown(f"pooling of '{text}'", how, POOLINGS)
+    if settings.get("layer") is not None:
+        raise RequestError(f"'{text}': layer and pooling both say what the features are; say one of them")
+
+
+def with_settings(text: str, **settings: Any) -> str:
+    """Return a source with further settings.
+
+    >>> with_settings("timm:resnet18(seed=1)", crop=96)
+    'timm:resnet18(seed=1, crop=96)'
+    """
+    listed = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    if not text.endswith(")") or not listed:
+        return f"{text}({listed})" if listed else text
+    return f"{text[:-1]}{'' if text.endswith('()') else ', '}{listed})"
 
 
 def has_projector(text: str) -> bool:

@@ -14,7 +14,7 @@ from penultimate.errors import RequestError
 from penultimate.networks.architectures import preparation
 from penultimate.networks.given import GivenNetwork
 from penultimate.networks.model import Model
-from penultimate.networks.sources import LIVE, Source
+from penultimate.networks.sources import FEATURES, LIVE, Source
 
 RESIZING = ("crop", "resize", "share", "squash", "interpolation")
 """Settings that concern the size of images."""
@@ -31,7 +31,7 @@ def preparer(model: Model) -> Callable[[Tensor], Tensor]:
     tensor([-1., -1.])
     """
     module, settings = unwrapped(model.module), model.settings
-    if not settings.keys() - {"layer"}:
+    if not settings.keys() - {*FEATURES}:
         return lambda batch: batch
     prepared, _ = preparation(Source(LIVE, "the module", dict(settings)), module)
     network = GivenNetwork(module, None, prepared, ())

@@ -1,0 +1,79 @@
+"""Networks with tokens, evaluated once for each way in which their tokens become features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import nn
+
+from penultimate.backbones.tokens import has_class_token, has_tokens
+from penultimate.errors import RequestError, unknown
+from penultimate.networks.architectures import create, options
+from penultimate.networks.live import kept
+from penultimate.networks.sources import LIVE, POOLINGS, Source, read_source, with_settings
+
+
+def with_poolings(sources: Mapping[str, str], poolings: str | Sequence[str]) -> dict[str, str]:
+    """Return the sources by name, each with tokens followed by one for each pooling that it can have.
+
+    A network that has a pooling or a layer of its own, and one without tokens, is there once. Raise
+    RequestError for an unknown pooling, and if no network has tokens.
+
+    >>> found = with_poolings({"vit": "timm:test_vit", "net": "timm:test_resnet"}, ("cls", "patches:mean"))
+    >>> list(found), found["vit cls"]
+    (['vit', 'vit cls', 'vit patches:mean', 'net'], "timm:test_vit(pooling='cls')")
+    """
+    asked = POOLINGS if poolings == "all" else (poolings,) if isinstance(poolings, str) else tuple(poolings)
+    for how in asked:
+        if how not in POOLINGS:
+            raise unknown("pooling", how, (*POOLINGS, "all"))
+    found: dict[str, str] = {}
+    for name, text in sources.items():
+        found[name] = text
+        source = read_source(text)
+        if source.settings.keys() & {"layer", "pooling"} or (module := _sketched(source)) is None:
+            continue
+        if not has_tokens(module):
+            continue
+        for how in asked:
+            if not how.startswith("cls") or has_class_token(module):
+                found[f"{name} {how}"] = with_settings(text, pooling=how)
+    if len(found) == len(sources):
+        raise RequestError(
+            f"--poolings is of networks with tokens, such as timm:vit_tiny_patch16_224, and none of"
+            f" {', '.join(sources)} is known to have any; of a network from a file, say its pooling:"
+            " 'FILE.py:FUNCTION(pooling='mean')'"
+        )
+    return found
+
+
+def expect_pooling(source: Source, how: str) -> None:
+    """Raise RequestError for a network of a library without the tokens that a pooling needs."""
+    module = _sketched(source)
+    if module is None or not has_tokens(module):
+        raise RequestError(
+            f"pooling='{how}' is of networks with tokens, such as timm:vit_tiny_patch16_224;"
+            f" {source.kind}:{source.name} has none"
+        )
+    if how.startswith("cls") and not has_class_token(module):
+        raise RequestError(
+            f"pooling='{how}': {source.kind}:{source.name} has no class token; mean and patches:mean need"
+            " none"
+        )
+
+
+def _sketched(source: Source) -> nn.Module | None:
+    """Return a network without its weights, as far as it can be had without running a user's file."""
+    if source.kind == LIVE:
+        return kept(source.name)
+    if source.kind not in ("timm", "torchvision"):
+        return None
+    made_with = options(source)
+    try:
+        with torch.device("meta"):
+            return create(source.kind, source.name, made_with)
+    except RequestError:
+        raise
+    except Exception:  # some networks compute with their first weights while they are built
+        return create(source.kind, source.name, made_with)
