@@ -42,6 +42,7 @@ h_score | transferability:h_score | Variance between a task's classes, shrunk co
 transrate | transferability:transrate | Nats that knowing a task's classes saves in coding its features.
 cdnv | target_collapse:cdnv | Variance within two classes over the distance of their means, all pairs.
 ncti_terms | target_collapse:ncti_terms | Three terms on how near a task's features are to collapse.
+rankme | dimension:rankme | The effective rank of the features (RankMe).
 spectrum_shape | dimension:spectrum_shape | RankMe, stable rank and the decay of the spectrum.
 intrinsic_dimension | dimension:intrinsic_dimension | Two-NN and maximum likelihood, from neighbours alone.
 leep | source_classes:leep | Log likelihood of a task's labels, guessed from the source classes.

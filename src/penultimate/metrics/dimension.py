@@ -59,7 +59,6 @@ def spectrum_shape(features: ArrayLike | Bank) -> SpectrumShape:
     """
     matrix = as_features(features.features if isinstance(features, Bank) else features)
     values = singular_values(matrix)
-    shares = values / values.sum() + SMALL
     total = torch.zeros(matrix.shape[1], dtype=torch.float64, device=matrix.device)
     for _, block in float64_blocks(matrix):
         total += block.sum(0)
@@ -70,8 +69,31 @@ def spectrum_shape(features: ArrayLike | Bank) -> SpectrumShape:
     noise = (max(matrix.shape) * torch.finfo(torch.float64).eps * float(values[0])) ** 2
     if float(squares[0]) <= noise:
         raise UndefinedError("the spread of features that are the same for all examples fills no direction")
-    rankme = math.exp(-float(torch.special.xlogy(shares, shares).sum()))
-    return SpectrumShape(rankme, float(squares.sum() / squares[0]), _decay(squares[squares > noise]))
+    return SpectrumShape(_rankme(values), float(squares.sum() / squares[0]), _decay(squares[squares > noise]))
+
+
+def rankme(features: ArrayLike | Bank) -> float:
+    """Return the effective rank of features [n m], RankMe.
+
+    exp(-sum_k p_k log p_k),  p_k = s_k / sum_j s_j + 1e-7, s the features' singular values
+
+    One pass in float64, O(m^2) memory. Raise RequestError for NaN or infinity; raise UndefinedError for
+    features that are all 0.
+
+    >>> round(rankme([[3.0, 0.0], [-3.0, 0.0], [0.0, 3.0], [0.0, -3.0]]), 4)
+    2.0
+
+    Garrido et al., 2023.
+    """
+    values = singular_values(features)
+    if not float(values[0]) > 0:
+        raise UndefinedError("the rank of features that are all 0 is undefined")
+    return _rankme(values)
+
+
+def _rankme(values: Float[Tensor, " r"]) -> float:
+    shares = values / values.sum() + SMALL
+    return math.exp(-float(torch.special.xlogy(shares, shares).sum()))
 
 
 def _decay(squares: Float[Tensor, " r"]) -> float | None:

@@ -1,0 +1,249 @@
+"""A monitor: class separation, sparsity, rank and nearest neighbours on held-out images during training."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from penultimate.backbones.backbone import device_of
+from penultimate.backbones.passes import FEW, aside
+from penultimate.backbones.taps import unwrapped
+from penultimate.checks import whole_number
+from penultimate.data.images import Images
+from penultimate.errors import RequestError
+from penultimate.features.bank import FeatureBank
+from penultimate.features.extraction import extract
+from penultimate.metrics.inputs import as_tensor
+from penultimate.monitoring.lightning import callback_of
+from penultimate.monitoring.logs import Row, recorders_of
+from penultimate.monitoring.numbers import USUAL, measures_of, number
+from penultimate.networks.model import Model
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHARDED = "DTensor"
+"""The type of parameters of which each process holds a part (FSDP, tensor parallelism)."""
+HELD = ("steps", "history")
+
+
+class Monitor:
+    """Measures a network's penultimate features on held-out images while a loop of yours trains it.
+
+    Call `monitor.step()` at the end of every step, or of every epoch; each `every`-th call measures and
+    returns the numbers, and the others only count. `monitor.measure()` measures at once. All numbers are in
+    `monitor.history`, a list of {"step": ..., NAME: ..., "seconds": ...}, and in `monitor.frame()`.
+
+    network   any classifier; its final layer is found as `pu.extract` finds it. `pu.Model(network, ...)` says
+              more about it
+    data      held-out (images [n c h w], labels [n]), a DataLoader or another iterable of such batches that
+              can be read again, or an ImageSet for a `pu.Model`
+    measure   names of metrics of a feature bank, with settings if need be ("class_separation(unbiased=True)",
+              "top_k(k=5)"), "knn", functions of a bank, or {NAME: any of these}. Usual are class separation
+              R^2, the share of features that are not 0, the effective rank (RankMe), and the leave-one-out
+              accuracy of the nearest neighbours among the held-out images, with the best k up to 20
+    every     at how many calls of `step` one measures
+    log       where the numbers go as well: a function of a row, a list, a logging.Logger, TensorBoard's
+              writer, a logger or module of Lightning, a run of wandb; a tuple has several
+    prefix    what precedes the names of numbers in loggers
+
+    Training is the same to the bit with a monitor and without: the modes of all layers and the states of
+    random generators are restored, and evaluation mode moves no moments of batch normalisation. The network
+    is computed in float32, without gradients, autocast and compilation. In a process group the process of
+    rank 0 measures, and the others only count.
+
+    The constructor runs the network on a few images and raises RequestError where its features are not found,
+    and for arguments that are wrong. Later nothing is raised: a number that cannot be measured (one class,
+    features that are NaN) is recorded as NaN, and a warning says why, once.
+
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 5), nn.ReLU(), nn.Linear(5, 3))
+    >>> images, labels = torch.rand(30, 3, 2, 2), torch.arange(30) % 3
+    >>> import penultimate as pu
+    >>> monitor = pu.Monitor(net, (images, labels), every=2)
+    >>> for epoch in range(4):
+    ...     row = monitor.step()
+    >>> [row["step"] for row in monitor.history], sorted(row)
+    ([2, 4], ['class_separation', 'knn', 'nonzero_share', 'rankme', 'seconds', 'step'])
+    """
+
+    def __init__(
+        self,
+        network: nn.Module | Model,
+        data: Any,
+        *,
+        measure: Any = USUAL,
+        every: int = 1,
+        log: Any = None,
+        prefix: str = "features/",
+        batch_size: int = 256,
+    ) -> None:
+        module = network.module if isinstance(network, Model) else network
+        if not isinstance(module, nn.Module):
+            raise RequestError(
+                f"a monitor is of an nn.Module or a pu.Model, not of a {type(module).__name__}"
+            )
+        self.network, self.prefix = network, prefix
+        self.every = whole_number(every, "every", 1)
+        self.batch_size = whole_number(batch_size, "batch_size", 1)
+        self.measures = measures_of(measure)
+        self.steps = 0
+        self.history: list[Row] = []
+        self._module, self._data = module, _readable(data)
+        self._recorders = recorders_of(log, prefix)
+        self._warned: set[tuple[str, str]] = set()
+        if _is_first():
+            with self._undisturbed():
+                extract(network, self._few())
+
+    def step(self) -> Row | None:
+        """Count a step or an epoch of the loop; return the numbers if this one is measured, else None."""
+        self.steps += 1
+        return self.measure() if self.steps % self.every == 0 else None
+
+    def measure(self) -> Row | None:
+        """Measure now, record the numbers and return them; None in a process that is not of rank 0."""
+        if not _is_first():
+            return None
+        began, remarks = time.perf_counter(), dict[tuple[str, str], str]()
+        row: Row = {"step": self.steps, **dict.fromkeys(self.measures, math.nan)}
+        bank: FeatureBank | None = None
+        with self._undisturbed():
+            try:
+                bank = self._bank()
+            except Exception as error:  # a training is worth more than one measurement
+                remarks["features", type(error).__name__] = (
+                    f"nothing was measured at step {self.steps}: {error}"
+                )
+            moved = None if bank is None else _moved(bank, device_of(self._module))
+            for name, (function, takes_tensors) in self.measures.items() if bank is not None else ():
+                try:
+                    row[name] = number(function(moved if takes_tensors else bank))
+                except Exception as error:
+                    said = f"{name} at step {self.steps} is recorded as NaN: {error}"
+                    remarks[name, type(error).__name__] = said
+        row["seconds"] = time.perf_counter() - began
+        self.history.append(row)
+        for record in self._recorders:
+            try:
+                record(row)
+            except Exception as error:
+                said = f"the numbers of step {self.steps} could not be logged, and are in monitor.history"
+                remarks["log", type(error).__name__] = f"{said}: {type(error).__name__}: {error}"
+        for key in remarks.keys() - self._warned:
+            self._warned.add(key)
+            warnings.warn(f"{remarks[key]} (said once)", stacklevel=2)
+        return row
+
+    def frame(self) -> pd.DataFrame:
+        """Return the history as a pandas DataFrame, a row for each measurement."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise RequestError("a data frame needs pandas: pip install 'penultimate[pandas]'") from None
+        return pd.DataFrame(self.history, columns=["step", *self.measures, "seconds"])
+
+    def lightning(self, per: str = "epoch") -> Any:
+        """Return a callback for Lightning's Trainer that calls `step` after every "epoch" or "batch".
+
+        The module logs the numbers (`log_dict`), and checkpoints hold the history. Raises RequestError if
+        neither lightning nor pytorch_lightning is installed.
+        """
+        return callback_of(self, per)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the number of steps and the history, for a checkpoint."""
+        return {"steps": self.steps, "history": [dict(row) for row in self.history]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state_dict` returned; raise RequestError for anything else."""
+        if not isinstance(state, Mapping) or not {*HELD} <= state.keys():
+            raise RequestError(f"the state of a monitor holds {' and '.join(HELD)}, as state_dict() gives it")
+        self.steps = whole_number(state["steps"], "steps", 0)
+        self.history = [dict(row) for row in state["history"]]
+
+    def __repr__(self) -> str:
+        last = "" if not self.history else f", the last at step {self.history[-1]['step']}"
+        return f"Monitor({', '.join(self.measures)}; {len(self.history)} measurements{last})"
+
+    def _bank(self) -> FeatureBank:
+        if any(type(parameter).__name__ == SHARDED for parameter in self._module.parameters()):
+            raise RequestError("the weights are shared out among processes; give a copy that has them all")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the constructor has given extract's warnings
+            return extract(self.network, self._batches(), self.batch_size)
+
+    def _batches(self) -> Any:
+        if not isinstance(self._data, tuple):
+            return self._data
+        images, labels = self._data
+        places = range(0, len(labels), self.batch_size)
+        return [(images[at : at + self.batch_size], labels[at : at + self.batch_size]) for at in places]
+
+    def _few(self) -> Any:
+        """Return the first few images, on which the constructor tries the network."""
+        if isinstance(self._data, Images):
+            return self._data.subset(slice(FEW))
+        first = next(iter(self._batches()), None)
+        if not isinstance(first, tuple | list):
+            return [] if first is None else [first]
+        return [tuple(part[:FEW] for part in first)]
+
+    @contextlib.contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """Restore all generators of random numbers from which the held-out images or the network may draw."""
+        device = device_of(unwrapped(self._module))
+        places = (self._data, *(getattr(self._data, name, None) for name in ("sampler", "batch_sampler")))
+        own = [getattr(place, "generator", None) for place in places]
+        states = [(each, each.get_state()) for each in own if isinstance(each, torch.Generator)]
+        try:
+            with aside([device] if device.type == "cuda" else []):
+                yield
+        finally:
+            for generator, state in states:
+                generator.set_state(state)
+
+
+def _is_first() -> bool:
+    """Return whether this process is the one that measures: alone, or of rank 0 in a process group."""
+    group = torch.distributed
+    return not (group.is_available() and group.is_initialized()) or group.get_rank() == 0
+
+
+def _moved(bank: FeatureBank, device: torch.device) -> Any:
+    """Return a feature bank on a GPU, where metrics are faster; the bank itself for any other device."""
+    if device.type != "cuda":
+        return bank
+    arrays = {"features": bank.features, "labels": bank.labels, "logits": bank.logits}
+    return SimpleNamespace(
+        **{name: each if each is None else torch.from_numpy(each).to(device) for name, each in arrays.items()}
+    )
+
+
+def _readable(data: Any) -> Any:
+    """Return held-out data: a pair of tensors, or what gives batches each time that it is read."""
+    if isinstance(data, tuple) and len(data) == 2 and not isinstance(data[0], tuple | list):
+        images, labels = as_tensor(data[0], "images"), as_tensor(data[1], "labels")
+        if not images.ndim or not labels.ndim or len(images) != len(labels):
+            raise RequestError(
+                f"held-out images [n c h w] go with labels [n]; got {list(images.shape)} and"
+                f" {list(labels.shape)}"
+            )
+        return images, labels
+    if isinstance(data, Iterator):
+        raise RequestError(
+            "held-out data are read at each measurement, and an iterator can be read once: give tensors, a"
+            " list of batches or a DataLoader"
+        )
+    if not isinstance(data, Images | Iterable):
+        raise RequestError(
+            f"held-out data are (images, labels) or a DataLoader of such batches, not a {type(data).__name__}"
+        )
+    return data
