@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
+import jaxtyping
 import pytest
 import torch
 from torch import Tensor, nn
 
 import penultimate as pu
 from penultimate import RequestError
+from penultimate.networks.given import network_of
 from penultimate.objectives.objective import Objective
 
 IMAGES = torch.randn(12, 3, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -88,8 +92,22 @@ def test_with_a_projector_the_features_are_still_the_bodys() -> None:
         expected = network.body(IMAGES)
         torch.testing.assert_close(network(IMAGES), head(expected))
     assert expected.shape == (12, 6)
-    bank = pu.extract(pu.Model(network, layer="body"), [(IMAGES, TARGETS)])
-    torch.testing.assert_close(torch.from_numpy(bank.features), expected, rtol=1e-4, atol=1e-5)
+    for model in (network, pu.Model(network, layer="body")):
+        bank = pu.extract(model, [(IMAGES[:5], TARGETS[:5]), (IMAGES[5:], TARGETS[5:])])
+        torch.testing.assert_close(torch.from_numpy(bank.features), expected, rtol=1e-4, atol=1e-5)
+    assert bank.logits is None
+    logits = pu.extract(network, [(IMAGES, TARGETS)]).logits
+    torch.testing.assert_close(torch.from_numpy(logits), head(expected))
+
+
+def test_with_a_projector_it_is_evaluated_on_the_bodys_features() -> None:
+    head = objective("softmax + projector(depth=2, width=4)")
+    trained = pu.replace_head(pu.Model(plain(), size=8), head).eval()
+    network = network_of(pu.Model(trained, size=8))
+    with torch.no_grad():
+        torch.testing.assert_close(network.features(IMAGES), trained.body(IMAGES), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(network.logits(network.features(IMAGES)), trained(IMAGES))
+    assert replace(network, class_names=("a", "b", "c")).head_weight is None
 
 
 def test_it_is_trained_and_its_weights_come_back() -> None:
@@ -137,12 +155,38 @@ class Pair(Two):
         return self.head(features), features
 
 
+class Distilled(Two):
+    def forward(self, x: Tensor) -> Tensor:
+        features = self.trunk(x)
+        return (self.head(features) + self.head_dist(features.relu() + features**2)) / 2
+
+
+class Shifted(Two):
+    def __init__(self) -> None:
+        super().__init__()
+        self.head_dist = nn.Identity()
+        self.register_buffer("prior", torch.ones(5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.head(self.trunk(x)) + self.prior
+        return scores
+
+
+class Assisted(Two):
+    def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:  # type: ignore[override]
+        features = self.trunk(x)
+        scores: Tensor = self.head(features)
+        return (scores, features) if self.training else scores
+
+
 @pytest.mark.parametrize(
     ("build", "features", "message"),
     [
         (plain, 7, r"is on 7 features, and Sequential gives 6: pu.objective\(..., num_features=6\)"),
         (Functional, 3, "a linear layer which is applied as a function"),
-        (Two, 6, r"is 2 layers \('head', 'head_dist'\), and a head replaces one"),
+        (Distilled, 12, r"are 'head' and 'head_dist', and without them the module does not give what"),
+        (Shifted, 6, r"is 'head', and without it the module does not run"),
+        (Assisted, 6, r"in training the body gives a tuple of \[2, 6\], \[2, 6\]; .* aux_logits=False"),
         (Pair, 6, r"is 'head', and without it the module does not give what the layer is given, but a tuple"),
         (lambda: nn.Sequential(plain(), nn.Softmax(1)), 6, "is '0.5', .* it may end in a softmax"),
     ],
@@ -165,14 +209,57 @@ def test_what_is_no_objective_and_a_layer_in_the_middle_are_refused() -> None:
         pu.replace_head(pu.Model(module, size=8, layer="0"), objective())
 
 
-def test_a_body_that_gives_more_in_training_says_so() -> None:
-    class Assisted(Two):
+def test_a_body_that_gives_more_in_training_only_for_some_images_says_so() -> None:
+    class Sized(Two):
         def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:  # type: ignore[override]
             features = self.trunk(x)
-            scores: Tensor = self.head(features)
-            return (scores, self.head_dist(features)) if self.training else scores
+            return (features, features) if self.training and len(x) > 2 else features
 
-    network = pu.replace_head(pu.Model(Assisted(), size=8), objective())
+    network = pu.replace_head(pu.Model(Sized(), size=8, layer="output"), objective())
     assert network.eval()(IMAGES).shape == (12, 3)
-    with pytest.raises(RequestError, match="an auxiliary classifier is to be switched off"):
+    with pytest.raises(RequestError, match="in training the body gives a tuple of"):
         network.train()(IMAGES)
+
+
+def test_several_final_layers_of_the_same_features_are_replaced_together() -> None:
+    module = Two()
+    expected = module.eval().trunk(IMAGES)
+    network = pu.replace_head(pu.Model(module, size=8), "softmax", num_classes=3).eval()
+    torch.testing.assert_close(network(IMAGES), network.objective(expected))
+    assert not [name for name, _ in network.named_parameters() if name.startswith("body.head")]
+
+
+def test_a_spec_makes_the_objective_for_the_features_that_there_are() -> None:
+    network = pu.replace_head(pu.Model(plain(), size=8), "label_smoothing(alpha=0.2)", num_classes=7, seed=3)
+    made = pu.objective("label_smoothing(alpha=0.2)", num_features=6, num_classes=7, seed=3)
+    assert network.objective.spec == made.spec
+    assert torch.equal(network.objective.head.weight, made.head.weight)
+    for asked, classes in (("softmax", None), (objective(), 3)):
+        with pytest.raises(RequestError, match="the number of classes is said once"):
+            pu.replace_head(pu.Model(plain(), size=8), asked, num_classes=classes)
+    with pytest.raises(RequestError, match="num_classes must be an integer >= 2"):
+        pu.replace_head(pu.Model(plain(), size=8), "softmax", num_classes=1)
+
+
+def test_what_timm_does_not_decay_keeps_its_name_in_the_new_network() -> None:
+    class Positions(Tokens):
+        def no_weight_decay(self) -> set[str]:
+            return {"embed.bias"}
+
+    network = pu.replace_head(pu.Model(Positions(), size=8), "softmax", num_classes=3)
+    assert network.no_weight_decay() == {"body.embed.bias"} <= dict(network.named_parameters()).keys()
+    assert pu.replace_head(pu.Model(plain(), size=8), objective()).no_weight_decay() == set()
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # of torch itself, while it compiles
+def test_a_compiled_network_trains_as_the_plain_one() -> None:
+    jaxtyping.config.update("jaxtyping_disable", True)
+    losses = []
+    for compiled in (False, True):
+        network: Any = pu.replace_head(pu.Model(plain(), size=8), "cosine_softmax", num_classes=3)
+        network = torch.compile(network, backend="eager") if compiled else network
+        loss = network(IMAGES, TARGETS).mean()
+        loss.backward()
+        losses.append(loss.detach())
+    jaxtyping.config.update("jaxtyping_disable", False)
+    torch.testing.assert_close(*losses)

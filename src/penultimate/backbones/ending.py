@@ -27,7 +27,7 @@ from penultimate.backbones.outputs import (
     tensors_of,
 )
 from penultimate.backbones.passes import as_written
-from penultimate.backbones.products import FINAL
+from penultimate.backbones.products import is_layer
 from penultimate.backbones.trace import Observing, Trace, storages
 from penultimate.errors import RequestError
 
@@ -114,7 +114,7 @@ def ending(module: nn.Module, run: Callable[[], Any], among: Collection[int] = (
 
 @contextlib.contextmanager
 def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
-    """Tell a trace the module's input, when layers of FINAL run, and the input of a removed head."""
+    """Tell a trace the module's input, when layers that may be final run, and the input of a removed head."""
 
     def begin(part: nn.Module, inputs: Any, named: Any) -> None:
         if part is module and not trace.started:
@@ -140,7 +140,7 @@ def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
         handles = [module.register_forward_pre_hook(begin, with_kwargs=True, prepend=True)]
     try:
         for name, layer in module.named_modules():
-            if name and isinstance(layer, FINAL):
+            if name and is_layer(layer):
                 handles += [
                     layer.register_forward_pre_hook(enter(name)),
                     layer.register_forward_hook(leave(name)),
@@ -192,7 +192,7 @@ def not_found(module: nn.Module, output: Any, say: str = SAY) -> RequestError:
 
     `say` is how the caller can name another layer.
     """
-    looked = [name for name, layer in module.named_modules() if name and isinstance(layer, FINAL)]
+    looked = [name for name, layer in module.named_modules() if name and is_layer(layer)]
     names = ", ".join(
         f"'{name}' ({type(module.get_submodule(name)).__name__})" for name in looked[: -LISTED - 1 : -1]
     )

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from penultimate.objectives.heads import Head
+from penultimate.objectives.objective import Objective
 
 FINAL = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, Head)
-"""Layers in which a classifier may end."""
+"""Layers in which a classifier may end, besides an objective with a projector, which is one layer."""
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 OPERANDS = {
     "mm": (0, 1),
@@ -114,6 +115,14 @@ class Product(NamedTuple):
     convolves: bool = False
     packed: bool = False
     first: bool = True
+
+
+def is_layer(module: nn.Module) -> bool:
+    """Return whether a module is a layer in which a classifier may end.
+
+    An objective with a projector is one, so that the features are what it is given, before the projector.
+    """
+    return isinstance(module, FINAL) or (isinstance(module, Objective) and module.projector is not None)
 
 
 def product(

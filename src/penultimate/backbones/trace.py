@@ -75,11 +75,11 @@ class Trace:
         return node
 
     def enter(self, name: str) -> None:
-        """Record that a module of FINAL begins."""
+        """Record that a layer that may be final begins."""
         self._open.append(name)
 
     def leave(self, name: str, layer: nn.Module, given: Any, gave: Any) -> None:
-        """Record that a module of FINAL has ended: its output belongs to one call."""
+        """Record that a layer that may be final has ended: its output belongs to one call."""
         self._open.pop()
         if not isinstance(given, Tensor) or not isinstance(gave, Tensor):
             return
@@ -177,7 +177,7 @@ class Trace:
     def _call(
         self, name: str, arguments: tuple[Any, ...], inputs: tuple[Any, ...], output: Any
     ) -> Call | None:
-        """Return the call of a layer that is not a module of FINAL, if an operation is one."""
+        """Return the call of a layer that is not such a module, if an operation is one."""
         if self._open or not isinstance(output, Tensor) or not self._examples:
             return None
         found = product(name, arguments, inputs, output, self._examples)

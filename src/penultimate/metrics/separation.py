@@ -71,6 +71,8 @@ def class_separation(
     - "cosine_centered": the same after subtracting the mean of all examples (two passes).
     - "euclidean": d = |x - y|^2 (squared: the paper does not say, and only this has a closed form).
 
+    The paper's R^2 is of the penultimate features: those before the projector, if the network has one.
+
     Both sums include the pairs of an example with itself, so R^2 depends on the number of examples per class:
     for features unrelated to classes of n examples it is about 1/n. With `unbiased`, those pairs are left out
     of both sums, and R^2 of unrelated features is 0 on average (a single value may be negative). Compare the

@@ -51,6 +51,8 @@ def minibatch_cka(batches_x: Iterable[ArrayLike], batches_y: Iterable[ArrayLike]
     may be negative. Products are computed in the precision of the activations (at least float32) and summed
     in float64, and all further steps are in float64.
 
+    Where the activations are penultimate features, they are those before the projector, if there is one.
+
     Raise RequestError if batches do not pair up, hold fewer than 4 examples or a number that is not finite
     (it names the batch and the rows); raise UndefinedError if one side is constant.
 

@@ -16,7 +16,7 @@ PACKAGES = ("lightning.pytorch", "pytorch_lightning")
 PER = ("epoch", "batch")
 
 
-class Steps(Protocol):
+class Stepping(Protocol):
     """What a callback needs of a monitor."""
 
     prefix: str
@@ -26,7 +26,7 @@ class Steps(Protocol):
     def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
 
 
-def callback_of(monitor: Steps, per: str) -> Any:
+def callback_of(monitor: Stepping, per: str) -> Any:
     """Return a callback that counts a step after every epoch or batch.
 
     Raises RequestError without Lightning.
@@ -57,7 +57,7 @@ def callback_of(monitor: Steps, per: str) -> Any:
     return MonitorCallback()
 
 
-def _advance(monitor: Steps, module: Any) -> None:
+def _advance(monitor: Stepping, module: Any) -> None:
     row = monitor.step()
     if row is not None:
         module.log_dict(prefixed(row, monitor.prefix), rank_zero_only=True)

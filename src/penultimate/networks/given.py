@@ -99,7 +99,7 @@ class GivenNetwork:
         """The weight of the final layer, if its classes are the study's classes."""
         if self.final is None or not self.class_names:
             return None
-        weight = self.final.weight
+        weight = getattr(self.final, "weight", None)  # an objective with a projector has none
         return weight.detach() if isinstance(weight, Tensor) else None
 
     def prepared(
@@ -170,7 +170,8 @@ def fetch(
     pooling = pooling_of(text, source, module, prepared)
     end, doubt = (OUTPUT, "") if pooling else end_of(text, source, module, prepared)
     last = None if isinstance(end, str) else classifier(module, end)
-    _expect_classes(text, None if last is None else len(last.weight), class_names)  # type: ignore[arg-type]
+    weighted: Any = getattr(last, "head", last)  # the head of an objective with a projector
+    _expect_classes(text, None if last is None else len(weighted.weight), class_names)
     if source.kind == "file":
         atomic_write(folder / CODE, Path(source.name.rpartition(":")[0]).read_bytes())
     atomic_write(folder / WEIGHTS, packed(module))

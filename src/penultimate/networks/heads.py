@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+from typing import Any
 from warnings import warn
 
 import torch
 from torch import Tensor, nn
 
+from penultimate.backbones.backbone import device_of
 from penultimate.backbones.ending import ending
 from penultimate.backbones.final import Final
 from penultimate.backbones.outputs import OUTPUT, described, of_one_pixel
-from penultimate.backbones.passes import plainly
+from penultimate.backbones.passes import aside, plainly
 from penultimate.backbones.taps import unwrapped
 from penultimate.errors import RequestError
 from penultimate.networks.architectures import preparation
@@ -19,7 +22,14 @@ from penultimate.networks.built import noise
 from penultimate.networks.given import end_of
 from penultimate.networks.model import Model
 from penultimate.networks.sources import LIVE, Source
+from penultimate.networks.trying import REFUSALS
 from penultimate.objectives.objective import Objective
+from penultimate.objectives.objective import objective as make_objective
+
+NOT_A_TENSOR = (
+    "in training the body gives {}; a tensor is expected, so build it without its auxiliary classifiers"
+    " (torchvision: aux_logits=False; timm: aux_head=None, distilled_training=False)"
+)
 
 
 class HeadedNetwork(nn.Module):
@@ -37,38 +47,50 @@ class HeadedNetwork(nn.Module):
         """Return the logits, or the loss of every example if targets are given."""
         features = self.body(images)
         if not isinstance(features, Tensor):
-            raise RequestError(
-                f"the body gives {described(features)}; a tensor is expected, so an auxiliary classifier is"
-                " to be switched off"
-            )
+            raise RequestError(NOT_A_TENSOR.format(described(features)))
         found: Tensor = self.objective(of_one_pixel(features), targets)
         return found
 
+    def no_weight_decay(self) -> set[str]:
+        """Return the parameters that timm's optimisers do not decay: those that the body names."""
+        names: Any = getattr(self.body, "no_weight_decay", set)
+        return {f"body.{name}" for name in names()}
 
-def replace_head(model: nn.Module | Model, objective: Objective) -> HeadedNetwork:
+
+def replace_head(
+    model: nn.Module | Model, objective: Objective | str, num_classes: int | None = None, seed: int = 0
+) -> HeadedNetwork:
     """Return a classifier with an objective in the place of its final layer, for a training loop of yours.
+
+    `objective` is a spec such as "label_smoothing(alpha=0.1)", with the number of classes, for as many
+    features as the classifier has, and first weights drawn from `seed`; or it is made already, by
+    `pu.objective`.
 
     The final layer is found as by `pu.extract`, on two images of noise; `pu.Model(module, size=64)` says how
     large they are, and `pu.Model(module, layer="output")` that the module has no final layer and gives
-    features. In the module itself an `nn.Identity` takes the layer's place. The head is the objective's own,
-    with its first weights: optimise `network.parameters()`. With a projector, the penultimate features stay
-    what the body gives, `pu.Model(network, layer="body")`; the final layer is on the projector's output.
+    features. In the module itself an `nn.Identity` takes the layer's place; several final layers of the same
+    features are replaced together. The head is the objective's own, with its first weights: optimise
+    `network.parameters()`. With a projector, the penultimate features are still what the body gives; the
+    final layer is on the projector's output.
 
     Raises RequestError where the final layer is not one module whose input the rest of the network would give
-    unchanged, and where features and objective are of different widths.
+    unchanged, where the module gives more than a tensor in training mode (auxiliary classifiers), and where
+    features and objective are of different widths.
 
     >>> net = nn.Sequential(nn.Flatten(), nn.Linear(12, 5), nn.ReLU(), nn.Linear(5, 10))
     >>> import penultimate as pu
-    >>> objective = pu.objective("cosine_softmax(temperature=0.05)", num_features=5, num_classes=3)
-    >>> network = replace_head(pu.Model(net, size=2), objective)
+    >>> network = pu.replace_head(pu.Model(net, size=2), "cosine_softmax(temperature=0.05)", num_classes=3)
     >>> images, targets = torch.rand(4, 3, 2, 2), torch.tensor([0, 2, 1, 0])
     >>> network(images).shape, network(images, targets).shape, net(images).shape
     (torch.Size([4, 3]), torch.Size([4]), torch.Size([4, 5]))
     """
-    if not isinstance(objective, Objective):
+    if not isinstance(objective, Objective | str):
         raise RequestError(
             f"the head is that of an objective, pu.objective(...), not of a {type(objective).__name__}"
         )
+    if (num_classes is None) == isinstance(objective, str):
+        how = "a spec goes with num_classes=..." if num_classes is None else "an objective has its classes"
+        raise RequestError(f"the number of classes is said once: {how}")
     said = model if isinstance(model, Model) else Model(model)
     if said.settings.get("pooling"):
         raise RequestError("a head goes behind the output of a module, not behind a pooling of its tokens")
@@ -79,7 +101,7 @@ def replace_head(model: nn.Module | Model, objective: Objective) -> HeadedNetwor
     end, doubt = end_of(f"{LIVE}:{type(module).__name__}", source, tried, prepared)
     if doubt:
         warn(f"whether the model ends in a classifier is not certain: {doubt}", stacklevel=2)
-    images = noise(prepared).to(next(tried.parameters(), torch.empty(0)).device)
+    images = noise(prepared).to(device_of(tried))
     if isinstance(end, Final):
         features = _without(tried, end, images)
     elif end == OUTPUT:
@@ -87,35 +109,55 @@ def replace_head(model: nn.Module | Model, objective: Objective) -> HeadedNetwor
             features = of_one_pixel(tried(images))
     else:
         raise RequestError(f"a head goes behind the output of a module, not behind '{end}'")
-    if features.shape[1] != objective.num_features:
+    _expect_tensor_in_training(tried, images)
+    width = features.shape[1]
+    if isinstance(objective, str):
+        objective = make_objective(objective, width, num_classes or 0, seed).to(images.device)
+    if width != objective.num_features:
         raise RequestError(
             f"the objective is on {objective.num_features} features, and {type(module).__name__} gives"
-            f" {features.shape[1]}: pu.objective(..., num_features={features.shape[1]})"
+            f" {width}: pu.objective(..., num_features={width})"
         )
-    if isinstance(end, Final):
-        _remove(module, end.layers[0])
+    for name in end.layers if isinstance(end, Final) else ():
+        _remove(module, name)
     return HeadedNetwork(module, objective)
 
 
 def _without(module: nn.Module, final: Final, images: Tensor) -> Tensor:
-    """Return what a module gives once its final layer is removed; raise RequestError unless features."""
-    name = f"the final layer of {type(module).__name__}"
-    if len(final.layers) > 1:
-        listed = ", ".join(map(repr, final.layers))
-        raise RequestError(f"{name} is {len(final.layers)} layers ({listed}), and a head replaces one")
+    """Return what a module gives once its final layers are removed; raise RequestError unless features."""
+    listed = " and ".join(map(repr, final.layers))
+    layers, them = ("layer", "it") if len(final.layers) == 1 else ("layers", "them")
+    be = "is" if len(final.layers) == 1 else "are"
+    output: Any = None
     with plainly():
         found = ending(module, lambda: module(images.clone()))
-        _remove(module, final.layers[0])
-        output = module(images.clone())
+        for name in final.layers:
+            _remove(module, name)
+        with contextlib.suppress(*REFUSALS):  # what comes behind the layer takes class scores alone
+            output = module(images.clone())
     values = of_one_pixel(output) if isinstance(output, Tensor) else None
     same = found is not None and values is not None and values.shape == found.features.shape
     if values is None or found is None or not same or not torch.allclose(values, found.features, 1e-4, 1e-5):
+        gives = "does not give what the layer is given, but " + described(output)
         raise RequestError(
-            f"{name} is '{final.layers[0]}', and without it the module does not give what the layer is given,"
-            f" but {described(output)}: it may end in a softmax, or return more than a tensor. Give a module"
-            " that returns class scores"
+            f"the final {layers} of {type(module).__name__} {be} {listed}, and without {them} the module"
+            f" {'does not run' if output is None else gives}: it may end in a softmax, return more than a"
+            " tensor, or have layers of different features (a distilled transformer). Give a module that"
+            " returns class scores from one final layer, or pu.Model(module, layer='output') of one that"
+            " returns the features"
         )
     return values
+
+
+def _expect_tensor_in_training(module: nn.Module, images: Tensor) -> None:
+    """Raise RequestError if a body gives several tensors in training mode, as with auxiliary classifiers."""
+    with plainly(), aside([images.device] if images.device.type == "cuda" else []):
+        try:
+            output = module.train()(images.clone())
+        except REFUSALS:  # images of another size may be what it is trained on
+            return
+    if not isinstance(output, Tensor):
+        raise RequestError(NOT_A_TENSOR.format(described(output)))
 
 
 def _remove(module: nn.Module, name: str) -> None:
