@@ -8,6 +8,8 @@ TESTS  := $(VENV)/.tests
 OUT    ?= runs
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Compiled modules are kept: else each of the many processes compiles the package and the tests again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all lint format docs bench example searches parts reference
 

@@ -95,6 +95,7 @@ def test_what_is_wrong_is_told_and_nothing_else(wrong: dict[str, list[CheckOutco
     assert told[check].endswith((".", "?", ")"))
 
 
+@pytest.mark.long
 def test_every_wrong_sample_is_expected(wrong: dict[str, list[CheckOutcome]]) -> None:
     assert {name for name, findings in wrong.items() if findings} == WRONG.keys()
 

@@ -137,6 +137,7 @@ def workers() -> set[int]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("chores")
 def test_what_steps_do_to_their_process_is_survived(tmp_path: Path) -> None:
     forking, silent = chore("forking", deed="forks once"), chore("silent", deed="hangs up once")

@@ -100,6 +100,7 @@ def test_a_damaged_array_file_is_refused_by_all_that_reads_it(
     assert not (tmp_path / "page.html").exists()
 
 
+@pytest.mark.long
 def test_the_command_that_is_named_heals_it(evaluated: Evaluation, store: Path) -> None:
     right = seen(store)
     for name in READ:

@@ -93,8 +93,14 @@ def ranks(train: np.ndarray, asked: np.ndarray, metric: str, leave_out: bool) ->
     return places
 
 
-@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
-@pytest.mark.parametrize("kind", SCALES)
+@pytest.mark.parametrize(
+    ("kind", "metric"),
+    [  # one of the two distances at each scale in `make test`, in turn
+        pytest.param(kind, metric, marks=[pytest.mark.long] * ((place + turn) % 2))
+        for place, kind in enumerate(SCALES)
+        for turn, metric in enumerate(("cosine", "euclidean"))
+    ],
+)
 def test_neighbours_vote_as_in_scikit_learn_over_exact_distances(kind: str, metric: str) -> None:
     train, labels, test, truth = problem(kind)
     if len({*map(tuple, train.tolist())}) == 1:

@@ -182,6 +182,7 @@ def test_parts_of_which_some_are_missing_are_joined_on_request_and_go_on_with_th
 SHIFTED = "Recipe(epochs=1, batch_size=32, augmentation=Augmentation(shift=1))"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("settings", "measure", "said"),
     [

@@ -139,6 +139,7 @@ COMMAND = ["tune", "label_smoothing", "softmax", "--study", "smoke", "--seeds", 
 COMMAND += ["--grid", "alpha=0.1,0.3", "--set", "recipe.epochs=1", "--processes", "1"]
 
 
+@pytest.mark.long
 def test_a_tuning_is_trained_kept_shown_and_not_repeated(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -172,6 +172,7 @@ def test_mean_and_deviation_are_the_tables_where_it_says_them(trained: Path, tmp
 # -- steps --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_content_of_a_file_is_its_identity_and_its_name_is_not(trained: Path, tmp_path: Path) -> None:
     table = put_networks(trained, tmp_path)
     before = unfold(with_networks(STUDY, table)).steps

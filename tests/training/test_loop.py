@@ -87,11 +87,11 @@ MIXED = replace(RECIPE, augmentation=Augmentation(shift=1, autoaugment=True, mix
 @pytest.mark.parametrize(
     ("objective", "recipe"),
     [
-        ("softmax", RECIPE),
-        ("softmax", replace(RECIPE, head_decay=0.01)),
+        pytest.param("softmax", RECIPE, marks=pytest.mark.long),
+        pytest.param("softmax", replace(RECIPE, head_decay=0.01), marks=pytest.mark.long),
         ("projector(depth=2, width=24) + koleo + center_loss", RECIPE),
-        ("simplex_etf + dropout(keep=0.8) + entropy", RECIPE),
-        ("dropout(keep=0.8)", RECIPE),
+        pytest.param("simplex_etf + dropout(keep=0.8) + entropy", RECIPE, marks=pytest.mark.long),
+        pytest.param("dropout(keep=0.8)", RECIPE, marks=pytest.mark.long),
         ("dropout(keep=0.8)", MIXED),
     ],
 )
