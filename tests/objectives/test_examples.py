@@ -422,6 +422,8 @@ def test_the_class_counts_are_those_of_the_training_images_and_stay_with_the_net
     network = load_network(tmp_path)
     assert network.objective.class_counts is not None
     assert network.objective.class_counts.tolist() == [40, 40, 10, 40]
+    absent = Run("logit_adjustment", TINY, world.subset(slice(3)), None, RECIPE, 5, tmp_path, "cpu")  # type: ignore[attr-defined]
+    assert absent.network.objective.class_counts.tolist() == [1, 1, 1, 1]
     x = torch.rand(3, network.objective.num_features)
     weight, bias = network.objective.head.weight, network.objective.head.bias
     torch.testing.assert_close(network.logits(x), x @ weight.T + bias)

@@ -16,9 +16,10 @@ from tests.report import synthetic
 from penultimate.cli import main
 from penultimate.errors import RequestError
 from penultimate.paper.claims.followed import predicted
+from penultimate.portrait import STRENGTHS
 from penultimate.portrait.exhibits.follows import followed_by
-from penultimate.portrait.page import headline
-from penultimate.portrait.request import PortraitRequest
+from penultimate.portrait.page import OWN_ORDER, headline
+from penultimate.portrait.request import OF_STRENGTHS, PortraitRequest, plan_words
 from penultimate.portrait.traits import likeness, subject_of, trait, traits, within_seeds
 from penultimate.records.archive import KeptStudy, reference
 from penultimate.records.keeping import keep
@@ -215,7 +216,7 @@ def test_the_cost_is_told_before_anything_is_done(
     assert "gamma from 0.5, 1, 2, 4, 8; at most 5 trainings (1 seed)." in " ".join(told.split())
     assert [line.split()[:2] for line in told.splitlines() if line.startswith(("search", "networks"))] == [
         ["search", "5"],
-        ["networks", "3"],
+        ["networks", "7"],
     ]
     assert not (tmp_path / "runs").exists()
 
@@ -286,9 +287,52 @@ def test_its_exhibits_and_its_answer_are_of_the_same_numbers(kept: KeptStudy) ->
     assert len(table1.tables[0].rows) == 10
 
 
+def test_the_networks_at_each_strength_are_a_curve_beside_the_others_of_that_seed(kept: KeptStudy) -> None:
+    mine, specs = own(), [f"focal(gamma={gamma})" for gamma in (0.5, 2, 8)]
+    run = synthetic.study((0,), objectives=specs)
+    rows = [dataclasses.replace(row, arm=STRENGTHS) for row in run.table]
+    (block,) = run.description["networks"]
+    grid = {**block, "arm": STRENGTHS, "seeds": [0], "swept": "focal.gamma"}
+    told = mine.description | {
+        "networks": [*mine.description["networks"], grid],
+        "objectives": [*mine.description["objectives"], *run.description["objectives"][::2]],
+    }
+    joined = beside(dataclasses.replace(mine, description=told, table=Table([*mine.table, *rows])), kept)
+    built = build(entry("exhibit", "portrait_strengths").resolve(), joined)
+    (table,), ((panel,),) = built.tables, (figure.panels for figure in built.figures)
+    assert [row.label for row in table.rows] == ["gamma = 0.5", "gamma = 2", "gamma = 8"]
+    expected = [
+        np.mean([row.value for row in rows if row.objective == spec and row.metric.startswith("linear")])
+        for spec in (specs[0], "focal(gamma=2)", specs[2])
+    ]
+    assert [row.cells[2].value for row in table.rows] == pytest.approx([100 * value for value in expected])
+    assert [*panel.curves[0].points] == [(point.x, point.y) for point in panel.points if not point.faint]
+    others = [point for point in panel.points if point.faint]
+    assert len(others) == 9
+    softmax = admit(joined).values(Quantity("class_separation", "train"))["softmax"][0]
+    assert softmax in {point.x for point in others}
+    assert "From gamma = 0.5 to 8, class separation goes from" in built.notes[0]
+    assert len(admit(joined).objectives) == 10
+    assert not build(entry("exhibit", "portrait_strengths").resolve(), beside(mine, kept)).wanted
+
+
+def test_the_other_strengths_are_trained_on_the_first_seed_alone() -> None:
+    request = PortraitRequest(SPEC)
+    main, further = request.study().runs
+    assert (main.objectives, main.seeds) == ((SPEC,), SEEDS)
+    assert (further.arm, further.seeds, further.swept) == (STRENGTHS, (0,), "focal.gamma")
+    assert further.objectives == tuple(f"focal(gamma={gamma})" for gamma in (0.5, 1, 2, 4, 8))
+    assert {text.partition("(")[0] for text in further.measure or ()} == {*OF_STRENGTHS}
+    graph = unfold(request.study())
+    assert sum(step.name == "train" for step in graph.steps.values()) == 7
+    assert "(4 trainings) show what the strength changes" in " ".join(plan_words(request))
+    assert len(PortraitRequest(SPEC, strengths=False).study().runs) == 1
+    assert len(PortraitRequest(SPEC, grids={"gamma": (2,)}).study().runs) == 1
+
+
 def test_no_other_study_has_a_portrait(kept: KeptStudy) -> None:
     results = synthetic.study(SEEDS)
-    for name in ("portrait_place", "portrait_inside", "portrait_follows", "portrait_search"):
+    for name in OWN_ORDER:
         built = build(entry("exhibit", name).resolve(), results)
         assert (built.wanted, built.is_measured) == (False, False)
 

@@ -12,5 +12,7 @@ declare(
 )
 
 SEEDS = (0, 1, 2)
+STRENGTHS = "strengths"
+"""The arm of the networks that show what the objective's strength changes."""
 CELLS = 5
 """The values that a search tries unless it is to be as thorough as that of the kept run's objectives."""

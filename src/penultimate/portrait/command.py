@@ -47,6 +47,9 @@ def _takes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--thorough", action="store_true", help="search with as many values and seeds as the others were"
     )
+    parser.add_argument(
+        "--no-strengths", action="store_true", help="train only the strength that the search chooses"
+    )
     parser.add_argument("--name", default="", help="of its study (default: portrait-OBJECTIVE)")
     parser.add_argument("--plan", action="store_true", help="only say what it would do, and cost")
     takes_no_timing(parser)
@@ -66,6 +69,7 @@ def _request(options: argparse.Namespace) -> PortraitRequest:
         objective=options.objective,
         seeds=tuple(seeds(options.seeds)) or SEEDS,
         grids=parse_grids(options.grid),
+        strengths=not options.no_strengths,
         thorough=options.thorough,
         name=options.name,
         gpus=options.gpus or 0.0,

@@ -24,7 +24,13 @@ from penultimate.report.spec import Exhibit, Remarks
 from penultimate.report.text import counted, listed
 
 NAME = "portrait"
-OWN_ORDER = ("portrait_place", "portrait_inside", "portrait_follows", "portrait_search")
+OWN_ORDER = (
+    "portrait_place",
+    "portrait_strengths",
+    "portrait_inside",
+    "portrait_follows",
+    "portrait_search",
+)
 
 
 def headline(measurements: Measurements) -> Headline:

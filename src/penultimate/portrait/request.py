@@ -12,20 +12,23 @@ from penultimate.errors import RequestError, counted
 from penultimate.measures.catalogue import measurement, requested
 from penultimate.measures.declaration import Made
 from penultimate.objectives.presets import resolve
-from penultimate.portrait import CELLS, SEEDS
+from penultimate.portrait import CELLS, SEEDS, STRENGTHS
 from penultimate.records.archive import KeptStudy, reference
 from penultimate.records.tuning import Tuned
 from penultimate.report.beside import held_of_all
 from penultimate.study.blocks import Runs, Search
 from penultimate.study.selection import load_study, own_name
 from penultimate.study.spec import Study
-from penultimate.tuning.axes import Number, axes_of
+from penultimate.training.recipe import Recipe
+from penultimate.tuning.axes import RECIPE, Number, axes_of, with_values
 from penultimate.tuning.chosen import recipe_changes
 from penultimate.tuning.conduct import TuningPlan, plan_tuning
 from penultimate.tuning.run import record_of
 from penultimate.tuning.search import cells_of_grid
 
 PAGE = "portrait"
+OF_STRENGTHS = ("accuracy", "class_separation", "linear")
+"""What is measured of the networks that show what the strength changes."""
 PER = ("network", "target")
 """What is measured of a network by itself; what compares networks needs the files of all of them."""
 
@@ -36,6 +39,8 @@ class PortraitRequest:
 
     seeds      those of the networks that are measured; the kept run has to have them
     grids      the values to try of a hyperparameter, or of a setting of the recipe
+    strengths  whether the other values of the search are trained and measured too, on the first seed, to show
+               what the strength changes
     thorough   whether the search has as many values and seeds as that of the kept run's own objectives
     name       the name of its study, by default after the objective
     run, base  the kept run, and the study that it is of; the reference run of the package unless given
@@ -44,6 +49,7 @@ class PortraitRequest:
     objective: str
     seeds: tuple[int, ...] = SEEDS
     grids: Mapping[str, Sequence[Number]] = field(default_factory=dict)
+    strengths: bool = True
     thorough: bool = False
     name: str = ""
     gpus: float = 0.0
@@ -129,6 +135,7 @@ class PortraitRequest:
             question=f"What does {label} do to a network, beside the objectives that were measured before?",
             networks=(
                 Runs((spec,), main.recipe.changed(changes), main.backbones[:1], self.seeds, main.draws),
+                *self._at_strengths(spec, main.recipe.changed(changes), tuned),
             ),
             measure=self.measured,
             tuned_by=(),
@@ -146,6 +153,36 @@ class PortraitRequest:
                 f" {', '.join(map(str, missing))}; it has {', '.join(map(str, known))}"
             )
         return study
+
+    def _at_strengths(self, spec: str, recipe: Recipe, tuned: Tuned | None) -> tuple[Runs, ...]:
+        """Return the networks of the first seed at each value of the first hyperparameter that was searched.
+
+        All else is as in `spec`. Values that diverged in the search are left out. There are none if fewer
+        than two values are left, and none of an objective that diverged under every value.
+        """
+        axes = self.plan.candidates[0].axes if self.plan is not None else ()
+        axis = next((of for of in axes if of.owner != RECIPE), None)
+        if axis is None or not self.strengths or (tuned is not None and tuned.best is None):
+            return ()
+        lost = {cell.objective for cell in (tuned.cells if tuned else ()) if cell.diverged}
+        specs = [with_values(spec, (axis,), (value,)) for value in axis.grid]
+        specs = [text for text in dict.fromkeys((*specs, spec)) if text not in lost]
+        measured = tuple(text for text in self.measured if requested(text).measurement.name in OF_STRENGTHS)
+        if len(specs) < 2 or not measured:
+            return ()
+        main = self.whole.main
+        return (
+            Runs(
+                tuple(specs),
+                recipe,
+                main.backbones[:1],
+                self.seeds[:1],
+                main.draws,
+                arm=STRENGTHS,
+                measure=measured,
+                swept=f"{axis.owner}.{axis.parameter.name}",
+            ),
+        )
 
     @cached_property
     def _known(self) -> frozenset[tuple[int, int]]:
@@ -184,8 +221,15 @@ def plan_words(request: PortraitRequest) -> list[str]:
         )
         if not request.thorough:
             search += " --thorough searches as the other objectives were searched."
+    of_arm = [len(block.objectives) for block in request.study().runs if block.arm == STRENGTHS]
+    further = (
+        f" On seed {request.seeds[0]}, the other values of the search"
+        f" ({counted(of_arm[0] - 1, 'training')}) show what the strength changes."
+        if of_arm
+        else ""
+    )
     return [
         search,
         f"Then {counted(len(request.seeds), 'training')} (seeds {seeds}) and {len(request.measured)}"
-        f" measurements of each network, beside the kept run {kept}.",
+        f" measurements of each network, beside the kept run {kept}.{further}",
     ]

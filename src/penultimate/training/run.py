@@ -73,7 +73,9 @@ class Run:
         }
         if isinstance(train, ListedImages):
             self.card |= {"resize": train.preparation.resize, "crop": train.preparation.crop}
-        counts = np.bincount(train.labels, minlength=num_classes) if train.labels.ndim == 1 else None
+        # A class without an image counts as if it had one, so that no logarithm of a count is infinite.
+        counted = train.labels.ndim == 1
+        counts = np.bincount(train.labels, minlength=num_classes).clip(1) if counted else None
         body, head = build(objective, backbone, num_classes, seed, start.body() if start else None, counts)
         self.card["num_features"] = head.num_features
         if start is not None:
