@@ -330,6 +330,20 @@ def test_the_other_strengths_are_trained_on_the_first_seed_alone() -> None:
     assert len(PortraitRequest(SPEC, grids={"gamma": (2,)}).study().runs) == 1
 
 
+def test_an_objective_that_stands_alone_has_its_own_numbers_and_the_reason(kept: KeptStudy) -> None:
+    joined = beside(dataclasses.replace(own(), description=own().description | {"source": "digits"}), kept)
+    measured = admit(joined)
+    (table,) = build(entry("exhibit", "portrait_place").resolve(), joined).tables
+    assert [column.label for column in table.columns] == ["Its value"]
+    transfer = [row.value for row in joined.table if row.metric.startswith("linear")]
+    values = {row.label: row.cells[0].value for row in table.rows}
+    assert values["Linear transfer, mean of the tasks, %"] == pytest.approx(100 * np.mean(transfer))
+    said = headline(measured).answer
+    assert said.endswith("No other objective stands beside it.")
+    assert f"transfers at {100 * np.mean(transfer):.1f} %" in said
+    assert "its networks were trained on digits" in render_report(joined)[""].decode()
+
+
 def test_no_other_study_has_a_portrait(kept: KeptStudy) -> None:
     results = synthetic.study(SEEDS)
     for name in OWN_ORDER:

@@ -10,7 +10,7 @@ from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.scatter import ScatterPanel
 from penultimate.report.spec import OURS, PORTRAIT, Bespoke, Exhibit, Piece
 from penultimate.report.text import fixed, p_value
-from penultimate.statistics.summary import summarise
+from penultimate.statistics.summary import MeanWithError, mean, summarise
 
 LINEAR = Quantity("linear_{accuracy}", target="targets", label="Mean linear transfer accuracy, %")
 TOP1 = Quantity("top1", label="Test accuracy where trained, %")
@@ -42,7 +42,7 @@ def _table(measurements: Measurements, subject: StudyObjective) -> ExhibitTable 
     found = [(trait(measurements, subject.spec, quantity, name)) for quantity, name in ASKED]
     rows = tuple(_row(one, baseline) for one in found if one is not None)
     if not rows:
-        return None
+        return _alone(measurements, subject)
     label = measurements.objective(baseline).label if baseline else "the first"
     columns = tuple(Column(of.key, of.label.format(baseline=label.lower())) for of in COLUMNS)
     notes = ("Places are counted from the highest value. The others: their lowest and highest mean.",)
@@ -51,9 +51,26 @@ def _table(measurements: Measurements, subject: StudyObjective) -> ExhibitTable 
     )
 
 
+def _alone(measurements: Measurements, subject: StudyObjective) -> ExhibitTable | None:
+    """Return the objective's own numbers, where nothing stands beside it that they can be compared with."""
+    rows = []
+    for quantity, name in ASKED:
+        runs = measurements.values(quantity).get(subject.spec, {})
+        if runs:
+            summary = summarise([quantity.scale * value for value in runs.values()])
+            rows.append(TableRow(name, (_value(summary, quantity),)))
+    if not rows:
+        return None
+    return ExhibitTable("portrait_place", "Its own numbers", "Quantity", COLUMNS[:1], tuple(rows))
+
+
+def _value(summary: MeanWithError, quantity: Quantity) -> Cell:
+    error = "" if summary.is_single else f" ± {fixed(summary.standard_error, quantity.digits)}"
+    return Cell(f"{fixed(summary.mean, quantity.digits)}{error}", summary.mean, of_runs=True)
+
+
 def _row(one: Trait, baseline: str) -> TableRow:
     summary = summarise([one.quantity.scale * value for value in one.own.values()])
-    error = "" if summary.is_single else f" ± {fixed(summary.standard_error, one.quantity.digits)}"
     gap = within_seeds(one.own, one.others[baseline]) if baseline in one.others else None
     difference = (
         f"{one.change(gap.mean)} ({one.change(gap.low)} to {one.change(gap.high)})" if gap else MISSING
@@ -61,7 +78,7 @@ def _row(one: Trait, baseline: str) -> TableRow:
     ends = f"{one.text(min(one.means.values()))} to {one.text(max(one.means.values()))}"
     told = MISSING if gap is None else f"{'yes' if gap.is_beyond_chance else 'no'}, {p_value(gap.p)}"
     cells = (
-        Cell(f"{one.text(one.value)}{error}", one.quantity.scale * one.value, of_runs=True),
+        _value(summary, one.quantity),
         Cell(difference, gap.mean * one.quantity.scale if gap else None),
         Cell(f"{one.place} of {len(one.means) + 1}"),
         Cell(ends),
@@ -71,7 +88,10 @@ def _row(one: Trait, baseline: str) -> TableRow:
 
 
 def standing(measurements: Measurements, subject: StudyObjective) -> str:
-    """Return a sentence on accuracy and transfer against the baseline, or "" if neither was measured."""
+    """Return a sentence on accuracy and transfer, against the baseline if it can be compared with it.
+
+    It is "" if neither was measured.
+    """
     parts = []
     baseline = measurements.baseline
     for quantity, verb in ((TOP1, "is {} where it was trained"), (LINEAR, "transfers {}")):
@@ -87,9 +107,22 @@ def standing(measurements: Measurements, subject: StudyObjective) -> str:
             f"{verb.format(amount)}{' (beyond chance)' if sure else ' (no more than chance explains)'}"
         )
     if not parts:
-        return ""
+        return _own_words(measurements, subject)
     label = measurements.objective(baseline).label.lower()
     return f"Compared with {label}, {subject.label} {' and '.join(parts)}."
+
+
+def _own_words(measurements: Measurements, subject: StudyObjective) -> str:
+    """Return a sentence on accuracy and transfer alone, or "" if neither was measured."""
+    parts = []
+    for quantity, verb in ((TOP1, "is {} % accurate where it was trained"), (LINEAR, "transfers at {} %")):
+        runs = measurements.values(quantity).get(subject.spec, {})
+        if runs:
+            parts.append(verb.format(fixed(quantity.scale * mean(runs.values()), quantity.digits)))
+    if not parts:
+        return ""
+    told = " No other objective stands beside it." if len(measurements.objectives) == 1 else ""
+    return f"{subject.label} {' and '.join(parts)}.{told}"
 
 
 def _place(measurements: Measurements) -> Piece:
