@@ -389,6 +389,10 @@ def test_an_objective_that_diverges_under_every_value_has_a_portrait_that_says_s
     assert [row.cells[2].text for row in search.tables[0].rows] == ["diverged (the loss was no number)"] * 3
     (panel,) = search.figures[0].panels
     assert [len(curve.points) for curve in panel.curves] == [3]
+    assert "nothing else to show but its curves until then; a lower learning rate may help" in told
+    early = Table([row for row in joined.table if row.unit != "loss"])
+    told = headline(admit(dataclasses.replace(joined, table=early))).answer
+    assert "within the first epoch, so that there is not even a curve" in told
     assert not build(entry("exhibit", "portrait_place").resolve(), joined).tables
 
 

@@ -12,7 +12,7 @@ from penultimate import registry
 from penultimate.portrait.exhibits.follows import followed_by, follows_words
 from penultimate.portrait.exhibits.inside import resembles_words, unusual_words
 from penultimate.portrait.exhibits.place import standing
-from penultimate.portrait.exhibits.search import diverged_everywhere, own_search
+from penultimate.portrait.exhibits.search import diverged_everywhere, loss_panel, own_search
 from penultimate.portrait.traits import subject_of, traits
 from penultimate.report.base import Built, Panel
 from penultimate.report.beside import why_apart
@@ -43,9 +43,15 @@ def headline(measurements: Measurements) -> Headline:
     if diverged_everywhere(measurements):
         search = own_search(measurements)
         cells = len(search[1].cells) if search else 0
+        rest = (
+            "There is nothing else to show but its curves until then"
+            if loss_panel(measurements, subject)
+            else "That was within the first epoch, so that there is not even a curve"
+        )
         return Headline(
             f"{subject.label} diverged under each of {counted(cells, 'value')} that the search tried: its"
-            " loss was no longer a number. There is nothing else to show but its curves."
+            f" loss was no longer a number. {rest}; a lower learning rate may help, as in"
+            " `--grid recipe.learning_rate=0.05,0.1,0.2`."
         )
     if lost and not runs:
         return Headline(

@@ -79,7 +79,7 @@ def _cells(tuned: Tuned) -> ExhibitTable:
     return ExhibitTable("portrait_search", "What was tried", "Setting", COLUMNS, tuple(rows))
 
 
-def _losses(measurements: Measurements, subject: StudyObjective) -> Panel | None:
+def loss_panel(measurements: Measurements, subject: StudyObjective) -> Panel | None:
     """Return the loss over the epochs of the objective's runs, for as long as it was a number."""
     by_seed: dict[int | None, dict[int, float]] = {}
     for row in measurements.results.table.where(objective=subject.spec):
@@ -152,7 +152,7 @@ def _search(measurements: Measurements) -> Piece:
             notes.append(f"The other objectives' search had at most {more} each.")
     elif measurements.diverged or not panels:
         notes.append("The objective has no strength to search for.")
-    loss = _losses(measurements, subject)
+    loss = loss_panel(measurements, subject)
     if loss is not None and any(run.objective == subject.label for run in measurements.diverged):
         panels.append(loss)
     figure = Figure("portrait_search", "How it was tuned", "Curves of the search.", tuple(panels))
