@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Compiled modules are kept: else each of the many processes compiles the package and the tests again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all lint format docs bench example searches parts reference
+.PHONY: demo test test-all lint format docs bench example portraits searches parts reference
 
 demo: $(READY)            ## three objectives, three draws, a verdict, and the report
 	@$(BIN)/penultimate run quickstart --out $(OUT)
@@ -69,6 +69,15 @@ parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs, evidence, full and what re
 $(OUT)/kept/%/kept.json: | $(READY)
 	$(BIN)/penultimate run $* --out $(OUT)
 	$(KEEP) --study $* --to $(@D)
+
+PORTRAITS   := focal poly1 cosface arcface negative_margin logit_adjustment elogitnorm supcon
+SPEC_supcon := detached + supcon
+
+portraits: $(PORTRAITS:%=docs/portraits/%/kept.json)  ## the objectives that ship as examples, in the gallery: by plan 20 minutes each on two cores
+
+docs/portraits/%/kept.json: | $(READY)
+	$(BIN)/penultimate portrait "$(or $(SPEC_$*),$*)" --plugin examples:$* --name portrait-$* --out $(OUT)
+	$(KEEP) --study portrait-$* --to $(@D)
 
 reference: searches parts ## every run that the package keeps, in the order of what they rest on
 	$(BIN)/penultimate join glyphs $(GLYPHS:%=$(OUT)/kept/%) --to $(REFERENCE)/glyphs

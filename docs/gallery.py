@@ -6,6 +6,7 @@ shows it.
 
 from __future__ import annotations
 
+import functools
 import html
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,10 +14,15 @@ from pathlib import Path
 from docs.quoted import MAIN, finding, shown
 
 from penultimate.paper.page import PAGE
+from penultimate.portrait.page import OWN_ORDER, headline
+from penultimate.records.archive import read_kept
 from penultimate.registry import entry, names
-from penultimate.report.base import Built, ExhibitTable, Figure
+from penultimate.report import exhibit
+from penultimate.report.base import Built, ExhibitTable, Figure, StudyResults
+from penultimate.report.beside import beside_reference
 from penultimate.report.drawing.figures import draw_panel, mark_icon, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
+from penultimate.report.measurements import admit
 
 RUNS = {"doses": "sweep_first"}
 """The run that an exhibit is drawn from, where it is not the main one."""
@@ -24,6 +30,14 @@ INTRODUCTION = (
     "Every table and figure, drawn from the runs that come with the package. Each page gives the sentence"
     " that the numbers make, the published values, and the command that shows the exhibit in a terminal."
 )
+OF_PORTRAITS = (
+    "Objectives of other papers that [ship as examples](../reference/examples.md), each tuned, trained and"
+    " measured as the nine were, and drawn beside them. `make portraits` draws those that are not here yet."
+)
+PORTRAITS = Path(__file__).parent / "portraits"
+"""The kept rows of finished portraits, a folder each."""
+LONG = 14
+"""Tables of a portrait with more rows than this are folded."""
 FOLDED = 12
 """Tables with more columns than this are folded."""
 
@@ -44,6 +58,37 @@ def plain(text: str) -> str:
     for special in "\\`*_[]{}<>|#$~":
         text = text.replace(special, f"\\{special}")
     return text.replace("\n", " ")
+
+
+@functools.cache
+def portraits() -> dict[str, StudyResults]:
+    """Return the finished portraits, each beside the reference run, by the name of its objective."""
+    kept = {card.parent.name: read_kept(card.parent) for card in sorted(PORTRAITS.glob("*/kept.json"))}
+    return {name: beside_reference(StudyResults.of(run)) for name, run in kept.items()}
+
+
+def exhibits_of(results: StudyResults) -> list[Built]:
+    """Return the exhibits of a portrait's own page, in its order."""
+    found = [exhibit(name, results) for name in OWN_ORDER]
+    return [built for built in found if built.is_measured]
+
+
+def portrait(name: str, results: StudyResults, known: dict[str, Mark]) -> list[str]:
+    """Return the lines of a portrait's page: what it comes to, its figures and its tables."""
+    said = headline(admit(results))
+    lines = [f"# {plain(str(results.description['title']))}", "", f"**{plain(said.answer)}**", ""]
+    lines += [f"- {plain(detail)}" for detail in said.details] + [""]
+    lines += ["```console", f"{results.provenance['command']}", "```", ""]
+    for built in exhibits_of(results):
+        lines += [f"## {plain(built.title)}", "", plain(built.caption), ""]
+        for figure in built.figures:
+            lines += drawn(figure, known)
+        for each in built.tables:
+            folds = len(each.rows) > LONG
+            body = table(each)
+            lines += [f":::{{dropdown}} {plain(each.title)}", *body, ":::", ""] if folds else body
+        lines += [f"- {plain(note)}" for note in built.notes] + [""]
+    return lines
 
 
 def table(built: ExhibitTable) -> list[str]:
@@ -137,7 +182,9 @@ def write(folder: Path, static: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     static.mkdir(parents=True, exist_ok=True)
     found = exhibits()
-    panels = [panel for built in found.values() for figure in built.figures for panel in figure.panels]
+    drawn_of = {name: exhibits_of(results) for name, results in portraits().items()}
+    every = [*found.values(), *(built for listed in drawn_of.values() for built in listed)]
+    panels = [panel for built in every for figure in built.figures for panel in figure.panels]
     slugs = [each.objective for panel in panels for each in (*panel.points, *panel.curves)]
     slugs += [mark for panel in panels if panel.raster for mark in panel.raster.row_marks]
     slugs += [mark for panel in panels if panel.raster for mark in panel.raster.column_marks]
@@ -166,7 +213,16 @@ def write(folder: Path, static: Path) -> None:
                 "",
             ]
         index += ["::::", ""]
-    index += ["```{toctree}", ":hidden:", "", *(name for listed in parts.values() for name in listed), "```"]
+    pages = [name for listed in parts.values() for name in listed]
+    if portraits():
+        index += ["## Portraits of objectives", "", OF_PORTRAITS, ""]
+    for name, results in portraits().items():
+        page_name = f"portrait-{name}"
+        index += [f"- [{plain(str(results.description['title']))}]({page_name}.md)"]
+        text = "\n".join(portrait(name, results, known)) + "\n"
+        (folder / f"{page_name}.md").write_text(text, encoding="utf-8")
+        pages.append(page_name)
+    index += ["", "```{toctree}", ":hidden:", "", *pages, "```"]
     (folder / "index.md").write_text("\n".join(index) + "\n", encoding="utf-8")
     for name, built in found.items():
         (folder / f"{name}.md").write_text("\n".join(page(name, built, known)) + "\n", encoding="utf-8")
