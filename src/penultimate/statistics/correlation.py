@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from bisect import bisect_left, bisect_right
@@ -143,11 +144,20 @@ def _interval(rho: float, n: int, confidence: float) -> tuple[float, float]:
 
 
 def _exact_p(a: list[int], b: list[int], observed: int) -> float:
-    """Return the share of orders pi with |sum_i a_i b_pi(i)| >= observed, without visiting all n! orders.
+    """Return the share of orders pi with |sum_i a_i b_pi(i)| >= observed."""
+    counts = _counts_of_sums(tuple(sorted(a)), tuple(sorted(b)))
+    bound = len(counts) // 2
+    extreme = [*counts[: bound + 1 - observed], *counts[max(bound + observed, bound + 1) :]]
+    return sum(extreme) / math.factorial(len(a))
+
+
+@functools.lru_cache(maxsize=64)
+def _counts_of_sums(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """Return how many orders pi have each sum_i a_i b_pi(i), zero in the middle, without visiting all n!.
 
     The row of `counts` for a set s of elements of b is the distribution of the sum over the first |s|
     elements of a, matched to s in every order. Adding an element j to a set shifts its distribution by a_i
-    b_j.
+    b_j. The counts depend on the ranks alone, of which studies of one size have few: they are kept.
     """
     import numpy as np
 
@@ -171,5 +181,4 @@ def _exact_p(a: list[int], b: list[int], observed: int) -> float:
             else:
                 grown[target, :step] += counts[free, -step:]
         sets, counts = larger, grown
-    extreme = np.abs(np.arange(-bound, bound + 1)) >= observed
-    return int(counts[0, extreme].sum()) / math.factorial(n)
+    return tuple(counts[0].tolist())
