@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from penultimate.statistics.crossed import Crossing as Crossing
     from penultimate.statistics.crossed import crossed_mean as crossed_mean
     from penultimate.statistics.crossed import crossings as crossings
+    from penultimate.statistics.explained import crossed_part as crossed_part
+    from penultimate.statistics.explained import explained_shares as explained_shares
     from penultimate.statistics.lines import PartialSlope as PartialSlope
     from penultimate.statistics.lines import SlopeWithin as SlopeWithin
     from penultimate.statistics.lines import StraightLine as StraightLine
@@ -49,6 +51,7 @@ __getattr__, __dir__ = attributes(
         "comparison": "Bold bold holm",
         "correlation": "Correlation WithoutTwo leave_two_out spearman",
         "crossed": "CrossedMean Crossing crossed_mean crossings",
+        "explained": "crossed_part explained_shares",
         "lines": "PartialSlope SlopeWithin StraightLine equivalence least_squares partial_slopes"
         " resampled_mean slope_within",
         "planning": "pooled_spread power seeds_needed",
