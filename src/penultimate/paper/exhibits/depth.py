@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from penultimate.paper import BASELINE
+from penultimate.paper.layers import PROBES, LayerProbe, Served, mean_of_runs, served
 from penultimate.report.base import (
     MISSING,
     Cell,
@@ -18,11 +19,10 @@ from penultimate.report.base import (
     Point,
     TableRow,
 )
-from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of, run_name
-from penultimate.report.quantity import TARGETS, Quantity
+from penultimate.report.measurements import Measurements, Seed, run_name
 from penultimate.report.sets import short_title
 from penultimate.report.shapes.cells import run_cell
-from penultimate.report.shapes.depth import PENULTIMATE, layers_of, numbered
+from penultimate.report.shapes.depth import PENULTIMATE, numbered
 from penultimate.report.shapes.findings import direction
 from penultimate.report.shapes.numbers import error_of, summarise
 from penultimate.report.shapes.scatter import correlation_of, finding, leaning_on
@@ -35,104 +35,6 @@ LEAST_LEAD = 1.0
 LONGEST_AXIS = 60
 LAST = "last"
 """The name of the penultimate features in the table of layers."""
-
-
-@dataclass(frozen=True)
-class LayerProbe:
-    """A probe of layers: its accuracy on test images, and that on training images, which chooses a layer."""
-
-    name: str
-    word: str
-    tested: Quantity
-    validated: Quantity
-
-
-def _validated(metric: str) -> Quantity:
-    return Quantity(metric, "train", TARGETS, over="layers")
-
-
-def _tested(probe: str) -> Quantity:
-    return Quantity(f"{probe}_{{accuracy}}", target=TARGETS, over="layers")
-
-
-PROBES = (
-    LayerProbe("linear", "linear", _tested("linear"), _validated("linear_validation_accuracy")),
-    LayerProbe("knn", "kNN", _tested("knn"), _validated("knn_leave_one_out")),
-)
-
-
-@dataclass(frozen=True)
-class Served:
-    """Transfer from the layers of an objective's networks to the tasks, by one probe; accuracies in per cent.
-
-    layers  the mean over tasks in each layer, by seed, from the first block to the penultimate features
-    chosen  the layer of each task: the best on validation images in the mean over runs, the last of equal
-    ones own     the mean over tasks, each in its chosen layer, by seed by_task the test accuracy of each task
-    in each layer, as the mean over runs
-    """
-
-    layers: Mapping[str, Mapping[Seed, float]]
-    chosen: Mapping[str, str]
-    own: Mapping[Seed, float]
-    by_task: Mapping[str, Mapping[str, float]]
-
-    @property
-    def last(self) -> Mapping[Seed, float]:
-        return self.layers[PENULTIMATE]
-
-    @property
-    def gains(self) -> dict[Seed, float]:
-        return {seed: value - self.last[seed] for seed, value in self.own.items() if seed in self.last}
-
-
-def served(measurements: Measurements, probe: LayerProbe) -> dict[str, Served]:
-    """Return the transfer of each objective that was measured on every task, by the objective's spec."""
-    tested = {target: layers_of(measurements, probe.tested, target) for target in measurements.targets}
-    tested = {target: layers for target, layers in tested.items() if layers}
-    validated = {target: layers_of(measurements, probe.validated, target) for target in tested}
-    found: dict[str, Served] = {}
-    for objective in measurements.objectives:
-        choices = {target: _own(layers, objective.spec) for target, layers in validated.items()}
-        of_tasks = {
-            target: {layer: runs for layer, runs in of_task.items() if layer in choices[target]}
-            for target, layers in tested.items()
-            for of_task in [_own(layers, objective.spec, probe)]
-        }
-        last = mean_of([{"": layers.get(PENULTIMATE, {})} for layers in of_tasks.values()])
-        if last and all(len(layers) > 1 for layers in of_tasks.values()):
-            one = _served(of_tasks, choices)
-            found |= {objective.spec: one} if one.gains else {}
-    return found
-
-
-def _own(layers: Mapping[str, ByRun], spec: str, probe: LayerProbe | None = None) -> ByRun:
-    """Return the runs of an objective by layer, for the layers that all of its runs have."""
-    scale = probe.tested.scale if probe else 1
-    most = max((len(runs.get(spec, ())) for runs in layers.values()), default=0)
-    return {
-        layer: {seed: scale * value for seed, value in runs[spec].items()}
-        for layer, runs in layers.items()
-        if most and len(runs.get(spec, ())) == most
-    }
-
-
-def _served(tested: Mapping[str, ByRun], validated: Mapping[str, ByRun]) -> Served:
-    chosen = {}
-    for target, layers in tested.items():
-        means = {layer: _mean(validated[target][layer]) for layer in layers}
-        chosen[target] = max(reversed(means), key=means.__getitem__)
-    shared = [layer for layer in next(iter(tested.values())) if all(layer in of for of in tested.values())]
-    of_layers = {layer: mean_of([{"": of[layer]} for of in tested.values()]) for layer in shared}
-    by_layer = {layer: found[""] for layer, found in of_layers.items() if found}
-    own = mean_of([{"": tested[target][layer]} for target, layer in chosen.items()]).get("", {})
-    by_task = {
-        target: {layer: _mean(runs) for layer, runs in layers.items()} for target, layers in tested.items()
-    }
-    return Served(by_layer, chosen, own, by_task)
-
-
-def _mean(runs: Mapping[Seed, float]) -> float:
-    return summarise(list(runs.values())).mean
 
 
 def _build(measurements: Measurements) -> Piece:
@@ -190,7 +92,7 @@ def _lines(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Se
         objective = measurements.objective(spec)
         first = deepest - len(one.layers) + 1  # so that all lines end with the penultimate features
         line = tuple(
-            (float(place), _mean(runs)) for place, runs in enumerate(one.layers.values(), start=first)
+            (float(place), mean_of_runs(runs)) for place, runs in enumerate(one.layers.values(), start=first)
         )
         x, y = line[-1]
         detail = f"{_of_runs(list(one.last))}: {fixed(y, 1)} % from the penultimate layer"
@@ -274,17 +176,17 @@ def _points(gains: Mapping[Seed, float]) -> Cell:
 
 def _lead(one: Served, softmax: Served) -> float:
     """Return the lead of softmax at the penultimate layer."""
-    return _mean(softmax.last) - _mean(one.last)
+    return mean_of_runs(softmax.last) - mean_of_runs(one.last)
 
 
 def _of_lead(one: Served, softmax: Served | None) -> tuple[Cell, Cell, Cell]:
     """Return softmax's lead, the share of it that an objective gains, and the lead at the best layers."""
     if softmax is None:
         return Cell(MISSING), Cell(MISSING), Cell(MISSING)
-    lead, at_best = _lead(one, softmax), _mean(softmax.own) - _mean(one.own)
+    lead, at_best = _lead(one, softmax), mean_of_runs(softmax.own) - mean_of_runs(one.own)
     recovered = Cell(MISSING, detail="softmax is not a point ahead")
     if lead >= LEAST_LEAD:
-        share = 100 * _mean(one.gains) / lead
+        share = 100 * mean_of_runs(one.gains) / lead
         recovered = Cell(fixed(share, 0), share)
     return Cell(signed(lead, 1), lead), recovered, Cell(signed(at_best, 1), at_best)
 
@@ -338,7 +240,7 @@ def _recovered(measurements: Measurements, probe: LayerProbe, found: Mapping[str
     if softmax is None:
         return ""
     shares = {
-        measurements.objective(spec).label: 100 * _mean(one.gains) / lead
+        measurements.objective(spec).label: 100 * mean_of_runs(one.gains) / lead
         for spec, one in found.items()
         if (lead := _lead(one, softmax)) >= LEAST_LEAD
     }
@@ -354,7 +256,7 @@ def _recovered(measurements: Measurements, probe: LayerProbe, found: Mapping[str
             f"{counted(len(shares), 'objective')} {behind} recover {low} % ({least}) to {high} % ({most}) of"
             " softmax's lead by their"
         )
-    gain = signed(_mean(softmax.gains), 1)
+    gain = signed(mean_of_runs(softmax.gains), 1)
     return f"By {probe.word} probes {said} own best layers; softmax itself gains {gain} points by its own."
 
 
