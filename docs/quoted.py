@@ -245,6 +245,27 @@ def of_nine() -> str:
 
 
 @quote
+def paths_in_short() -> str:
+    """What the paths through the choices behind the main claim come to, for README."""
+    whole, *_ = shown("paths").tables[0].rows
+    count, *_, holds, sign, contradicts = (cell.text for cell in whole.cells)
+    decides = finding("paths").partition(" (both lie above 0). ")[2]
+    return paragraph(
+        f"On {count} paths through the choices behind that relation (the index of separation, the probe, the layer"
+        f" that is probed, the objectives, the draws, and what is trained) ρ is negative on {sign} %, beyond chance"
+        f" on {holds} %, and positive beyond chance on {contradicts} %. {decides} The choices were listed after the"
+        " runs existed: this explores, and confirms nothing (`penultimate show paths --reference`)."
+    )
+
+
+@quote
+def of_paths() -> str:
+    """What the paths through the choices behind the main claim come to."""
+    by_strengths, by_rule = shown("paths").notes[1:3]
+    return f"{paragraph(finding('paths'))}\n\n{items([by_strengths, by_rule])}"
+
+
+@quote
 def of_papers_strengths() -> str:
     """What the two runs with another choice of strengths or decay say of the main claim."""
     sweep, decay = claims("sweep_first")["dose_strengths"], claims("head_decay_first")["separation_linear"]

@@ -1,4 +1,4 @@
-"""Shares of variance that choices explain: against regressions on dummies, and with designs that have holes."""
+"""Shares of variance that choices explain: against regressions on dummies, and for designs with holes."""
 
 from __future__ import annotations
 

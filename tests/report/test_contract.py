@@ -49,7 +49,18 @@ IN_THE_PAPER = {
 }
 """Where the paper has what this package regenerates, read off the paper; its ICLR version's beside it."""
 OF_CERTAINTY = ["outside", "selective", "brier"]
-BEYOND = ["classes", "doses", "plugins", "claims", "scores", "depth", *OF_CERTAINTY, "few_labels", "alike"]
+BEYOND = [
+    "classes",
+    "doses",
+    "paths",
+    "plugins",
+    "claims",
+    "scores",
+    "depth",
+    *OF_CERTAINTY,
+    "few_labels",
+    "alike",
+]
 OF_FULL = {"tableB1", "tableC4", "tableC5", "tableC6", "figureD2", "tableE3"}
 """What takes more than the reference run has; `test_miniature` has it of `full` in small."""
 OF_TRAINING = {"top1": "fraction", "mean_loss": "loss"}
@@ -234,7 +245,9 @@ def test_smoke_feeds_every_exhibit_that_one_seed_and_one_architecture_can(finish
     for name in lacking - known:  # a new exhibit may show what smoke does not measure
         needed = [quantity for quantity in exhibit_of(name).quantities if not quantity.optional]
         assert not all(_measures(smoke, quantity, name) for quantity in needed), name
-    for name in set(EXHIBITS) - lacking - {"plugins", "classes", "doses", *OF_CERTAINTY, *OF_EVALUATIONS}:
+    for name in (
+        set(EXHIBITS) - lacking - {"plugins", "classes", "doses", "paths", *OF_CERTAINTY, *OF_EVALUATIONS}
+    ):
         panels = [panel for figure in built[name].figures for panel in figure.panels]
         assert "ours" in {part.source for part in (*built[name].tables, *panels)}, name
     for row in measurements.results.table:

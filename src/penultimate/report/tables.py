@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from penultimate.errors import as_seen
-from penultimate.report.base import Built, Cell, Curve, ExhibitTable, Point, Raster
+from penultimate.report.base import Built, Cell, Curve, ExhibitTable, Point, Raster, SortedEstimates
 from penultimate.report.drawing.rasters import cell_name
 from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
-from penultimate.report.text import plain
+from penultimate.report.text import fixed, plain
 
 TAGS = {"ours": "measured here", "published": "published in the paper"}
 LATEX_SPECIALS = {
@@ -227,7 +227,7 @@ def points_csv(exhibit: Built) -> str:
     writer.writerow(["panel", "label", "x", "y", "x_se", "y_se", *heads, "value"])
     for figure in exhibit.figures:
         for panel in figure.panels:
-            for point in panel.points or _along(panel.curves):
+            for point in panel.points or _in_order(panel.estimates) or _along(panel.curves):
                 numbers = map(_written, (point.x, point.y, point.x_error, point.y_error))
                 names = map(_harmless, (panel.name, point.label))
                 texts = map(_harmless, (panel.x_label, panel.y_label, point.detail))
@@ -242,6 +242,16 @@ def _along(curves: Iterable[Curve]) -> Iterator[Point]:
     """Yield the points of the lines in a panel without marks."""
     for curve in curves:
         yield from (Point(x, y, curve.objective, curve.label) for x, y in curve.points)
+
+
+def _in_order(estimates: SortedEstimates | None) -> list[Point]:
+    """Return sorted estimates as points: the place of each, from 1, and its interval in words."""
+    if estimates is None:
+        return []
+    return [
+        Point(place, value, "", "", f"95 % interval {fixed(low, 3)} to {fixed(high, 3)}")
+        for place, (value, (low, high)) in enumerate(zip(estimates.values, estimates.spans, strict=True), 1)
+    ]
 
 
 def _cells(raster: Raster | None) -> Iterator[tuple[int, int, str, float | None]]:

@@ -22,6 +22,8 @@ TEXT_WIDTH = 100
 """The number of characters in a line of prose, unless the terminal is narrower."""
 BLOCKS, SPARKS = "▁▂▃▄▅▆▇█", 24
 """The blocks that draw a curve in a terminal, and the most that draw one."""
+MOST_ROWS = 150
+"""The most rows of a folded table that are printed."""
 HEAD_WIDTH, HEAD_LINES = 14, 3
 """The number of characters in a line of a heading over numbers; a long heading gets wider lines."""
 
@@ -33,13 +35,23 @@ def render_exhibit_text(exhibit: Built) -> str:
         heading = f"UNFINISHED, {exhibit.unfinished}. {heading}"
     parts = [f"LIMITED RUN, not evidence. {heading}" if exhibit.limited else heading]
     parts += [_wrapped(text) for text in (exhibit.finding, exhibit.caption) if text]
-    parts.extend(to_text(table) for table in exhibit.tables)
+    parts.extend(map(_table_text, exhibit.tables))
     panels = [panel for figure in exhibit.figures for panel in figure.panels if panel.points]
     parts.extend(_panel_text(panel) for panel in panels)
     notes = [note for note in exhibit.notes if note != exhibit.finding]
     if notes:
         parts.append("\n".join(map(_wrapped, notes)))
     return "\n\n".join(parts) + "\n"
+
+
+def _table_text(table: ExhibitTable) -> str:
+    """Return a table as text; of one that is folded on a page and very long, only where to find it."""
+    if not table.folded or len(table.rows) <= MOST_ROWS:
+        return to_text(table)
+    return _wrapped(
+        f"{plain(table.title)} [{TAGS[table.source]}]: {len(table.rows)} rows. All are printed with --json,"
+        f" and lie in {table.name}.csv beside the page; words behind the exhibit's name choose some."
+    )
 
 
 def terminal_width() -> int | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from penultimate.report.base import Bar, Panel, Point
 from penultimate.report.drawing import palette, rasters
+from penultimate.report.drawing.estimates import draw_estimates
 from penultimate.report.drawing.palette import SHAPES, Mark
 from penultimate.report.drawing.placement import Box, place
 from penultimate.report.drawing.restyle import HEAT, INK, MUTED, PAPER, RULE, Note, restyle
@@ -99,7 +100,9 @@ def draw_panel(panel: Panel, marks: Mapping[str, Mark]) -> Drawing:
         axes = canvas.add_axes(_frame(panel, width, height))
         axes.patch.set_visible(False)
         notes = _fill(axes, panel, marks, small)
-        if panel.raster is None:
+        if panel.estimates is not None:
+            draw_estimates(axes, panel.estimates, panel.y_label, panel.size)
+        elif panel.raster is None:
             _scales(axes, panel, small)
         bar = _bar(axes, panel.bar, renderer) if panel.bar else ()
         if panel.labelled:
