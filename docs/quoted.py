@@ -6,7 +6,7 @@ import functools
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import fmean
 
@@ -15,6 +15,7 @@ import numpy as np
 from penultimate import specs
 from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF
+from penultimate.paper.exhibits.paths import WORDS
 from penultimate.paper.page.statements import headline
 from penultimate.paper.restriction import narrowed, restricted_sentence
 from penultimate.records.archive import network_of
@@ -157,24 +158,25 @@ def in_short() -> str:
     assert narrow is not None
     ranks = spearman(found["separation"], found["linear"])
     lead = 100 * (linear[slugs.index("softmax")] - linear[slugs.index("squared_error")])
-    gain = claims()["accuracy_logit_penalty"]
     return paragraph(
         f"{answer('sweep_first').answer} Among the nine objectives of the paper at the strengths that do best"
         f" on a holdout, the rank correlation of R² with transfer is {fixed(ranks.rho, 2)}"
         f" (p = {ranks.p:.2g}), where the paper has −0.93. {restricted_sentence(narrow)}"
-        f" Squared error separates furthest and transfers {lead:.1f} points worse than softmax. {_gains(gain)}"
+        f" Squared error separates furthest and transfers {lead:.1f} points worse than softmax. {_paths()}"
     )
 
 
-def _gains(claim: Mapping[str, str]) -> str:
-    """Return the sentence on the paper's first claim: alternatives are more accurate than softmax."""
-    gains = [one for key, one in claims().items() if key.startswith("accuracy_")]
-    count = Counter(one["verdict"] for one in gains)
+def _paths() -> str:
+    """Return the sentence on the paths through the choices behind the main claim, and on what decides."""
+    by_level, deciding, _ = shown("paths").tables
+    count, *_, holds, sign, _ = (cell.text for cell in by_level.rows[0].cells)
+    *rows, _ = deciding.rows
+    shares = {row.label: row.cells[0].value for row in rows if row.cells[0].value is not None}
+    (first, most), *_, (last, least) = sorted(shares.items(), key=lambda one: -one[1])
     return (
-        f"Of the {in_words(len(gains))} alternatives, {in_words(count['holds'], 'none')} is shown to classify the"
-        f" pretraining classes better than softmax (the logit penalty: {claim['ours'].partition(' points')[0]}"
-        f" points), {in_words(count['does not hold'], 'none')} not to gain what counts, and"
-        f" {in_words(count['undecided'], 'none')} are open."
+        f"Of {count} paths through the choices behind that relation, listed after the runs, {sign} % have a negative ρ"
+        f" and {holds} % one beyond chance; {WORDS[first]} decides ({fixed(most, 0)} % of the variance of ρ),"
+        f" {WORDS[last]} hardly ({fixed(least, 1)} %)."
     )
 
 
@@ -242,20 +244,6 @@ def of_nine() -> str:
         f" {signed(without, 2)} without squared error: one objective carries it."
     )
     return f"{paragraph(said.answer)}\n\n{items([restricted, *said.details])}"
-
-
-@quote
-def paths_in_short() -> str:
-    """What the paths through the choices behind the main claim come to, for README."""
-    whole, *_ = shown("paths").tables[0].rows
-    count, *_, holds, sign, contradicts = (cell.text for cell in whole.cells)
-    decides = finding("paths").partition(" (both lie above 0). ")[2]
-    return paragraph(
-        f"On {count} paths through the choices behind that relation (the index of separation, the probe, the layer"
-        f" that is probed, the objectives, the draws, and what is trained) ρ is negative on {sign} %, beyond chance"
-        f" on {holds} %, and positive beyond chance on {contradicts} %. {decides} The choices were listed after the"
-        " runs existed: this explores, and confirms nothing (`penultimate show paths --reference`)."
-    )
 
 
 @quote

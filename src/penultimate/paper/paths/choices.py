@@ -25,7 +25,7 @@ LISTED = "2026-11-27"
 
 
 @dataclass(frozen=True)
-class Reading:
+class PathReading:
     """A number of every network that a path may read: its words, where it is, and the sign of its order."""
 
     words: str
@@ -33,27 +33,27 @@ class Reading:
     sign: int = 1
 
 
-def _of_separation(words: str, metric: str) -> tuple[Reading, Reading]:
+def _of_separation(words: str, metric: str) -> tuple[PathReading, PathReading]:
     train, test = (Quantity(metric, split, optional=True) for split in ("train", "test"))
-    return Reading(f"{words} R², training", train), Reading(f"{words} R², test", test)
+    return PathReading(f"{words} R², training", train), PathReading(f"{words} R², test", test)
 
 
 INDEXES = (
-    Reading("Cosine R², training", QUANTITIES["separation"]),
+    PathReading("Cosine R², training", QUANTITIES["separation"]),
     _of_separation("Cosine", "class_separation")[1],
     *_of_separation("Centred", "class_separation_cosine_centered"),
     *_of_separation("Euclidean", "class_separation_euclidean"),
     *_of_separation("Unbiased", UNBIASED),
-    Reading("NC1, training", Quantity("nc_trace_sw_pinv_sb_over_c", "train", optional=True), -1),
-    Reading("CDNV, training", Quantity("source_cdnv", "train", optional=True), -1),
+    PathReading("NC1, training", Quantity("nc_trace_sw_pinv_sb_over_c", "train", optional=True), -1),
+    PathReading("CDNV, training", Quantity("source_cdnv", "train", optional=True), -1),
 )
 """How far apart the classes are, on training or on test images: the claim's own index first. Small values of
 NC1 and CDNV mean far apart, so that their order is reversed."""
 PROBES = (
-    Reading("Linear", QUANTITIES["linear"]),
-    Reading("kNN", replace(QUANTITIES["knn"], optional=True)),
+    PathReading("Linear", QUANTITIES["linear"]),
+    PathReading("kNN", replace(QUANTITIES["knn"], optional=True)),
     *(
-        Reading(f"Ridge, {shots} a class", replace(QUANTITIES["few_labels"], setting=f"shots={shots}"))
+        PathReading(f"Ridge, {shots} a class", replace(QUANTITIES["few_labels"], setting=f"shots={shots}"))
         for shots in (1, 5, 20)
     ),
 )

@@ -25,7 +25,7 @@ from penultimate.paper.paths.choices import (
     PRINTED,
     TRANSLATED,
     WHOLE,
-    Reading,
+    PathReading,
 )
 from penultimate.paper.studies import sweep
 from penultimate.report import read_reference
@@ -55,7 +55,7 @@ class NetworkSet:
     is_main: bool = False
     _known: dict[tuple[str, str, bool], ByRun] = field(default_factory=dict, compare=False, repr=False)
 
-    def read(self, reading: Reading, arm: str, best: bool = False) -> ByRun:
+    def read(self, reading: PathReading, arm: str, best: bool = False) -> ByRun:
         """Return a number of the networks of an arm, in the order of its sign.
 
         If `best`, it is transfer from the layer that validation images choose for each task.
@@ -65,24 +65,24 @@ class NetworkSet:
             self._known[key] = self._best(reading, arm) if best else self._values(reading, arm)
         return self._known[key]
 
-    def gathered(self, reading: Reading, best: bool = False) -> ByRun:
+    def gathered(self, reading: PathReading, best: bool = False) -> ByRun:
         """Return the same number of all objectives of the set, which is not one of families."""
         if not self.arms:
             return self.read(reading, self.measurements.arm, best)
         found = {spec: self.read(reading, arm, best).get(spec) for spec, arm in self.arms.items()}
         return {spec: runs for spec, runs in found.items() if runs}
 
-    def has(self, reading: Reading) -> bool:
+    def has(self, reading: PathReading) -> bool:
         """Return whether the number was measured of any of the networks."""
         arms = self.families or (*dict.fromkeys(self.arms.values()),) or (self.measurements.arm,)
         return any(self.read(reading, arm) for arm in arms)
 
-    def _values(self, reading: Reading, arm: str) -> ByRun:
+    def _values(self, reading: PathReading, arm: str) -> ByRun:
         runs = self.measurements.values(reading.quantity.of_arm(arm))
         factor = reading.sign * reading.quantity.scale
         return {spec: {seed: factor * value for seed, value in of.items()} for spec, of in runs.items()}
 
-    def _best(self, reading: Reading, arm: str) -> ByRun:
+    def _best(self, reading: PathReading, arm: str) -> ByRun:
         probes = [probe for probe in OF_LAYERS if probe.tested.metric == reading.quantity.metric]
         found = served(self.measurements.in_arm(arm), probes[0]) if probes else {}
         return {spec: dict(one.own) for spec, one in found.items()}
@@ -97,8 +97,8 @@ class EvidenceOnPath(StudyEvidence):
     """
 
     networks: NetworkSet = dataclasses.field(kw_only=True)
-    index: Reading = dataclasses.field(kw_only=True)
-    probe: Reading = dataclasses.field(kw_only=True)
+    index: PathReading = dataclasses.field(kw_only=True)
+    probe: PathReading = dataclasses.field(kw_only=True)
     best: bool = False
     without: frozenset[str] = frozenset()
     seeds: frozenset[Seed] | None = None
