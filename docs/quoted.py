@@ -172,11 +172,10 @@ def _paths() -> str:
     count, *_, holds, sign, _ = (cell.text for cell in by_level.rows[0].cells)
     *rows, _ = deciding.rows
     shares = {row.label: row.cells[0].value for row in rows if row.cells[0].value is not None}
-    (first, most), *_, (last, least) = sorted(shares.items(), key=lambda one: -one[1])
+    first = max(shares, key=shares.__getitem__)
     return (
         f"Of {count} paths through the choices behind that relation, listed after the runs, {sign} % have a negative ρ"
-        f" and {holds} % one beyond chance; {WORDS[first]} decides ({fixed(most, 0)} % of the variance of ρ),"
-        f" {WORDS[last]} hardly ({fixed(least, 1)} %)."
+        f" and {holds} % one beyond chance; {WORDS[first]} decides ({fixed(shares[first], 0)} % of the variance of ρ)."
     )
 
 

@@ -6,20 +6,14 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median
+from typing import TYPE_CHECKING
 
 from penultimate.paper.arms import PAPERS_STRENGTHS
 from penultimate.paper.claims.criteria import CRITERIA
-from penultimate.paper.claims.effects import decide
 from penultimate.paper.families import SHOWN
 from penultimate.paper.layers import PROBES as OF_LAYERS
 from penultimate.paper.paths import choices
 from penultimate.paper.paths.choices import CHOICES, INDEXES, LISTED, PROBES, TRAINED
-from penultimate.paper.paths.curve import (
-    Deciding,
-    Specification,
-    SpecificationCurve,
-    specification_curve,
-)
 from penultimate.report.base import (
     MISSING,
     Cell,
@@ -38,6 +32,9 @@ from penultimate.report.quantity import Quantity
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
 from penultimate.report.text import fixed, listed, plain, signed
 
+if TYPE_CHECKING:
+    from penultimate.paper.paths.curve import Deciding, Specification, SpecificationCurve
+
 WORDS = {
     choices.TRAINED: "what is trained",
     choices.INDEX: "the index of separation",
@@ -51,6 +48,8 @@ WORDS = {
 
 def _build(measurements: Measurements) -> Piece:
     """Return the curve, its tables, and sentences on the shares of paths and on what decides."""
+    from penultimate.paper.paths.curve import specification_curve
+
     if len(measurements.objectives) < CRITERIA.least_objectives.value:
         return Piece(wanted=False)
     curve = specification_curve(measurements)
@@ -112,6 +111,8 @@ def trained_sentence(curve: SpecificationCurve) -> str:
 
 
 def _rule_sentence(paths: Sequence[Specification]) -> str:
+    from penultimate.paper.claims.effects import decide
+
     count = Counter(decide(path.effect) for path in paths)
     least = fixed(-CRITERIA.least_correlation.value, 2)
     return (

@@ -27,7 +27,6 @@ from penultimate.paper.paths.choices import (
     WHOLE,
     PathReading,
 )
-from penultimate.paper.studies import sweep
 from penultimate.report import read_reference
 from penultimate.report.measurements import ByRun, Measurements, Seed, admit
 from penultimate.report.text import counted
@@ -166,6 +165,8 @@ def _companions(measurements: Measurements) -> tuple[str, ...]:
 
 def _of_study(measurements: Measurements) -> list[NetworkSet]:
     """Return the sets of one study: its main arm, and what it has of the sweep's arms."""
+    from penultimate.paper.studies import sweep
+
     has_own_decay = measurements.recipe.get("head_decay") is not None
     tuned = bool(measurements.results.description.get("tuned_by"))
     words = OWN_DECAY if has_own_decay else HOLDOUT if tuned else MAIN
