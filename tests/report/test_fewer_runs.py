@@ -44,6 +44,7 @@ ASKED = {
     **dict.fromkeys(("tableD1", "figureD3", *OF_SAME_RUNS), THREE),
     "tableF1": BOTH,
     "claims": BOTH.replace("nine or three", "nine, three or one"),
+    "paths": BOTH.replace("nine or three", "nine or one"),
 }
 """Where the whole study asks for fewer seeds than it has."""
 ASKED_OF_FULL = {
@@ -55,7 +56,9 @@ ASKED_OF_FULL = {
         ("tableB1", "iclr_table1"),
         "Means over as many runs of each objective as the study asks for: one.",
     ),
-    "claims": "Means over as many runs of each objective as the study asks for: two or one.",
+    **dict.fromkeys(
+        ("claims", "paths"), "Means over as many runs of each objective as the study asks for: two or one."
+    ),
 }
 
 
