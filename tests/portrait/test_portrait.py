@@ -311,7 +311,7 @@ def test_the_networks_at_each_strength_are_a_curve_beside_the_others_of_that_see
     assert len(others) == 9
     softmax = admit(joined).values(Quantity("class_separation", "train"))["softmax"][0]
     assert softmax in {point.x for point in others}
-    assert "From gamma = 0.5 to 8, class separation goes from" in built.notes[0]
+    assert "from gamma = 0.5 to 8, class separation goes from" in built.notes[0]
     assert len(admit(joined).objectives) == 10
     assert not build(entry("exhibit", "portrait_strengths").resolve(), beside(mine, kept)).wanted
 

@@ -332,12 +332,14 @@ def _list(options: argparse.Namespace) -> int:
     if options.kind == "objectives":
         from penultimate.objectives.parts import PARTS
         from penultimate.objectives.presets import COMPONENT_KINDS, SUM
+        from penultimate.shipped import PREFIX, contents
 
         listed = [entry(kind, name) for kind in COMPONENT_KINDS for name in names(kind)]
         parts = [one for one in listed if one.is_plugin or one.name in PARTS]
         say("", "What else a sum may have:")
         say(*(f"{one.name:<{width}}  {one.kind.replace('_', ' ')}: {one.summary}" for one in parts))
         say("", f"'sigmoid + dropout(keep=0.8)' is one objective: {SUM}.")
+        say("", f"Others come as plug-in files, --plugin {PREFIX}NAME: {', '.join(contents())}.")
     return 0
 
 

@@ -103,9 +103,7 @@ def standing(measurements: Measurements, subject: StudyObjective) -> str:
         words = ("more accurate", "less accurate") if quantity is TOP1 else ("better", "worse")
         amount = f"{fixed(abs(size), 1)} points {words[size < 0]}"
         sure = gap is not None and gap.is_beyond_chance
-        parts.append(
-            f"{verb.format(amount)}{' (beyond chance)' if sure else ' (no more than chance explains)'}"
-        )
+        parts.append(f"{verb.format(amount)}{' (beyond chance)' if sure else ' (not beyond chance)'}")
     if not parts:
         return _own_words(measurements, subject)
     label = measurements.objective(baseline).label.lower()

@@ -94,11 +94,12 @@ def _strengths(measurements: Measurements) -> Piece:
         for value, numbers in found.items()
     )
     table = ExhibitTable("portrait_strengths", "At each strength", "Strength", COLUMNS, rows)
+    said = strengths_words(name, found, seed)
     description = "Class separation against linear transfer, a mark a strength, joined from weak to strong."
     return Piece(
         (table,),
         (Figure("portrait_strengths", "What its strength changes", description, (panel,)),),
-        notes=(f"{OURS}: {strengths_words(name, found, seed)}",),
+        notes=(f"{OURS}: {said[0].lower()}{said[1:]}",),
     )
 
 
