@@ -90,6 +90,7 @@ def test_the_wheel_holds_every_file_of_the_package(built: dict[str, Path]) -> No
         ("list", "measurements"),
         ("plan", "smoke"),
         ("check", "halved.py"),
+        ("check", "examples:margins"),
     ],
     ids=" ".join,
 )
