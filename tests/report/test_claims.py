@@ -590,7 +590,7 @@ def test_a_verdict_and_reason_that_are_those_of_every_claim_are_said_once_and_be
         " three runs each are needed."
     )
     table, numbers = made.tables
-    assert [column.key for column in table.columns] == ["whose", "paper", "printed", "ours", "verdict"]
+    assert [column.key for column in table.columns] == ["verdict", "ours", "paper", "printed", "whose"]
     assert {len(row.cells) for row in table.rows} == {5}
     assert numbers.name == "claims_numbers"
 
@@ -612,7 +612,7 @@ def test_a_reason_that_most_claims_have_is_said_once_and_the_others_in_their_row
 def test_where_most_claims_are_undecided_for_one_reason_the_others_keep_their_verdicts() -> None:
     whole = planted(as_in_the_paper(), seeds=range(3), alike=ALIKE[1])
     made = exhibit("claims", only(whole, lambda row: row.seed == 0 or row.arm == "temperature"))
-    verdicts = {row.label: row.cells[-2].text for row in made.tables[0].rows}
+    verdicts = {row.label: row.cells[0].text for row in made.tables[0].rows}
     reasons = {row.label: row.cells[-1].text for row in made.tables[0].rows}
     decided = {says for says, verdict in verdicts.items() if verdict != "undecided"}
     most = {says for says, reason in reasons.items() if reason == "as most"}
@@ -703,12 +703,13 @@ def test_the_exhibit_is_a_row_a_claim() -> None:
     assert says[: len(first)] == first
     assert {*says[len(first) :]} == {one.says for one in EVERY_CLAIM if one.key in FED_BY_THE_FIRST}
     assert [row.label for row in again.rows] == says
-    assert keys == ["whose", "paper", "printed", "ours", "verdict", "reason"]
+    assert keys == ["verdict", "ours", "paper", "printed", "whose", "reason"]
     assert [column.key for column in again.columns] == ["verdict", "first_rules", "first_half", "second_half"]
     verdicts = [row.cells[keys.index("verdict")].text for row in table.rows]
     assert [row.cells[0].text for row in again.rows] == verdicts
     assert all(cell.text for row in again.rows for cell in row.cells)
-    assert {row.cells[0].text for row in table.rows} == {"ours", "the paper's"}
+    assert {row.cells[keys.index("whose")].text for row in table.rows} == {"ours", "the paper's"}
+    assert [row.folded for row in table.rows] == [verdict == "undecided" for verdict in verdicts]
     for row in table.rows:
         assert row.cells[keys.index("verdict")].text in VERDICTS
         assert all(cell.text for cell in row.cells)

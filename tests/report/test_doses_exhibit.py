@@ -55,7 +55,7 @@ def test_a_curve_joins_the_strengths_of_a_family_in_their_order(smallest: StudyR
 def test_it_names_the_verdicts_and_the_front(smallest: StudyResults) -> None:
     built = exhibit("doses", smallest)
     verdicts = next(table for table in built.tables if table.name == "doses")
-    assert [row.cells[1].text for row in verdicts.rows][1] == "holds"
+    assert [row.cells[0].text for row in verdicts.rows][1] == "holds"
     assert built.finding.startswith("Ours: Class separation itself costs transfer")
     assert any(note.startswith("On the Pareto front of test accuracy") for note in built.notes)
     prices = next(table for table in built.tables if table.name == "doses_prices")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import gzip
 import hashlib
 import re
 from pathlib import Path
@@ -17,7 +18,7 @@ from penultimate.errors import RequestError
 from penultimate.paper.page import SECTIONS
 from penultimate.records.table import Table
 from penultimate.report import render_report, write_report
-from penultimate.report.base import StudyResults
+from penultimate.report.base import Cell, Column, ExhibitTable, StudyResults, TableRow
 from penultimate.report.page import page as page_of_report
 from penultimate.report.page.page import _typeset as typeset_on_page
 from penultimate.report.page.provenance import provenance
@@ -236,7 +237,7 @@ def test_the_answer_comes_first_then_the_verdicts_then_the_figure_then_the_claim
     verdicts = [row for row in page.all("tr") if claims in row.ancestors]
     counted = sum(int(count) for count in re.findall(r"(\d+) (?:hold|do|undecided)", tally.all_text))
     (table, *_) = (box for box in page.elements if "table-box" in box.classes and claims in box.ancestors)
-    assert counted == len([row for row in verdicts if table in row.ancestors]) - 1
+    assert counted == len([row for row in verdicts if table in row.ancestors]) - 2  # two heads
     panels = [
         element.classes[1] for element in inside if "panel" in element.classes and lead in element.ancestors
     ]
@@ -390,3 +391,29 @@ def test_the_rules_numbers_wait_folded_below_the_verdicts(files: dict[str, bytes
     claims = page[page.index('id="claims"') :]
     folded = claims.index('<details class="more-panels"><summary>Every number in the rules')
     assert claims.index("Claim by claim") < folded < claims.index("These rules are of")
+
+
+def test_undecided_claims_are_folded_and_a_verdict_stands_below_its_claim(files: dict[str, bytes]) -> None:
+    page = files[""].decode()
+    claims = page[page.index('id="claims"') :]
+    shown, folded = claims[: claims.index("are undecided</summary>")], claims.index("are undecided</summary>")
+    assert '<td role="cell" data-head="Verdict" class="">undecided</td>' not in shown
+    assert '<td role="cell" data-head="Verdict" class="">undecided</td>' in claims[folded:]
+    rows = re.findall(r'<tr role="row"><th scope="row"[^>]*>[^<]+</th><td[^>]*data-head="([^"]+)"', claims)
+    assert len(rows) > 20
+    assert {*rows} == {"Verdict"}
+
+
+def test_a_table_whose_rows_are_all_undecided_is_shown_whole() -> None:
+    rows = tuple(TableRow(name, (Cell("undecided"),), folded=True) for name in ("a", "b"))
+    table = ExhibitTable("t", "T", "", (Column("verdict", "Verdict"),), rows)
+    assert (table.open_rows, table.folded_rows) == (rows, ())
+    some = dataclasses.replace(table, rows=(dataclasses.replace(rows[0], folded=False), rows[1]))
+    assert ([row.label for row in some.open_rows], [row.label for row in some.folded_rows]) == (["a"], ["b"])
+
+
+def test_the_points_of_every_exhibit_can_be_copied_from_the_page_alone(files: dict[str, bytes]) -> None:
+    packed = re.findall(r'<template class="points">([^<]+)</template>', files[""].decode())
+    points = {files[name] for name in files if name.endswith("_points.csv")}
+    assert {gzip.decompress(base64.b64decode(one)) for one in packed} == points
+    assert len(points) > 5

@@ -84,16 +84,24 @@ class Cell:
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row with its heading; `objective` is the slug that gives it its mark, or empty."""
+    """A row with its heading; `objective` is the slug that gives it its mark, or empty.
+
+    The reader opens the rows that are `folded` on the page, below the others.
+    """
 
     label: str
     cells: tuple[Cell, ...]
     objective: str = ""
+    folded: bool = False
 
 
 @dataclass(frozen=True)
 class ExhibitTable:
-    """A table of one source. If it is `folded`, the reader opens it on the page."""
+    """A table of one source. If it is `folded`, the reader opens it on the page.
+
+    `open_rows` are the rows that the page shows, and `folded_rows` those that the reader opens under
+    `folded_title`. A table whose rows are all to be folded is shown whole.
+    """
 
     name: str
     title: str
@@ -103,6 +111,17 @@ class ExhibitTable:
     source: Source = "ours"
     notes: tuple[str, ...] = ()
     folded: bool = False
+    folded_title: str = ""
+
+    @property
+    def open_rows(self) -> tuple[TableRow, ...]:
+        """The rows that the page shows."""
+        return tuple(row for row in self.rows if not row.folded) or self.rows
+
+    @property
+    def folded_rows(self) -> tuple[TableRow, ...]:
+        """The rows that the reader opens."""
+        return tuple(row for row in self.rows if row.folded) if self.open_rows is not self.rows else ()
 
 
 @dataclass(frozen=True)

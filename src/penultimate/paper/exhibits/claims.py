@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from penultimate.paper.claims.verdicts import Judged
 
 EVIDENCE = (
-    Column("whose", "Whose claim"),
+    Column("verdict", "Verdict"),
+    Column("ours", "This study's evidence"),
     Column("paper", "The paper's evidence"),
     Column("printed", "The rule on the paper's numbers"),
-    Column("ours", "This study's evidence"),
-    Column("verdict", "Verdict"),
+    Column("whose", "Whose claim"),
     Column("reason", "Why"),
 )
 AGAIN = (
@@ -85,6 +85,7 @@ def _table(measurements: Measurements) -> Piece:
             _evidence(one, reason if of_most else "", len(columns), close_together(measurements, one.claim))
             for one in judged
         ),
+        folded_title=undecided_title(sum(one.ours.verdict == "undecided" for one in judged)),
     )
     again = ExhibitTable(
         "claims_again",
@@ -135,6 +136,16 @@ def _table(measurements: Measurements) -> Piece:
     )
 
 
+def undecided_title(count: int) -> str:
+    """Return the title of the claims that the page folds.
+
+    >>> undecided_title(1), undecided_title(25)
+    ('One claim is undecided', '25 claims are undecided')
+    """
+    words = counted(count, "claim")
+    return f"{words[0].upper()}{words[1:]} {'is' if count == 1 else 'are'} undecided"
+
+
 def shared_verdict(verdict: str, count: int, judged: int, of_one_verdict: bool) -> str:
     """Return the note that `count` of the judged claims have one verdict for one reason.
 
@@ -164,14 +175,14 @@ def _evidence(judged: Judged, said: str, columns: int, close: str = "") -> Table
     """Return the row of a claim, with that many columns; a reason that most claims share is not repeated."""
     claim, ours = judged.claim, judged.ours
     cells = (
-        Cell(_whose(claim)),
+        Cell(ours.verdict),
+        Cell(ours.ours),
         Cell(f"{judged.paper} ({claim.where})".lstrip()),
         Cell(judged.printed.verdict if judged.printed else NOT_PRINTED),
-        Cell(ours.ours),
-        Cell(ours.verdict),
+        Cell(_whose(claim)),
         Cell("as most" if ours.reason == said else ours.reason.replace("`", "") + close),
     )
-    return TableRow(claim.says, cells[:columns])
+    return TableRow(claim.says, cells[:columns], folded=ours.verdict == "undecided")
 
 
 def _whose(claim: Claim) -> str:

@@ -85,9 +85,9 @@ def _doses(measurements: Measurements) -> Piece:
         "doses",
         "The claims about strengths",
         "The claim, in our words",
-        (Column("ours", "This study's evidence"), Column("verdict", "Verdict"), Column("reason", "Why")),
+        (Column("verdict", "Verdict"), Column("ours", "This study's evidence"), Column("reason", "Why")),
         tuple(
-            TableRow(one.claim.says, (Cell(one.ours.ours), Cell(one.ours.verdict), Cell(one.ours.reason)))
+            TableRow(one.claim.says, (Cell(one.ours.verdict), Cell(one.ours.ours), Cell(one.ours.reason)))
             for one in judged
         ),
     )

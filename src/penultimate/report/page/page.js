@@ -1,5 +1,5 @@
 "use strict";
-// The page reads without this script; it adds the theme switch, the highlighting of one objective, the place in the contents, and what scrolls.
+// The page reads without this script; it adds the theme switch, the highlighting of one objective, the place in the contents, what scrolls, and copies.
 (() => {
   const root = document.documentElement;
   const remembered = "penultimate-theme";
@@ -54,6 +54,41 @@
     }
   }, { rootMargin: "-8% 0px -72% 0px" });
   for (const id of links.keys()) watch.observe(document.getElementById(id));
+
+  // A drawing takes its colours and its font from the page; a copy has them itself.
+  const standalone = (drawing) => {
+    const style = getComputedStyle(drawing), copy = drawing.cloneNode(true);
+    copy.setAttribute("font-family", style.fontFamily);
+    return new XMLSerializer().serializeToString(copy)
+      .replace(/var\((--[\w-]+)(?:, ([^)]*))?\)/g, (_, name, otherwise) => style.getPropertyValue(name).trim() || otherwise)
+      .replaceAll("currentColor", style.color);
+  };
+  const unpacked = async (template) => {
+    const bytes = Uint8Array.from(atob(template.content.textContent), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  };
+  const copying = (label, text) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = label;
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(await text());
+        button.textContent = "Copied";
+      } catch {
+        button.textContent = "The browser does not allow copying here";
+      }
+      setTimeout(() => { button.textContent = label; }, 2000);
+    });
+    return button;
+  };
+  for (const drawing of document.querySelectorAll(".panel > svg:not(.mark)")) {
+    drawing.after(copying("Copy as SVG", async () => standalone(drawing)));
+  }
+  for (const points of document.querySelectorAll("template.points")) {
+    points.previousElementSibling.append(copying("Copy the points as CSV", () => unpacked(points)));
+  }
 
   const sizes = new ResizeObserver((entries) => {
     for (const { target } of entries) target.parentElement.classList.toggle("wide", target.scrollWidth > target.clientWidth + 1);

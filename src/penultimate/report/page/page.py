@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import os
 import re
@@ -176,6 +177,7 @@ def _page(
     environment.filters["typeset"] = _typeset
     environment.filters["code"] = _code
     environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
+    environment.filters["packed"] = lambda content: base64.b64encode(gzip.compress(content, mtime=0)).decode()
     in_study = {objective.slug: known[objective.slug] for objective in objectives}
     return environment.get_template(page.template.name).render(
         **page.context(drawn),
@@ -215,6 +217,7 @@ def _page(
         has_words=_has_words,
         of_numbers=_are_numeric,
         has_sentences=_has_sentences,
+        are_cards=_are_cards,
     )
 
 
@@ -290,6 +293,13 @@ def _are_numeric(table: ExhibitTable) -> list[bool]:
 def _has_sentences(table: ExhibitTable) -> bool:
     """Return whether the headings of rows are sentences."""
     return max((len(row.label) for row in table.rows), default=0) > LONG_HEADING
+
+
+def _are_cards(table: ExhibitTable) -> bool:
+    """Return whether the rows of a table are set one below the other, since three columns hold sentences."""
+    columns = zip(*(row.cells for row in table.rows), strict=True)
+    longest = (max(len(cell.text) for cell in column) for column in columns)
+    return _has_sentences(table) and sum(length > LONG_HEADING for length in longest) >= 3
 
 
 def _objectives_shown(figure: Figure, own: Collection[str]) -> set[str]:
