@@ -10,6 +10,7 @@ import pytest
 from sklearn.model_selection import StratifiedGroupKFold
 from tests.data.published import put, put_image
 
+from penultimate.data.disk.preparing import prepare
 from penultimate.data.readers.group_split import drawn_by_group
 from penultimate.data.readers.opening import OpenedDataset, open_dataset
 from penultimate.errors import RequestError
@@ -163,3 +164,15 @@ def test_images_of_several_labels_are_split_by_groups_too(tmp_path: Path) -> Non
     assert both(data) == set()
     assert len(data.splits["test"]) == 8
     assert (data.splits["test"].labels == 1).any(0).all()
+
+
+def test_a_prepared_copy_has_the_groups_and_the_split_of_its_source(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    data = opened(tmp_path / "own", [f"p{number // 4}" for number in range(40)])
+    copy = tmp_path / "copy"
+    prepare(f"{tmp_path / 'own' / 't.csv'}(group='patient')", None, copy, 8, lambda *lines: None)
+    found = open_dataset(str(copy))
+    for split in ("train", "test"):
+        assert found.splits[split].groups.tolist() == data.splits[split].groups.tolist()
+    with pytest.raises(RequestError, match="is a prepared copy, whose splits are made"):
+        open_dataset(f"{copy}(group='patient')")

@@ -194,11 +194,12 @@ def middle_square(
     crop: int,
     interpolation: Interpolation = "bilinear",
     squash: bool = False,
+    floor: bool = False,
 ) -> UInt8[np.ndarray, "crop crop 3"]:
     """Return the shorter side (to `squash`, both) resized to `resize`, and the middle `crop` pixels.
 
-    Pixel for pixel torchvision's Resize and CenterCrop. Raises RequestError if the image is so narrow that
-    its resized copy has more than MOST_PIXELS.
+    Pixel for pixel torchvision's Resize and CenterCrop; to the `floor`, transformers' with Pillow. Raises
+    RequestError if the image is so narrow that its resized copy has more than MOST_PIXELS.
     """
     shorter = min(image.size)
     width, height = (resize if squash else int(resize * side / shorter) for side in image.size)
@@ -207,7 +208,7 @@ def middle_square(
             f"'{path}' is {image.width} x {image.height}: with its shorter side at {resize} it would be"
             f" {width} x {height}, more than {MOST_PIXELS:,} pixels; crop it first, or leave it out"
         )
-    left, top = (round((side - crop) / 2) for side in (width, height))
+    left, top = ((side - crop) // 2 if floor else round((side - crop) / 2) for side in (width, height))
     image = image.resize((width, height), Image.Resampling[interpolation.upper()])
     return np.asarray(image.crop((left, top, left + crop, top + crop)))
 

@@ -56,7 +56,8 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         action=_Model,
         default=[],
         metavar="[NAME=]MODEL",
-        help="timm:NAME, torchvision:NAME, FILE.py:FUNCTION that builds a module, onnx:FILE, or a folder of"
+        help="timm:NAME, torchvision:NAME, hf:NAME or hf:FOLDER (transformers), open_clip:NAME/WEIGHTS or"
+        " open_clip:FOLDER, FILE.py:FUNCTION that builds a module, onnx:FILE, or a folder of"
         " networks that were trained here; with settings 'timm:NAME(pretrained=False)'; repeatable",
     )
     parser.add_argument(

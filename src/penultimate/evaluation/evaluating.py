@@ -12,7 +12,7 @@ from penultimate.engine.inprocess import InProcessEngine
 from penultimate.engine.run import expect_located, run_graph
 from penultimate.errors import RequestError
 from penultimate.evaluation.request import NAME, Request
-from penultimate.networks.sources import read_source
+from penultimate.networks.sources import HUBS, read_source
 from penultimate.origin import Seen
 from penultimate.report import exhibit, read_study, refresh_page, render_exhibit_text
 from penultimate.store import Store
@@ -205,6 +205,10 @@ def _expect_networks(graph: Graph, store: Store) -> None:
     steps = graph.steps.values()
     sources = [step.config["source"] for step in steps if step.name == "given" and not store.holds(step.id)]
     for source in map(read_source, sources):
+        if source.kind in HUBS:
+            from penultimate.networks.architectures import hub_of
+
+            hub_of(source.kind).expect(source)
         if source.kind in ("timm", "torchvision"):
             from penultimate.networks.architectures import expect_known
 

@@ -11,7 +11,7 @@ from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.places import read_place
 from penultimate.errors import RequestError, unknown
 from penultimate.files import given_path
-from penultimate.networks.sources import KINDS, LIVE, OF_TRAINING, read_source, with_settings
+from penultimate.networks.sources import HUBS, KINDS, LIVE, OF_TRAINING, read_source, with_settings
 
 NAMED = re.compile(r"(?P<name>[^=:(/\\]+)=(?P<what>.+)", re.DOTALL)
 
@@ -47,6 +47,9 @@ def _sources(text: str, weights: str) -> dict[str, str]:
         source = with_settings(text, weights=weights) if weights else text
         read = read_source(source)
         name = Path(read.name.partition(".py:")[0]).name if ".py:" in read.name else read.name
+        if read.kind in HUBS:  # "owner/name", "name/weights", or a folder
+            is_folder = read.kind == "hf" or Path(read.name).expanduser().is_dir()
+            name = Path(read.name).name if is_folder else read.name.replace("/", " ")
         further = (Path(weights).stem if weights else "", read.settings.get("pooling", ""))
         return {" ".join(filter(None, (name, *further))): source}
     path = given_path(text.removeprefix("folder:"), "--model", home=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import linecache
 import logging
 import math
@@ -22,7 +23,7 @@ from penultimate.data.images import ChannelStatistics
 from penultimate.data.seeding import seed_all
 from penultimate.errors import RequestError, legible, nearest, shortened, with_article
 from penultimate.networks.downloads import at_hand
-from penultimate.networks.sources import PREPARING, Source
+from penultimate.networks.sources import HUBS, PREPARING, Source
 from penultimate.userfile import first_line
 
 IMAGENET = ChannelStatistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -36,13 +37,24 @@ NEEDED = "networks of {} need it: pip install 'penultimate[models]'"
 WHAT = "network file"
 
 
-def options(source: Source) -> dict[str, Any]:
-    """Return the arguments, besides its name, with which an architecture is made; weights change some."""
+def options(source: Source, module: nn.Module | None = None) -> dict[str, Any]:
+    """Return the arguments, besides its name, with which an architecture is made; weights change some.
+
+    A network of transformers or open_clip that was made already says its own.
+    """
+    if source.kind in HUBS and module is not None:
+        own: dict[str, Any] = hub_of(source.kind).made_with(module)
+        return own
     chosen = {name: source.settings[name] for name in ("num_classes",) if name in source.settings}
     if source.kind == "torchvision" and source.name in INCEPTIONS:
         trained = "weights" in source.settings or source.settings.get("pretrained", True)
         chosen |= {"aux_logits": False, "init_weights": False, "transform_input": trained}
     return chosen
+
+
+def hub_of(kind: str) -> Any:
+    """Return the module that loads networks of transformers ("hf") or open_clip."""
+    return importlib.import_module(f"penultimate.networks.{'hub' if kind == 'hf' else 'openclip'}")
 
 
 def create(
@@ -55,6 +67,9 @@ def create(
     if kind == "file":
         path, _, function = name.rpartition(":")
         return _of_file(path, function, seed, kept)
+    if kind in HUBS:
+        made: nn.Module = hub_of(kind).create(dict(made_with))
+        return made
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return _of_library(kind, name, dict(made_with))
@@ -80,6 +95,10 @@ def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
     own = getattr(module, "preparation", None)
     if isinstance(own, Preparation):
         found, origin = own, "its attribute `preparation`"
+    elif source.kind == "hf":
+        found, origin = hub_of("hf").preparation(source)
+    elif source.kind == "open_clip":
+        found, origin = hub_of("open_clip").preparation(module)
     elif source.kind == "torchvision":
         found, origin = _of_torchvision(source), "its weights at torchvision"
     elif isinstance(getattr(module, "pretrained_cfg", None), dict):
@@ -137,6 +156,7 @@ def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
         interpolation,
         ChannelStatistics(tuple(mean), tuple(std)),
         settings.get("squash", found.squash),
+        found.floor,
     )
 
 

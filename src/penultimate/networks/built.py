@@ -23,9 +23,9 @@ from penultimate.data.disk.preparation import Preparation
 from penultimate.data.seeding import derived_generator, seed_all
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.files import digest_bytes
-from penultimate.networks.architectures import create, download, options, preparation
+from penultimate.networks.architectures import create, download, hub_of, options, preparation
 from penultimate.networks.live import kept
-from penultimate.networks.sources import LIVE, Source, read_source
+from penultimate.networks.sources import HUBS, LIVE, Source, read_source
 from penultimate.networks.state import in_single, unpack
 from penultimate.networks.weights import load_weights, read_weights
 
@@ -110,7 +110,11 @@ def obtain(source: Source) -> tuple[nn.Module, str]:
         return download(source).eval(), ""
     if source.kind == LIVE:
         return kept(source.name), ""
-    module, left_out = create(source.kind, source.name, options(source), source.settings.get("seed", 0)), ""
+    if source.kind in HUBS:
+        module, left_out = hub_of(source.kind).load(source), ""
+    else:
+        settings = options(source)
+        module, left_out = create(source.kind, source.name, settings, source.settings.get("seed", 0)), ""
     if source.weights is not None:
         settings = source.settings
         tensors = read_weights(source.weights, settings.get("ema", False), settings.get("part", ""))

@@ -30,7 +30,7 @@ def at_hand(kind: str, name: str, weights: str | bool) -> Iterator[None]:
     """
     found = _of_timm(name) if kind == "timm" else _of_torchvision(name, weights)
     if found is not None and found[0]:
-        with _offline():
+        with offline():
             yield
         return
     if found is not None and (why := unreachable(found[1])):
@@ -39,6 +39,40 @@ def at_hand(kind: str, name: str, weights: str | bool) -> Iterator[None]:
             f" {kind}:{name}(weights='FILE'), or pretrained=False for first weights"
         )
     yield
+
+
+def expect_at_hand(what: str, repository: str, config: str, weights: tuple[str, ...]) -> bool:
+    """Return whether a repository of Hugging Face's hub is stored here; raise RequestError if it is neither
+    stored nor can be reached.
+
+    It is stored if its configuration is, and one of the files of weights, as far as these are asked for.
+    """
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    def is_here(file: str) -> bool:
+        return isinstance(try_to_load_from_cache(repository, file), str)
+
+    if (not config or is_here(config)) and (not weights or any(map(is_here, weights))):
+        return True
+    where = f"the files of '{repository}' in '{constants.HF_HUB_CACHE}'"
+    if constants.HF_HUB_OFFLINE:
+        raise RequestError(_not_here(what, "HF_HUB_OFFLINE forbids it", where))
+    expect_reachable(what, str(constants.ENDPOINT), where)
+    return False
+
+
+def expect_reachable(what: str, url: str, where: str) -> None:
+    """Raise RequestError if the host of an address cannot be reached; `where` says what was looked for."""
+    if why := unreachable(url):
+        raise RequestError(_not_here(what, why, where))
+
+
+def _not_here(what: str, why: str, where: str) -> str:
+    kind = what.partition(":")[0]
+    return (
+        f"the weights of {what} cannot be downloaded: {why}. Looked for were {where}, and a folder of this"
+        f" name; a folder works without a network: {kind}:FOLDER"
+    )
 
 
 def unreachable(url: str) -> str:
@@ -128,7 +162,7 @@ def _is_loaded(url: str) -> bool:
 
 
 @contextlib.contextmanager
-def _offline() -> Iterator[None]:
+def offline() -> Iterator[None]:
     """Make huggingface_hub use its stored files without asking whether there is a newer version."""
     try:
         from huggingface_hub import constants

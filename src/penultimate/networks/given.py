@@ -72,6 +72,8 @@ OTHERS = "given.pt"
 CODE = "given.py"
 GRAPH = "given.onnx"
 NO_LAST_LAYER = "no last layer was found in its graph, so its output itself is evaluated as its features"
+OWN = {"hf": f"{OUTPUT}.pooler_output", "open_clip": OUTPUT}
+"""What is taken for the features of networks that have no final layer."""
 OWN_OUTPUT = "no final layer was found behind its output, which is taken for its features"
 
 
@@ -179,9 +181,10 @@ def fetch(
         atomic_write(folder / OTHERS, others)
     found: dict[str, Any] = {"layer": end} if isinstance(end, str) else {"final": asdict(end)}
     found = {"pooling": asdict(pooling)} if pooling else found
-    card = {"options": options(source), "preparation": asdict(prepared), "single": bool(single)}
+    card = {"options": options(source, module), "preparation": asdict(prepared), "single": bool(single)}
     _write_card(folder, source, class_names, **card, **of_file, **found)
-    own = OWN_OUTPUT if isinstance(end, str) and not source.settings.keys() & {*FEATURES} else ""
+    is_said = source.settings.keys() & {*FEATURES} or source.kind in OWN
+    own = OWN_OUTPUT if isinstance(end, str) and not is_said else ""
     remarks = {"left out": left_out, "made float32": single, "no final layer": own, "may embed": doubt}
     remarks["not deterministic"] = _chance(text, module, prepared)
     told = {"pooling": asdict(pooling)} if pooling else {}
@@ -256,6 +259,8 @@ def end_of(text: str, source: Source, module: nn.Module, prepared: Preparation) 
     Also returns a note if the result is uncertain.
     """
     layer: str | None = source.settings.get("layer")
+    if layer is None and source.kind in OWN:
+        layer = OWN[source.kind]
     if layer is None and not has_classifier(module):
         layer = OUTPUT
     images = noise(prepared)

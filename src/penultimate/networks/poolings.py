@@ -9,7 +9,7 @@ from torch import nn
 
 from penultimate.backbones.tokens import has_class_token, has_tokens
 from penultimate.errors import RequestError, unknown
-from penultimate.networks.architectures import create, options
+from penultimate.networks.architectures import create, hub_of, options
 from penultimate.networks.live import kept
 from penultimate.networks.sources import LIVE, POOLINGS, Source, read_source, with_settings
 
@@ -67,6 +67,10 @@ def _sketched(source: Source) -> nn.Module | None:
     """Return a network without its weights, as far as it can be had without running a user's file."""
     if source.kind == LIVE:
         return kept(source.name)
+    if source.kind == "hf":
+        with torch.device("meta"):
+            found: nn.Module = hub_of("hf").load(Source("hf", source.name, {"pretrained": False}))
+        return found
     if source.kind not in ("timm", "torchvision"):
         return None
     made_with = options(source)

@@ -7,6 +7,10 @@ timm:vit_tiny_patch16_224(weights='dino.pth', part='teacher')   from a file of s
 timm:vit_tiny_patch16_224(pooling='patches:mean')   features that are the mean of its patches' tokens
 torchvision:resnet50(weights='IMAGENET1K_V1')   with those that torchvision downloads under this name
 my_net.py:build(weights='w.safetensors')    what a function of a Python file returns, with weights
+hf:facebook/dinov2-small                    a network of transformers, from Hugging Face's hub
+hf:FOLDER                                   what save_pretrained wrote
+open_clip:ViT-B-32/laion2b_s34b_b79k        the tower of images of a network of open_clip, and its weights
+open_clip:FOLDER                            a folder with an open_clip_config.json
 onnx:net.onnx                               an ONNX file: features only
 folder:runs/steps/train.softmax-s0...       a network that was trained here earlier
 
@@ -56,15 +60,21 @@ NAMED: Mapping[str, type] = {"pretrained": bool, "num_classes": int}
 SETTINGS: Mapping[str, Mapping[str, type]] = {
     "timm": {**NAMED, **BUILDING, **PREPARING},
     "torchvision": {**NAMED, **BUILDING, **PREPARING},
+    "hf": {"pretrained": bool, **BUILDING, **PREPARING},
+    "open_clip": {"pretrained": bool, **BUILDING, **PREPARING},
     "onnx": PREPARING,
     LIVE: {**FEATURES, **PREPARING},
     "folder": {},
     "file": {**BUILDING, **PREPARING},
 }
+HUBS = ("hf", "open_clip")
+"""The kinds whose names may be folders of configuration and weights."""
 KINDS = tuple(SETTINGS)[:-1]
 """The kinds that are written before a colon; a Python file is written as FILE.py:FUNCTION."""
 IN_FILE = re.compile(r"(?P<name>.+\.py:\w+)\s*(?P<listed>\(.*\))?", re.DOTALL)
 ONNX = re.compile(r"(?P<name>.+\.onnx)\s*(?P<listed>\(.*\))?", re.DOTALL)
+OF_FOLDER = (".json", ".safetensors", ".bin", ".pt", ".pth")
+"""The endings of the files that a folder of a network's configuration and weights is identified by."""
 WEIGHTS_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 """The pattern of torchvision's names for weights that it downloads, such as IMAGENET1K_V2."""
 
@@ -207,6 +217,8 @@ def fingerprint(text: str) -> dict[str, str]:
             raise DamagedFileError(f"'{folder / changed[0]}' is not what was written (its sha256 differs)")
         return digests
     files = [] if source.weights is None else [source.weights]
+    if source.kind in HUBS and (own := Path(source.name).expanduser()).is_dir():
+        files += sorted(path for path in own.iterdir() if path.suffix in OF_FOLDER and path.is_file())
     if source.kind == "file":
         files.append(Path(source.name.rpartition(":")[0]))
     if source.kind == "onnx":

@@ -246,7 +246,7 @@ PREPARED = Fields(
         "statistics": Fields(STATISTICS, {}),
         "squash": flag,
     },
-    {},
+    {"floor": flag},
 )
 OF_STEP = dict.fromkeys(("network", "target"), OPTIONAL_TEXT)
 PROVENANCE = Fields(

@@ -164,8 +164,8 @@ class _Reader:
                 image, remarked = colours_of(self.listing, row, self.upright)
                 path = Path(self.listing.name(row))
                 framed = [
-                    middle_square(path, image, crop if self.listing.cropped else resize, crop, how, squash)
-                    for resize, crop, how, squash in self.geometries
+                    middle_square(path, image, each[1] if self.listing.cropped else each[0], *each[1:])
+                    for each in self.geometries
                 ]
             except (DamagedFileError, RequestError) as error:
                 left_out.append((row, str(error)))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from penultimate.data.decoding import Interpolation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError
 
-Geometry: TypeAlias = tuple[int, int, Interpolation, bool]
+Geometry: TypeAlias = tuple[int, int, Interpolation, bool] | tuple[int, int, Interpolation, bool, bool]
 """What is done before an image is normalised: networks that agree in it share the resized image."""
 
 
@@ -21,6 +21,8 @@ class Preparation:
     crop            height and width of what the network sees
     interpolation   of the resizing, with antialiasing, as Pillow does it
     squash          both sides are brought to `resize`, whatever the proportions
+    floor           where an odd number of pixels is cropped, one more is left out on the right and below, as
+                    in transformers; in torchvision it is the nearest even number that is left out before
     """
 
     resize: int
@@ -28,6 +30,7 @@ class Preparation:
     interpolation: Interpolation
     statistics: ChannelStatistics
     squash: bool = False
+    floor: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.crop <= self.resize:
@@ -37,5 +40,6 @@ class Preparation:
 
     @property
     def geometry(self) -> Geometry:
-        """(resize, crop, interpolation, squash)."""
-        return self.resize, self.crop, self.interpolation, self.squash
+        """(resize, crop, interpolation, squash), and True where the crop is rounded down."""
+        usual = self.resize, self.crop, self.interpolation, self.squash
+        return (*usual, True) if self.floor else usual

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from penultimate.data.catalog import Accuracy
 from penultimate.data.listing import Listing
 from penultimate.data.readers.entries import ENTRIES, PublishedSet
@@ -149,9 +151,15 @@ def _open_copy(copy: Copy, name: str, root: Path | str | None, entry: PublishedS
         notes.append(f"its source was at '{where}', and is not here to be compared with it")
 
     def read(split: str) -> Listing:
-        if source is not None:
-            expect_matching(copy, split, source.splits.get(split))
-        return copy.listing(split)
+        listing = copy.listing(split)
+        if source is None:
+            return listing
+        own = source.splits.get(split)
+        expect_matching(copy, split, own)
+        if own is None or own.groups is None:
+            return listing
+        groups = dict(zip(own.ids.tolist(), own.groups.tolist(), strict=True))
+        return replace(listing, groups=np.array([groups[each] for each in listing.ids.tolist()], str))
 
     title = name if root is not None else copy.folder.name
     splits = _Lazily(tuple(copy.sources), read)

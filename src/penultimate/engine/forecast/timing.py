@@ -15,7 +15,7 @@ from penultimate.data.catalog import DatasetCard
 from penultimate.engine.forecast.sizes import SIDE
 from penultimate.engine.forecast.timings import Timings
 from penultimate.errors import PenultimateError, RequestError
-from penultimate.networks.sources import read_source
+from penultimate.networks.sources import HUBS, read_source, with_settings
 from penultimate.plugins import one_line
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
@@ -118,7 +118,9 @@ def given_network(text: str, timings: Timings) -> tuple[float, int, int] | None:
     """
     source = read_source(text)
     if source.kind not in ("timm", "torchvision"):
-        return _measured(text) if timings.may_take else None
+        drawn = source.kind in HUBS and not source.settings.keys() & {"pretrained", "weights"}
+        built = with_settings(text, pretrained=False) if drawn else text  # no weights are downloaded for it
+        return _measured(built) if timings.may_take else None
     built = f"{source.kind}:{source.name}(pretrained=False)"
     known = timings.of(f"{source.kind}:{source.name}", [built, TIMED, LARGE], lambda: _measured(built))
     return None if known is None else (known[0], known[1], known[2])
