@@ -15,10 +15,12 @@ import torch
 from docs import reference
 from PIL import Image
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import penultimate
 from penultimate import registry
 from penultimate.cli import _parser
+from tests import lightning_stand_in
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -59,6 +61,7 @@ def data(examples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the pages' Python takes for granted: features, labels, networks, a loader and images."""
     monkeypatch.chdir(tmp_path)
+    lightning_stand_in.module(monkeypatch)
     for place in range(8):
         folder = tmp_path / "my/photographs" / ("cat", "dog")[place % 2]
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +83,8 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "ours": Net(),
         "theirs": Net(),
         "body": nn.Sequential(nn.Flatten(), nn.Linear(243, 512), nn.ReLU()),
-        "loader": [(torch.rand(20, 3, 9, 9), torch.arange(20) % 4) for _ in range(2)],
+        "loader": DataLoader(TensorDataset(torch.rand(40, 3, 9, 9), torch.arange(40) % 4), batch_size=20),
+        "held_out": (torch.rand(40, 3, 9, 9), torch.arange(40) % 4),
         "images": np.full((2, 32, 32, 3), 128, np.uint8),
         "targets": labels,
     }
@@ -88,13 +92,18 @@ def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 SHAPES = {
     "docs/tutorials/features.md": {"bank.features.shape": (40, 8), "bank.logits.shape": (40, 10)},
-    "docs/howto/loop.md": {"network(images).shape": (20, 10), "network(images, targets).shape": (20,)},
+    "docs/howto/loop.md": {
+        "images.shape": (20, 3, 9, 9),
+        "len(train)": 50,
+        "next(iter(loader))[0].shape[1:]": (3, 24, 24),
+    },
+    "docs/howto/monitor.md": {"table.shape": (3, 6), "len(monitor.history)": 0},
 }
 """What must have come of a page's Python."""
 WITH_PYTHON = [path for path in PAGES if blocks(path, "python")]
 
 
-@pytest.mark.filterwarnings("ignore:squared_error")
+@pytest.mark.filterwarnings("ignore:squared_error", "ignore::UserWarning:lightning")
 @pytest.mark.parametrize("path", WITH_PYTHON, ids=named)
 def test_the_python_of_a_page_runs_block_after_block(path: Path, names: dict[str, Any]) -> None:
     before = set(registry.registered())
@@ -114,16 +123,16 @@ def test_the_training_loop_moves_body_and_head(names: dict[str, Any]) -> None:
         block for block in blocks(ROOT / "docs/howto/loop.md", "python") if "body.parameters" in block
     )
     setting_up, loop = block.split("for images, targets in loader:")
-    names["pu"] = penultimate
+    names |= {"pu": penultimate, "torch": torch}
     exec(setting_up, names)
     weights = [weight for part in ("body", "objective") for weight in names[part].parameters()]
     assert len(weights) == 4
     before = [weight.detach().clone() for weight in weights]
-    first = names["objective"](names["body"](names["loader"][0][0])).detach()
+    images, targets = next(iter(names["loader"]))
+    first = names["objective"](names["body"](images)).detach()
     for _ in range(10):
         exec(f"for images, targets in loader:{loop}", names)
     assert not any(torch.equal(old, new) for old, new in zip(before, weights, strict=True))
-    images, targets = names["loader"][0]
     with torch.no_grad():
         learned = names["objective"](names["body"](images))
     wrong, right = (nn.functional.cross_entropy(logits, targets) for logits in (first, learned))

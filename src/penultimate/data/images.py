@@ -164,6 +164,16 @@ class ImageSet:
             batch = torch.from_numpy(pixels)
             yield batch if transform is None else transform(batch), chosen
 
+    def tensors(self) -> tuple[Tensor, Tensor]:
+        """Return the images as float32 [n c h w] from 0 to 1 and their labels, for a TensorDataset.
+
+        >>> images = ImageSet(np.full((3, 2, 2, 1), 255, np.uint8), np.zeros(3, int), np.arange(3), ("a",))
+        >>> [list(tensor.shape) for tensor in images.tensors()], images.tensors()[0].max()
+        ([[3, 1, 2, 2], [3]], tensor(1.))
+        """
+        pixels = torch.from_numpy(np.ascontiguousarray(self.images.transpose(0, 3, 1, 2)))
+        return pixels.float() / 255, torch.from_numpy(np.array(self.labels))
+
     def subset(self, indices: Sequence[int] | slice | np.ndarray) -> ImageSet:
         """Return the images at these positions (a slice, positions or a mask), with their labels and ids."""
         return ImageSet(self.images[indices], self.labels[indices], self.ids[indices], self.class_names)
