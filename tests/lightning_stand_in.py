@@ -15,6 +15,10 @@ from typing import Any
 import pytest
 from torch import nn
 
+IS_INSTALLED = importlib.util.find_spec("lightning") is not None
+WARNINGS = ("ignore::FutureWarning", "ignore::UserWarning") if IS_INSTALLED else ()
+"""Filters of what Lightning itself warns of: progress, workers, GPUs, names that torch will drop."""
+
 
 class Callback:
     """Hooks that do nothing, and no state."""
@@ -60,7 +64,7 @@ class Trainer:
 
 def module(monkeypatch: pytest.MonkeyPatch, real: bool = True) -> Any:
     """Lightning if it is installed and asked for; otherwise this stand-in, under its name for one test."""
-    if real and importlib.util.find_spec("lightning") is not None:
+    if real and IS_INSTALLED:
         return importlib.import_module("lightning")
     made = ModuleType("lightning")
     vars(made).update(Callback=Callback, LightningModule=LightningModule, Trainer=Trainer)

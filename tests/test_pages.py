@@ -103,7 +103,7 @@ SHAPES = {
 WITH_PYTHON = [path for path in PAGES if blocks(path, "python")]
 
 
-@pytest.mark.filterwarnings("ignore:squared_error", "ignore::UserWarning:lightning")
+@pytest.mark.filterwarnings("ignore:squared_error", *lightning_stand_in.WARNINGS)
 @pytest.mark.parametrize("path", WITH_PYTHON, ids=named)
 def test_the_python_of_a_page_runs_block_after_block(path: Path, names: dict[str, Any]) -> None:
     before = set(registry.registered())

@@ -20,6 +20,7 @@ from tests.data.published import colour, jpeg, put, put_image
 from tests.data.test_published import assert_shows_its_labels, seen
 
 from penultimate import RequestError
+from penultimate.data import generate, load_images
 from penultimate.data.listing import Listing
 from penultimate.data.readers.inspection import decode_all
 from penultimate.data.readers.opening import OpenedDataset, open_dataset
@@ -353,6 +354,18 @@ def test_arrays_on_disk(maker: Callable[[Path], Path], tmp_path: Path) -> None:
     assert_shows_its_labels(test)
     assert again.digest == train.digest
     assert len(pickle.dumps(train)) < 5000
+
+
+def test_images_that_this_package_draws_are_opened_where_they_were_written(tmp_path: Path) -> None:
+    generate("digits_smoke", 0, tmp_path / "digits")
+    opened = open_dataset(str(tmp_path / "digits"))
+    assert opened.notes == ()
+    for split, listing in opened.splits.items():
+        drawn = load_images(tmp_path / "digits", split)
+        assert list(listing.labels) == list(drawn.labels)
+        assert listing.class_names == drawn.class_names
+    with pytest.raises(RequestError, match=r"is drawn by this package: .*generate\('glyphs', 0, 'FOLDER'\)"):
+        open_dataset("glyphs")
 
 
 def test_arrays_without_a_split(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,12 +20,14 @@ from penultimate import RequestError
 LABELS = torch.arange(40) % 4
 IMAGES = torch.randn(40, 3, 8, 8, generator=torch.Generator().manual_seed(0))
 QUIET = {"enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
-IS_INSTALLED = importlib.util.find_spec("lightning") is not None
 KINDS = [
     "stand-in",
-    pytest.param("real", marks=pytest.mark.skipif(not IS_INSTALLED, reason="Lightning is not installed")),
+    pytest.param(
+        "real",
+        marks=pytest.mark.skipif(not lightning_stand_in.IS_INSTALLED, reason="Lightning is not installed"),
+    ),
 ]
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:lightning", "ignore::DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", *lightning_stand_in.WARNINGS)
 
 
 @pytest.fixture(autouse=True)

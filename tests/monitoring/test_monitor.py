@@ -6,6 +6,8 @@ import copy
 import logging
 import math
 import random
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -322,6 +324,22 @@ def test_in_a_process_group_the_first_process_measures(
         assert pu.Monitor(wrapped, HELD_OUT).history == []
     finally:
         torch.distributed.destroy_process_group()
+
+
+@pytest.mark.long
+def test_two_processes_train_the_same_with_it_and_rank_0_measures(tmp_path: Path) -> None:
+    script = Path(__file__).with_name("two_processes.py")
+    found = {}
+    for more in ((), ("monitored",)):
+        name = "".join(more) or "alone"
+        words = [str(tmp_path / f"{name}-group"), str(tmp_path / name), *more]
+        started = [subprocess.Popen([sys.executable, script, str(rank), *words]) for rank in range(2)]
+        assert [process.wait(120) for process in started] == [0, 0]
+        found[name] = [torch.load(tmp_path / f"{name}.{rank}", weights_only=True) for rank in range(2)]
+    assert [[row["step"] for row in each["history"]] for each in found["monitored"]] == [[1, 2, 3, 4], []]
+    for rank in range(2):
+        alone, watched = (found[name][rank]["state"] for name in ("alone", "monitored"))
+        assert all(torch.equal(alone[name], watched[name]) for name in alone)
 
 
 def test_weights_that_are_shared_out_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:

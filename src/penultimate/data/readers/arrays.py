@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,11 +31,18 @@ def names_in_archive(path: Path) -> list[str]:
         raise DamagedFileError(f"'{path}' is not a whole npz file: {error}") from None
 
 
-def arrays(path: Path, files: Mapping[str, Path]) -> tuple[dict[str, Listing], list[str]]:
-    """Read images and labels: images, labels; train_images, train_labels, ...; x_train, y_train, ... ."""
+def arrays(
+    path: Path, files: Mapping[str, Path], class_names: Sequence[str] = ()
+) -> tuple[dict[str, Listing], list[str]]:
+    """Read images and labels: images, labels; train_images, train_labels, ...; x_train, y_train, ... .
+
+    train.images, train.labels and train.ids are those of `penultimate.data.generate`. `class_names` are those
+    of a folder whose manifest names its classes; an array `class_names` comes before them.
+    """
     pairs: dict[str, tuple[str, str]] = {}
     for said, part in {"": "", **SPLITS}.items():
         forms = [(f"{said}_images", f"{said}_labels"), (f"x_{said}", f"y_{said}"), (f"{said}_x", f"{said}_y")]
+        forms += [(f"{said}.images", f"{said}.labels")] if said else []
         for images, labels in (tuple(name.strip("_") for name in form) for form in forms):
             if images in files and labels in files:
                 pairs[part] = images, labels
@@ -49,7 +56,7 @@ def arrays(path: Path, files: Mapping[str, Path]) -> tuple[dict[str, Listing], l
         for name, file in files.items()
         if name == "class_names" or name in {labels for _, labels in pairs.values()}
     }
-    names = [str(name) for name in np.ravel(read.get("class_names", ()))]
+    names = [str(name) for name in np.ravel(read.get("class_names", class_names))]
     columns = {part: _column(path, labels, read[labels]) for part, (_, labels) in pairs.items()}
     labels_of = read_labels(path, columns, names)
     sources: dict[str, ImageSource] = {}
@@ -58,6 +65,7 @@ def arrays(path: Path, files: Mapping[str, Path]) -> tuple[dict[str, Listing], l
         if len(sources[part]) != len(columns[part]):
             raise RequestError(f"'{path}': {len(sources[part])} {images}, but {len(columns[part])} {labels}")
     paired = {"class_names", *itertools.chain(*pairs.values())}
+    paired |= {f"{images.removesuffix('.images')}.ids" for images, _ in pairs.values()}
     left = [name for name in files if name not in paired]
     lying = some(left, "array", "arrays")
     notes = [f"in no pair of images and labels, and left out: {lying}"] if left else []

@@ -16,6 +16,7 @@ from penultimate.data.readers.own import TEST_SHARE, read_own
 from penultimate.data.readers.places import read_place
 from penultimate.data.readers.prepared import Copy, expect_matching, read_copy
 from penultimate.errors import RequestError, nearest
+from penultimate.registry import names
 
 
 class _Lazily(Mapping[str, Listing]):
@@ -118,6 +119,11 @@ def open_dataset(
 
         return OpenedDataset(name, card.title, card.accuracy, _Lazily(card.splits, read), (), entry)
     path = place.path
+    if root is None and not path.exists() and name in names("dataset"):
+        raise RequestError(
+            f"'{name}' is drawn by this package: penultimate.data.generate('{name}', 0, 'FOLDER') writes it"
+            " into a folder, which can be opened"
+        )
     if root is None and not path.exists():
         raise RequestError(
             f"'{name}' is neither a published data set (penultimate list datasets) nor a file or folder."

@@ -7,6 +7,7 @@ images are trained on: whatever is tuned holds out images of its own.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,7 +44,7 @@ def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tup
         elif any(entry.suffix == ".npy" and entry.name[0] != "." for entry in path.iterdir()):
             place.expect_only("arrays")
             files = sorted(each for each in path.glob("*.npy") if not each.name.startswith("._"))
-            parts, notes = arrays(path, {entry.stem: entry for entry in files})
+            parts, notes = arrays(path, {entry.stem: entry for entry in files}, _generated_names(path))
         elif tables := metadata_in(path):
             parts, notes = metadata(place, tables)
         elif tables := _split_tables(place):
@@ -69,6 +70,15 @@ def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tup
         return _trained_and_tested(place, parts, notes, seed, test_share)
     except RequestError as error:
         raise RequestError("; ".join((str(error), *notes))) from None
+
+
+def _generated_names(folder: Path) -> list[str]:
+    """Return the names of the classes in a folder that `penultimate.data.generate` wrote; [] in any other."""
+    try:
+        found = json.loads((folder / "manifest.json").read_text("utf-8"))["class_names"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return [str(name) for name in found] if isinstance(found, list) else []
 
 
 def _split_tables(place: Place) -> dict[Path, str]:
