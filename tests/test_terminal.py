@@ -92,3 +92,16 @@ def test_status_of_nothing_is_an_empty_list_as_json(
 ) -> None:
     assert main(["status", "--json", "--out", str(tmp_path)]) == 0
     assert json.loads(capsys.readouterr().out) == []
+
+
+def test_a_plan_is_json_for_other_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "quickstart", "--no-timing", "--json", "--out", str(tmp_path)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    trained = next(kind for kind in told["kinds"] if kind["name"] == "train")
+    assert (trained["total"], trained["done"], told["trainings_left"]) == (9, 0, 9)
+    assert told["seconds_left"] == pytest.approx(sum(kind["seconds_left"] for kind in told["kinds"]))
+    assert told["steps_left"] == sum(kind["total"] for kind in told["kinds"])
+    assert main(["plan", "imagenet_resnet50", "--no-timing", "--json", "--out", str(tmp_path)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert next(kind for kind in told["kinds"] if kind["name"] == "train")["seconds_each"] is None
+    assert told["steps_of_unknown_cost"] == told["steps_left"] - 1

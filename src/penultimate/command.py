@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from penultimate.errors import RequestError, counted, legible
 
 if TYPE_CHECKING:
     from penultimate.engine.observer import Summary
+    from penultimate.engine.run import Plan
     from penultimate.records.reading import StudyFolder
     from penultimate.study.spec import Study
 
@@ -179,6 +181,11 @@ def takes_out(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
 
 
+def takes_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option --json to a command."""
+    parser.add_argument("--json", action="store_true", help="as JSON, for other programs")
+
+
 def takes_no_timing(parser: argparse.ArgumentParser) -> None:
     """Add the option --no-timing to a command."""
     parser.add_argument(
@@ -217,12 +224,11 @@ def takes_processes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
 
 
-def tell_plan(study: Study, options: argparse.Namespace) -> int:
+def tell_plan(study: Study, options: argparse.Namespace, as_json: bool = False) -> int:
     """Print which steps of a study are done, and what the rest is expected to cost.
 
     Timing is announced on standard error beforehand, because a large network takes half a minute.
     """
-    from penultimate.engine.forecast.room import expect_room
     from penultimate.engine.forecast.timings import Timings
     from penultimate.engine.run import plan
     from penultimate.engine.schedule import side_by_side
@@ -230,6 +236,11 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
     from penultimate.progress import seconds_text
 
     made = plan(study, options.out, Timings(options.timing, announce_timing))
+    processes = options.processes or side_by_side(study.threads)
+    hindrance = _hindrance(study, made, options.out, processes)
+    if as_json:
+        print(json.dumps(_plan_as_json(study, made, processes, hindrance), indent=2))
+        return 0
     say(f"{study.name}: {' '.join(study.title.split())}")
     say(f"{'step':<18} {'done':>6} {'of':>6} {'each':>9} {'left':>9}")
     for cost in made.costs:
@@ -246,18 +257,14 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
     if made.trainings:
         counts.insert(0, f"{counted(made.trainings, 'training')} of {made.training_steps:,} batches")
     counts.append(f"{'' if made.bytes_are_whole else 'at least '}{size_text(made.bytes_left)} of files")
-    processes = options.processes or side_by_side(study.threads)
     wall = seconds_text(made.seconds_left / processes)
     more = f", and {counted(made.unknown, 'step')} of unknown cost" if made.unknown else ""
     say(
         f"left: {', '.join(counts)}; {seconds_text(made.seconds_left)} of work, about {wall} on {processes}"
         f" {'process' if processes == 1 else 'processes'}{more}"
     )
-    todo = [step for step_id, step in made.graph.steps.items() if step_id not in made.done]
-    try:
-        expect_room(study, todo, Path(options.out), min(processes, steps))
-    except RequestError as error:
-        say(f"It would not start here: {error}")
+    if hindrance:
+        say(f"It would not start here: {hindrance}")
     data = [step.config["name"] for step in made.graph.steps.values() if step.name == "data"]
     nowhere = [name for name in data if name in study.nowhere]
     if nowhere:
@@ -266,6 +273,37 @@ def tell_plan(study: Study, options: argparse.Namespace) -> int:
             f" {', '.join(nowhere)} (--data NAME=FOLDER, --root FOLDER)"
         )
     return 0
+
+
+def _hindrance(study: Study, made: Plan, out: str, processes: int) -> str:
+    """Return why a planned study would not start on this machine, or an empty string."""
+    from penultimate.engine.forecast.room import expect_room
+
+    todo = [step for step_id, step in made.graph.steps.items() if step_id not in made.done]
+    try:
+        expect_room(study, todo, Path(out), min(processes, len(todo)))
+    except RequestError as error:
+        return str(error)
+    return ""
+
+
+def _plan_as_json(study: Study, made: Plan, processes: int, hindrance: str) -> dict[str, object]:
+    """Return a plan for other programs; a cost that is unknown is null."""
+    kinds = [{**dataclasses.asdict(cost), "seconds_left": cost.seconds_left} for cost in made.costs]
+    return {
+        "study": study.name,
+        "title": " ".join(study.title.split()),
+        "kinds": kinds,
+        "steps_left": len(made.graph.steps) - len(made.done),
+        "steps_of_unknown_cost": made.unknown,
+        "trainings_left": made.trainings,
+        "batches_left": made.training_steps,
+        "bytes_left": made.bytes_left,
+        "bytes_are_whole": made.bytes_are_whole,
+        "seconds_left": made.seconds_left,
+        "processes": processes,
+        "hindrance": hindrance or None,
+    }
 
 
 def announce_timing(text: str) -> None:

@@ -17,6 +17,7 @@ from penultimate.command import (
     takes_data,
     takes_engine,
     takes_gpus,
+    takes_json,
     takes_no_timing,
     takes_out,
     takes_plugins,
@@ -66,6 +67,7 @@ def _takes_study(parser: argparse.ArgumentParser) -> None:
 def _takes_plan(parser: argparse.ArgumentParser) -> None:
     _takes_study(parser)
     takes_no_timing(parser)
+    takes_json(parser)
 
 
 def _takes_run(parser: argparse.ArgumentParser) -> None:
@@ -141,8 +143,8 @@ def _plan(options: argparse.Namespace) -> int:
     check_processes(options)
     study = _study(options)
     _tell_of_plugins(study)
-    told = tell_plan(study, options)
-    if study.search is not None:
+    told = tell_plan(study, options, options.json)
+    if study.search is not None and not options.json:
         from penultimate.tuning.conduct import plan_tuning
         from penultimate.tuning.words import plan_lines
 

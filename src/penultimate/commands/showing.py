@@ -15,6 +15,7 @@ from penultimate.command import (
     folder_of,
     load_plugins,
     say,
+    takes_json,
     takes_out,
     takes_plugins,
     write_joint_page,
@@ -55,7 +56,7 @@ def _takes_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exhibit", help="its name (penultimate list exhibits)")
     parser.add_argument("words", nargs="*", help="only the rows with these words, such as: claims separation")
     parser.add_argument("--verdict", action="store_true", help="of claims, only each claim and its verdict")
-    _takes_json(parser)
+    takes_json(parser)
     _takes_reference(parser)
     _takes_results(parser, ", or several, separated by commas")
     parser.add_argument(
@@ -64,13 +65,9 @@ def _takes_show(parser: argparse.ArgumentParser) -> None:
     takes_plugins(parser)
 
 
-def _takes_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="as JSON, for other programs")
-
-
 def _takes_status(parser: argparse.ArgumentParser) -> None:
     takes_out(parser)
-    _takes_json(parser)
+    takes_json(parser)
 
 
 def _takes_why(parser: argparse.ArgumentParser) -> None:
@@ -112,7 +109,7 @@ def _takes_join(parser: argparse.ArgumentParser) -> None:
 
 def _takes_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", nargs="?", help=", ".join(LISTS))
-    _takes_json(parser)
+    takes_json(parser)
     parser.add_argument("--all", action="store_true", help="parts of studies and searches behind them, too")
     parser.add_argument(
         "--out", default="runs", help="the folder of results in which exhibits are looked for (default: runs)"
