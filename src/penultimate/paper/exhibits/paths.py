@@ -30,7 +30,7 @@ from penultimate.report.drawing.estimates import estimates_size
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import Quantity
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
-from penultimate.report.text import fixed, listed, plain, signed
+from penultimate.report.text import counted, fixed, listed, plain, signed
 
 if TYPE_CHECKING:
     from penultimate.paper.paths.curve import Deciding, Specification, SpecificationCurve
@@ -282,7 +282,10 @@ def _method(curve: SpecificationCurve) -> tuple[str, ...]:
         if level not in curve.groups(choice)
     ]
     lacking = f" Listed, but measured in none of these runs: {listed(absent)}." if absent else ""
-    runs = [f"{listed([f'“{words}”' for words in of])} of `{plain(run)}`" for run, of in curve.runs.items()]
+    runs = [
+        f"{listed([f'“{words}”' for words in of])} of `{plain(run)}` ({counted(curve.draws[run], 'draw')})"
+        for run, of in curve.runs.items()
+    ]
     return (
         f"The list of choices is of {LISTED}. It was written after every run that it reads existed and its"
         " numbers were known: the paths explore, and confirm nothing. They share networks, so that a share of"

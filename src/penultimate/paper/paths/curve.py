@@ -114,12 +114,14 @@ class Deciding:
 class SpecificationCurve:
     """All paths of a study by rising rho.
 
-    `main` is what its own main networks are called among them, and `runs` says which run has which networks.
+    `main` is what its own main networks are called among them. `runs` says which run has which networks, and
+    `draws` how many draws of the images a run has.
     """
 
     paths: tuple[Specification, ...]
     main: str
     runs: Mapping[str, Sequence[str]]
+    draws: Mapping[str, int]
 
     @property
     def claim(self) -> Specification | None:
@@ -194,7 +196,8 @@ def specification_curve(measurements: Measurements) -> SpecificationCurve:
     runs: dict[str, list[str]] = {}
     for one in sets:
         runs.setdefault(one.measurements.results.name, []).append(one.words)
-    return SpecificationCurve(tuple(in_order), sets[0].words, runs)
+    draws = {one.measurements.results.name: len(one.measurements.seeds) for one in sets}
+    return SpecificationCurve(tuple(in_order), sets[0].words, runs, draws)
 
 
 def _paths(networks: NetworkSet) -> Iterator[Specification]:

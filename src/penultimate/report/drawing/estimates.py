@@ -19,7 +19,7 @@ from penultimate.report.text import fixed, plain
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LABELS, MEDIANS = 138.0, 34.0
+LABELS, MEDIANS = 138.0, 38.0
 """The room for the words of strips at the left, and for medians at the right, in pixels."""
 UPPER = 200.0
 """The height of the upper part with its label, in pixels."""
