@@ -161,6 +161,8 @@ def test_why_traces_a_number_to_its_data(finished_smoke: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     for part in ("linear_top1", "knn_top1", "train.softmax", "data.d0-digits_smoke", "sha256", "commit"):
         assert part in answer.stdout
+    turned = penultimate("why", "table1", "digits_smoke", "softmax", cwd=finished_smoke)
+    assert turned.stdout == answer.stdout
     wrong = penultimate("why", "table1", "softmax", "digit_smoke", cwd=finished_smoke)
     assert (wrong.returncode, "Did you mean 'digits_smoke'" in wrong.stderr) == (2, True)
 

@@ -413,3 +413,11 @@ def test_r2_is_not_the_cka_with_classes_that_the_paper_says_it_equals() -> None:
     assert cka == pytest.approx(r2 * np.trace(cosines) / np.linalg.norm(cosines) / (classes - 1) ** 0.5)
     notes = (resources.files("penultimate.paper.published") / "NOTES.md").read_text()
     assert f"R² is {r2:.3f} and CKA {cka:.3f} for five classes of 20 images" in notes
+
+
+def test_swapped_arguments_are_told_from_features_of_one_dimension() -> None:
+    features, labels = np.random.default_rng(0).normal(size=(20, 3)), np.repeat(np.arange(4), 5)
+    with pytest.raises(RequestError, match="look like labels: features come before them"):
+        separation.class_separation(labels, features)
+    with pytest.raises(RequestError, match=r"got shape \[20\]$"):
+        separation.class_separation(features[:, 0], labels)

@@ -230,7 +230,11 @@ def _why(options: argparse.Namespace) -> int:
     exhibit.expect_shown(StudyNetworks(folder.description))
     if exhibit.of_same_runs:
         exhibit = exhibit.with_shared_seeds(admit(results, allow_limited=True))
-    say(explain(folder, exhibit, options.objective, options.target))
+    objective, target = options.objective, options.target
+    data = {folder.description["source"], *folder.description["targets"]}
+    if objective in data and target is not None and target not in data:  # the words in the other order
+        objective, target = target, objective
+    say(explain(folder, exhibit, objective, target))
     return 0
 
 

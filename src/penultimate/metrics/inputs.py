@@ -122,6 +122,8 @@ def as_matrix(values: ArrayLike, what: str, columns: str) -> Shaped[Tensor, "n m
     matrix = as_tensor(values, what)
     if matrix.ndim != 2:
         hint = f"; flatten each example first: {what}.reshape(len({what}), -1)" if matrix.ndim > 2 else ""
+        if matrix.ndim == 1 and not matrix.is_floating_point():
+            hint = f". Whole numbers in one dimension look like labels: {what} come before them"
         raise RequestError(f"{what} must be [examples, {columns}]; got shape {list(matrix.shape)}{hint}")
     if matrix.shape[1] == 0:
         raise RequestError(f"{what} have no columns: shape {list(matrix.shape)}")
