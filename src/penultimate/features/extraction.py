@@ -88,6 +88,22 @@ def extract(
     >>> bank.features.shape, bank.logits.shape, extract(net, batches, layer="2").features.shape
     ((2, 4), (2, 10), (2, 10))
     """
+    return _extracted(model, data, batch_size, provenance, layer, warns=True)
+
+
+def extract_again(model: nn.Module | Model, data: Images | Batches, batch_size: int) -> FeatureBank:
+    """Return the features of a module that `extract` has read before: without warnings and their passes."""
+    return _extracted(model, data, batch_size, None, None, warns=False)
+
+
+def _extracted(
+    model: Network | Model | Callable[[Tensor], Tensor],
+    data: Images | Batches,
+    batch_size: int,
+    provenance: dict[str, Any] | None,
+    layer: str | None,
+    warns: bool,
+) -> FeatureBank:
     whole_number(batch_size, "batch_size", 1)
     prepare: Callable[[Tensor], Tensor] | None = None
     if isinstance(model, Model):
@@ -116,7 +132,7 @@ def extract(
         return _from_images(model, data, batch_size, provenance or {})
     if isinstance(model, Network):
         raise RequestError("a Network goes with an ImageSet; it normalises uint8 images itself")
-    return _from_batches(model, data, layer, provenance or {}, prepare)
+    return _from_batches(model, data, layer, provenance or {}, prepare, warns)
 
 
 def predicted(
@@ -156,7 +172,8 @@ def _from_batches(
     data: Batches,
     layer: str | None,
     provenance: dict[str, Any],
-    prepare: Callable[[Tensor], Tensor] | None = None,
+    prepare: Callable[[Tensor], Tensor] | None,
+    warns: bool,
 ) -> FeatureBank:
     if not callable(model):
         raise RequestError(
@@ -167,7 +184,7 @@ def _from_batches(
         raise RequestError(f"layer '{layer}' is of an nn.Module; the model is a {type(model).__name__}")
     modes = {part: part.training for part in module.modules()} if module is not None else {}
     device = device_of(module) if module is not None else None
-    of = _Reading(model if module is None else module, layer)
+    of = _Reading(model if module is None else module, layer, warns)
     parts: list[tuple[Tensor, Tensor | None]] = []
     labels: list[np.ndarray] = []
     ids: list[np.ndarray] = []
@@ -185,7 +202,8 @@ def _from_batches(
                 try:
                     if not parts:
                         of.model = model if module is None else single_of(module, batch.clone())
-                        _warn_of_chance(of, batch, device)
+                        if warns:
+                            _warn_of_chance(of, batch, device)
                     features, logits = of(batch)
                 except PenultimateError:
                     raise
@@ -256,10 +274,10 @@ def _got(batch: Any) -> str:
 class _Reading:
     """A reader of a model's features, and logits if there are any; it remembers where it found them."""
 
-    def __init__(self, model: Any, layer: str | None) -> None:
+    def __init__(self, model: Any, layer: str | None, warns: bool) -> None:
         self.model, self.layer = model, layer
         self.calls: tuple[int, ...] = ()
-        self.warned = False
+        self.warned = not warns
 
     def __call__(self, batch: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the features [n m] of a batch, and its logits [n k] or None."""
@@ -279,7 +297,7 @@ class _Reading:
             raise not_found(self.model, found.features)
         if found.unclear and not self.warned:
             self.warned = True
-            warn(DOUBTS[found.unclear].format(found.unsure), stacklevel=5)
+            warn(DOUBTS[found.unclear].format(found.unsure), stacklevel=6)
         self.calls = found.calls
         logits = None if found.logits is None else _single(found.logits, "logits")
         return _single(found.features, "features"), logits
@@ -318,10 +336,10 @@ def _warn_of_chance(of: _Reading, batch: Tensor, device: torch.device | None) ->
         warn(
             f"{found}: the model is not deterministic in evaluation mode (dropout or a random crop in its"
             " forward pass, say), and these are the features of one pass",
-            stacklevel=4,
+            stacklevel=5,
         )
     if beside is not None:
-        warn(f"{BESIDE.format(beside.largest, beside.scale)}", stacklevel=4)
+        warn(f"{BESIDE.format(beside.largest, beside.scale)}", stacklevel=5)
 
 
 def _single(values: Tensor, what: str) -> Tensor:

@@ -20,7 +20,7 @@ from penultimate.checks import whole_number
 from penultimate.data.images import Images
 from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
-from penultimate.features.extraction import extract
+from penultimate.features.extraction import extract, extract_again
 from penultimate.metrics.inputs import as_tensor
 from penultimate.monitoring.lightning import callback_of
 from penultimate.monitoring.logs import Row, recorders_of
@@ -176,9 +176,7 @@ class Monitor:
     def _bank(self) -> FeatureBank:
         if any(type(parameter).__name__ == SHARDED for parameter in self._module.parameters()):
             raise RequestError("the weights are shared out among processes; give a copy that has them all")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the constructor has given extract's warnings
-            return extract(self.network, self._batches(), self.batch_size)
+        return extract_again(self.network, self._batches(), self.batch_size)
 
     def _batches(self) -> Any:
         if not isinstance(self._data, tuple):
