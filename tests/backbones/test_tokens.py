@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +159,11 @@ def test_a_pooling_of_a_network_without_tokens_is_refused_before_any_step(tmp_pa
         pu.evaluate(
             {"net": "timm:test_resnet(pretrained=False, pooling='mean')"}, {"glyphs_smoke": ""}, out=tmp_path
         )
+
+
+@pytest.mark.long
+def test_poolings_can_be_asked_for_before_the_library_was_imported() -> None:
+    asked = "Request({'v': 'timm:test_vit'}, {'glyphs_smoke': ''}, poolings='all').sources"
+    code = f"from penultimate.evaluation.request import Request; print(len({asked}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "5\n", done.stderr

@@ -126,8 +126,9 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate networks, {name: source}, on data, {name: place}; steps that `out` already holds are kept.
 
-    A source is "timm:resnet50", "torchvision:resnet50", "my_net.py:build", "onnx:net.onnx" or the folder of a
-    network that was trained here, with settings in parentheses: "timm:resnet50(weights='best.safetensors')".
+    A source is "timm:resnet50", "torchvision:resnet50", "hf:NAME" (transformers), "open_clip:NAME/WEIGHTS", a
+    folder of either, "my_net.py:build", "onnx:net.onnx" or the folder of a network that was trained here,
+    with settings in parentheses: "timm:resnet50(weights='best.safetensors')".
     A module (nn.Module) is evaluated as it is, in this process, one step after another; its attribute
     `preparation` or timm's `pretrained_cfg` says how it prepares images, and `pu.Model(module, layer="neck",
     mean=(0.5,), std=(0.25,), size=64)` sets this and the layer of its features.

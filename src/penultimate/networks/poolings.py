@@ -9,7 +9,7 @@ from torch import nn
 
 from penultimate.backbones.tokens import has_class_token, has_tokens
 from penultimate.errors import RequestError, unknown
-from penultimate.networks.architectures import create, hub_of, options
+from penultimate.networks.architectures import create, expect_known, hub_of, options
 from penultimate.networks.live import kept
 from penultimate.networks.sources import LIVE, POOLINGS, Source, read_source, with_settings
 
@@ -68,11 +68,17 @@ def _sketched(source: Source) -> nn.Module | None:
     if source.kind == LIVE:
         return kept(source.name)
     if source.kind == "hf":
-        with torch.device("meta"):
-            found: nn.Module = hub_of("hf").load(Source("hf", source.name, {"pretrained": False}))
+        hub = hub_of("hf")
+        try:
+            hub.expect(source)  # imports the library, which computes with numbers while it is imported
+            with torch.device("meta"):
+                found: nn.Module = hub.load(Source("hf", source.name, {"pretrained": False}))
+        except RequestError:
+            return None  # its own step says why it cannot be loaded
         return found
     if source.kind not in ("timm", "torchvision"):
         return None
+    expect_known(source.kind, source.name)
     made_with = options(source)
     try:
         with torch.device("meta"):
