@@ -297,7 +297,7 @@ class _Reading:
             raise not_found(self.model, found.features)
         if found.unclear and not self.warned:
             self.warned = True
-            warn(DOUBTS[found.unclear].format(found.unsure), stacklevel=6)
+            warn(DOUBTS[found.unclear].format(found.unsure), stacklevel=9)
         self.calls = found.calls
         logits = None if found.logits is None else _single(found.logits, "logits")
         return _single(found.features, "features"), logits
