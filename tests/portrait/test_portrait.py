@@ -28,7 +28,7 @@ from penultimate.records.table import Table
 from penultimate.registry import entry
 from penultimate.report import read_study, render_report
 from penultimate.report.base import StudyResults
-from penultimate.report.beside import beside, reason_apart, why_apart
+from penultimate.report.beside import DRAWING, beside, reason_apart, why_apart
 from penultimate.report.measurements import admit
 from penultimate.report.quantity import Quantity
 from penultimate.report.several import build
@@ -129,6 +129,28 @@ def test_what_cannot_be_compared_stands_alone_and_says_why(
     joined = beside(changed, kept)
     assert [*joined.table] == [*changed.table]
     assert why in why_apart(joined)
+
+
+def test_images_that_another_processor_rounded_otherwise_are_comparable_and_it_is_said(
+    kept: KeptStudy,
+) -> None:
+    packages = dict.fromkeys(DRAWING, "1.0")
+    run = {"packages": packages, "processor": "AMD EPYC (2 cores)", "data": {"glyphs (draw 0)": "aa"}}
+    theirs = dataclasses.replace(kept, provenance={**kept.provenance, **run})
+
+    def drawn(**change: Any) -> StudyResults:
+        mine = own()
+        here = {"processor": "Intel Xeon (4 cores)", "data": {"glyphs (draw 0)": "bb"}}
+        return dataclasses.replace(mine, provenance={**mine.provenance, **run, **here, **change})
+
+    joined = beside(drawn(), theirs)
+    assert len(admit(joined).objectives) == 10
+    said = "drawn on another kind of processor (AMD EPYC (2 cores)), where rounding"
+    assert said in joined.provenance["beside"]["whole"]["rounding"]
+    assert said in render_report(joined)[""].decode()
+    assert beside(drawn(data=run["data"]), theirs).provenance["beside"]["whole"]["rounding"] == ""
+    assert "are not those of whole" in reason_apart(drawn(packages={**packages, "torch": "2.0"}), theirs)
+    assert "are not those of whole" in reason_apart(drawn(processor="AMD EPYC (8 cores)"), theirs)
 
 
 def test_a_learning_rate_of_its_own_does_not_set_an_objective_apart(kept: KeptStudy) -> None:

@@ -121,10 +121,12 @@ class PortraitPage:
             for panel in figure.panels
             if panel.name in ("portrait-accuracy", "portrait-separation")
         ]
+        stands = measurements.results.provenance.get("beside", {})
+        rounding = " ".join(filter(None, (str(run.get("rounding", "")) for run in stands.values())))
         beside = listed([f"`{name}`" for name in measurements.results.provenance.get("beside", {})])
         asked = (
             f"The other objectives are those of the kept run {beside}: networks of the same recipe, seeds and"
-            " images, which were trained and measured before, and not again."
+            f" images, which were trained and measured before, and not again. {rounding}".rstrip()
             if measurements.results.provenance.get("beside")
             else why_apart(measurements.results)
         )

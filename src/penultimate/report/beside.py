@@ -22,6 +22,8 @@ OWN = "own"
 FREE = ("learning_rate", "evaluate_every", "snapshot_every")
 """Settings of a recipe that may differ: a loss may have its own learning rate, and the others show more."""
 TRAINED = "train"
+DRAWING = ("matplotlib", "numpy", "penultimate", "pillow", "scipy", "torch")
+"""The packages that decide which images are drawn, but for rounding, which depends on the processor."""
 
 
 def beside_reference(results: StudyResults) -> StudyResults:
@@ -74,6 +76,7 @@ def beside(own: StudyResults, kept: KeptStudy) -> StudyResults:
         return kept.arrays(step, metric)
 
     told = {key: kept.provenance.get(key) for key in ("command", "measured", "commit", "processor")}
+    told["rounding"] = rounding_words(own.provenance, kept.provenance)
     record = {**own.provenance, "beside": {name: {**told, "rows_sha256": kept.digest}}}
     return dataclasses.replace(
         own, description=description, table=Table([*rows, *own.table]), provenance=record, arrays=arrays
@@ -122,14 +125,36 @@ def reason_apart(own: StudyResults, kept: KeptStudy) -> str:
     if not _seeds(own.description) & _seeds(kept.description):
         seeds = listed([str(seed) for seed, _ in sorted(_seeds(kept.description))])
         return f"none of its seeds, each with its draw of the data, is one of {name}'s ({seeds})"
-    for data, digest in own.provenance.get("data", {}).items():
-        known = kept.provenance.get("data", {}).get(data)
-        if known is not None and known != digest:
-            return (
-                f"the images of {data} are not those of {name}; other versions of the libraries that draw"
-                " them, or of this package, make other images"
-            )
+    data = _drawn_otherwise(own.provenance, kept.provenance)
+    if data and not _differs_by_rounding(own.provenance, kept.provenance):
+        return (
+            f"the images of {data} are not those of {name}; other versions of the libraries that draw"
+            " them, or of this package, make other images"
+        )
     return ""
+
+
+def rounding_words(own: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
+    """Return a sentence if the images of two runs, by their provenance, differ by rounding alone, or ""."""
+    if not _drawn_otherwise(own, kept) or not _differs_by_rounding(own, kept):
+        return ""
+    return (
+        f"Their images were drawn on another kind of processor ({plain(kept['processor'])}), where rounding"
+        " changes a few values in a million by one grey level."
+    )
+
+
+def _drawn_otherwise(own: Mapping[str, Any], kept: Mapping[str, Any]) -> str:
+    """Return the first data set whose images are not, bit for bit, the same in two runs, or ""."""
+    known = kept.get("data", {})
+    return next((of for of, digest in own.get("data", {}).items() if known.get(of, digest) != digest), "")
+
+
+def _differs_by_rounding(own: Mapping[str, Any], kept: Mapping[str, Any]) -> bool:
+    """Return whether only the kind of processor can have made images differ: all versions are the same."""
+    ours, theirs = ({name: run.get("packages", {}).get(name) for name in DRAWING} for run in (own, kept))
+    processors = [str(run.get("processor", "")).partition(" (")[0] for run in (own, kept)]
+    return ours == theirs and None not in ours.values() and processors[0] != processors[1]
 
 
 def _is_shown(
