@@ -10,6 +10,7 @@ import pytest
 from docs import gallery, site
 
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
+from penultimate.report.beside import why_apart
 
 ELSEWHERE = re.compile(
     r"""(?:<(?:script|img|iframe)[^>]* src|<link[^>]* href|url\(|@import)[="'( ]*https?://"""
@@ -42,6 +43,35 @@ def test_a_table_shows_hostile_text_as_it_is() -> None:
     assert "<td><b>&lt;1</b></td>" in text
     assert "<script>" not in text
     assert gallery.plain("a_b*c[d]<e>|$f`") == r"a\_b\*c\[d\]\<e\>\|\$f\`"
+
+
+def test_a_finished_portrait_stands_beside_the_reference_run_in_the_gallery() -> None:
+    results = gallery.portraits()["focal"]
+    assert why_apart(results) == ""
+    drawn = gallery.exhibits_of(results)
+    assert [built.name for built in drawn][0] == "portrait_place"
+    slugs = [
+        *(
+            each.objective
+            for built in drawn
+            for figure in built.figures
+            for panel in figure.panels
+            for each in (*panel.points, *panel.curves)
+        ),
+        *(
+            mark
+            for built in drawn
+            for figure in built.figures
+            for panel in figure.panels
+            if panel.raster
+            for mark in (*panel.raster.row_marks, *panel.raster.column_marks)
+        ),
+    ]
+    known = gallery.marks([*gallery.PAGE.explained, *dict.fromkeys(filter(None, slugs))])
+    text = "\n".join(gallery.portrait("focal", results, known))
+    assert text.startswith("# Portrait of Focal (gamma = 0.2)\n\n**Compared with softmax, Focal")
+    assert text.count("<svg") >= 4
+    assert len(text) < 300_000
 
 
 @pytest.mark.long

@@ -28,6 +28,17 @@ RATIOS = {
     "trace_sw_pinv_sb_over_c": "The spread within classes beside that between them (NC1).",
 }
 """The fields of `neural_collapse`, one for each column of table E.2; their metrics begin with "nc_"."""
+CALLED = {
+    "class_mean_norm_cv": "inequality of the class means' lengths",
+    "weight_norm_cv": "inequality of the weights' lengths",
+    "class_mean_cosine_std": "inequality of the angles between class means",
+    "weight_cosine_std": "inequality of the angles between weights",
+    "class_mean_etf_deviation": "distance of class means from a simplex",
+    "weight_etf_deviation": "distance of weights from a simplex",
+    "weight_class_mean_distance_sq": "distance of weights from class means",
+    "trace_sw_pinv_sb_over_c": "spread within classes beside that between them (NC1)",
+}
+"""What the fields are called in a sentence."""
 
 
 @register.measurement(
@@ -35,12 +46,13 @@ RATIOS = {
     per="network",
     needs=(Logits("train"), Head(on_features=True), ClassOrder()),
     yields=(
-        *(Yield(f"nc_{name}", "ratio", words=words) for name, words in RATIOS.items()),
+        *(Yield(f"nc_{name}", "ratio", words=words, called=CALLED[name]) for name, words in RATIOS.items()),
         Yield(
             "nc4",
             "fraction",
             words="The share of images to which the nearest class mean and the network give"
             " different classes.",
+            called="disagreement with the nearest class mean (NC4)",
         ),
         Yield(
             "nc_rank",

@@ -132,7 +132,7 @@ class PortraitRequest:
             self.whole,
             name=self.study_name,
             title=f"Portrait of {label}",
-            question=f"What does {label} do to a network, beside the objectives that were measured before?",
+            question=f"What does {label} do to a network?",
             networks=(
                 Runs((spec,), main.recipe.changed(changes), main.backbones[:1], self.seeds, main.draws),
                 *self._at_strengths(spec, main.recipe.changed(changes), tuned),

@@ -117,6 +117,15 @@ class Trait:
         return signed(self.quantity.scale * value, self.quantity.digits)
 
 
+def within_sentence(label: str) -> str:
+    """Return a label as it stands within a sentence.
+
+    >>> within_sentence("More final layer L²")
+    'more final layer L²'
+    """
+    return label[:1].lower() + label[1:]
+
+
 def subject_of(measurements: Measurements) -> StudyObjective | None:
     """Return the objective that a portrait is of, or None for another study."""
     if measurements.networks.page != "portrait":

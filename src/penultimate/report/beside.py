@@ -68,7 +68,7 @@ def beside(own: StudyResults, kept: KeptStudy) -> StudyResults:
         "limited": bool(own.description.get("limited")) or bool(kept.description.get("limited")),
         OWN: sorted(specs),
     }
-    steps = frozenset(own.description["steps"])
+    steps = frozenset(own.description.get("steps") or (str(row.step) for row in own.table))
 
     def arrays(step: str, metric: str) -> Mapping[str, Any]:
         if step in steps and own.arrays is not None:

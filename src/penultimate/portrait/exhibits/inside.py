@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penultimate.portrait.traits import Trait, likeness, subject_of, traits
+from penultimate.portrait.traits import Trait, likeness, subject_of, traits, within_sentence
 from penultimate.report.base import Cell, Column, ExhibitTable, Figure, Panel, Raster, TableRow
 from penultimate.report.drawing.rasters import raster_size
 from penultimate.report.measurements import Measurements
@@ -137,7 +137,7 @@ def resembles_words(measurements: Measurements, found: list[Trait]) -> str:
     near = sorted(likeness(found).items(), key=lambda item: item[1])
     if len(near) < MOST_NAMED - 1:
         return ""
-    first, second = (measurements.objective(spec).label.lower() for spec, _ in near[:2])
+    first, second = (within_sentence(measurements.objective(spec).label) for spec, _ in near[:2])
     one, two = (fixed(distance, 2) for _, distance in near[:2])
     return f"It resembles {first} most (distance {one}), then {second} ({two})."
 
