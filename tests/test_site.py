@@ -49,7 +49,7 @@ def test_a_finished_portrait_stands_beside_the_reference_run_in_the_gallery() ->
     results = gallery.portraits()["focal"]
     assert why_apart(results) == ""
     drawn = gallery.exhibits_of(results)
-    assert [built.name for built in drawn][0] == "portrait_place"
+    assert drawn[0].name == "portrait_place"
     slugs = [
         *(
             each.objective
