@@ -20,8 +20,9 @@ from penultimate.registry import entry, names
 from penultimate.report import exhibit
 from penultimate.report.base import Built, ExhibitTable, Figure, StudyResults
 from penultimate.report.beside import beside_reference
-from penultimate.report.drawing.figures import draw_panel, mark_icon, mark_variables
+from penultimate.report.drawing.figures import draw_panel, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
+from penultimate.report.inline import legend, objectives_drawn, table_html
 from penultimate.report.measurements import admit
 
 RUNS = {"doses": "sweep_first"}
@@ -92,18 +93,9 @@ def portrait(name: str, results: StudyResults, known: dict[str, Mark]) -> list[s
 
 
 def table(built: ExhibitTable) -> list[str]:
-    """Return a table as HTML with the heading cells that a screen reader needs."""
-    heads = [f"{column.group}: {column.label}" if column.group else column.label for column in built.columns]
-    head = "".join(f'<th scope="col">{html.escape(text)}</th>' for text in (built.corner, *heads))
-    lines = [f'<div class="exhibit-table" tabindex="0" role="group" aria-label="{html.escape(built.title)}">']
-    lines += [f"<table><caption>{html.escape(built.title)}</caption><thead><tr>{head}</tr></thead><tbody>"]
-    for row in built.rows:
-        cells = "".join(
-            f"<td>{f'<b>{html.escape(cell.text)}</b>' if cell.best else html.escape(cell.text)}</td>"
-            for cell in row.cells
-        )
-        lines.append(f'<tr><th scope="row">{html.escape(row.label)}</th>{cells}</tr>')
-    return raw([*lines, "</tbody></table></div>"])
+    """Return a table as HTML that scrolls by itself."""
+    head = f'<div class="exhibit-table" tabindex="0" role="group" aria-label="{html.escape(built.title)}">'
+    return raw([head, table_html(built), "</div>"])
 
 
 def raw(lines: Iterable[str]) -> list[str]:
@@ -119,17 +111,9 @@ def drawn(figure: Figure, known: dict[str, Mark]) -> list[str]:
         f"{draw_panel(panel, known).styled(f'{panel.name}-')}</figure>"
         for panel in figure.panels
     ]
-    return raw(['<div class="panels">', *panels, "</div>", *legend(figure, known)])
-
-
-def legend(figure: Figure, known: dict[str, Mark]) -> list[str]:
-    """Return the marks with their labels, for a figure whose lines have none."""
-    if not figure.legend:
-        return []
-    drawn = [each for panel in figure.panels for each in (*panel.curves, *panel.points) if each.objective]
-    labels = {each.objective: html.escape(each.label) for each in reversed(drawn)}
-    entries = [f"<span>{mark_icon(known[slug])} {label}</span>" for slug, label in reversed(labels.items())]
-    return [f'<p class="legend">{" ".join(entries)}</p>']
+    said = legend(figure, known)
+    below = [f'<p class="legend">{said}</p>'] if said else []
+    return raw(['<div class="panels">', *panels, "</div>", *below])
 
 
 def page(name: str, built: Built, known: dict[str, Mark]) -> list[str]:
@@ -184,11 +168,7 @@ def write(folder: Path, static: Path) -> None:
     found = exhibits()
     drawn_of = {name: exhibits_of(results) for name, results in portraits().items()}
     every = [*found.values(), *(built for listed in drawn_of.values() for built in listed)]
-    panels = [panel for built in every for figure in built.figures for panel in figure.panels]
-    slugs = [each.objective for panel in panels for each in (*panel.points, *panel.curves)]
-    slugs += [mark for panel in panels if panel.raster for mark in panel.raster.row_marks]
-    slugs += [mark for panel in panels if panel.raster for mark in panel.raster.column_marks]
-    known = marks([*PAGE.explained, *dict.fromkeys(filter(None, slugs))])
+    known = marks([*PAGE.explained, *dict.fromkeys(objectives_drawn(every))])
     (static / "marks.css").write_text(colours(known) + "\n", encoding="utf-8")
     index = ["# Gallery", "", INTRODUCTION, ""]
     chapters = PAGE.chapters((entry("exhibit", name).resolve(), built) for name, built in found.items())

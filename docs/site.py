@@ -1,7 +1,8 @@
 """Build the documentation site: `make docs`, or `python -m docs.site FOLDER`.
 
-The pages written by hand are copied beside those that are made of the registries (`docs.reference`) and of
-kept rows (`docs.gallery`), and Sphinx builds them with every warning an error. Nothing is fetched.
+The pages written by hand are copied beside those that are made of the registries (`docs.reference`), of kept
+rows (`docs.gallery`) and of notebooks (`docs.notebooks`), and Sphinx builds them with every warning an error.
+Nothing is fetched.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import re
 import shutil
 import sys
 from pathlib import Path
+
+from docs.notebooks import NOTEBOOKS
+from docs.notebooks import page as notebook_page
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs"
@@ -34,6 +38,8 @@ def with_links(text: str, place: Path, to: Path) -> str:
         path = (place.parent / target).resolve()
         if path.is_relative_to(PAGES) and path.suffix in COPIED:
             there = path.relative_to(PAGES)
+        elif path in NOTEBOOKS:
+            there = path.relative_to(PAGES).with_suffix(".md")
         elif path.name in FROM_ROOT and path.parent == ROOT:
             there = Path(FROM_ROOT[path.name])
         elif path == PAGES / "decisions":
@@ -59,6 +65,10 @@ def stage(source: Path) -> None:
                 (source / there).write_text(text, encoding="utf-8")
             else:
                 shutil.copy2(path, source / there)
+    for path in NOTEBOOKS:
+        there = path.relative_to(PAGES).with_suffix(".md")
+        text = with_links(notebook_page(path), path, there)
+        (source / there).write_text(text, encoding="utf-8")
     for name, page in FROM_ROOT.items():
         text = with_links((ROOT / name).read_text(encoding="utf-8"), ROOT / name, Path(page))
         (source / page).write_text(text, encoding="utf-8")

@@ -200,7 +200,8 @@ def test_every_page_stands_in_a_table_of_contents() -> None:
         for block in re.findall(r"^```\{toctree\}\n(.*?)^```", path.read_text("utf-8"), re.S | re.M):
             entries = [line for line in block.splitlines() if line and not line.startswith(":")]
             found |= {(path.parent / entry).resolve() for entry in entries}
-    pages = {path.with_suffix("") for path in (ROOT / "docs").rglob("*.md")}
+    written = [path for suffix in ("md", "ipynb") for path in (ROOT / "docs").rglob(f"*.{suffix}")]
+    pages = {path.with_suffix("") for path in written}
     assert pages - found == {ROOT / "docs/index"}
     made = ("gallery/index", "reference/index", "contributing", "changelog")
     assert found - pages == {ROOT / "docs" / name for name in made}

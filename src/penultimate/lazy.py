@@ -7,6 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
+def found(place: str) -> Any:
+    """Return what a place names, "package.module:name", imported now.
+
+    >>> found("penultimate.lazy:found") is found
+    True
+    """
+    module, name = place.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
 def attributes(
     package: str, modules: Mapping[str, str], own: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

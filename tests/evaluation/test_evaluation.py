@@ -66,6 +66,10 @@ def steps(store: Path, kind: str) -> set[str]:
 def test_the_ranking_is_a_table(evaluated: Evaluation) -> None:
     assert evaluated.summary.complete
     frame = evaluated.to_pandas()
+    shown = evaluated._repr_html_()
+    assert "linear" in shown.lower()
+    assert "<i>few</i>" not in shown
+    assert all(html.escape(network) in shown for network in NETWORKS)
     assert frame.equals(pd.DataFrame(evaluated))
     assert {*frame["task"]} == {"", "shapes", "<i>few</i>"}
     assert {*frame["network"]} == {*NETWORKS}

@@ -18,7 +18,10 @@ from penultimate.cli import main
 from penultimate.data.catalog import card
 from penultimate.data.images import ImageSet, load_images, save_images
 from penultimate.errors import RequestError
+from penultimate.features.bank import FeatureBank
+from penultimate.probes.multilabel import MultiLabelProbe
 from penultimate.records.table import Table
+from penultimate.registry import entry
 from penultimate.report import StudyResults, render_exhibit_text, render_report
 from penultimate.report.measurements import admit
 from penultimate.report.spec import all_exhibits, assemble
@@ -65,6 +68,8 @@ NAMES = {
 BENIGN = "a word"
 WRAPPED = {r"\raggedright", r"\arraybackslash", r"\linewidth"}
 """The commands of a column of sentences, which a long name is."""
+DRAWN = {"svg", "g", "defs", "path", "use", "text", "title", "clippath", "rect", "p"}
+"""The elements of drawings, and of sentences, whose number follows from what is said."""
 SOONER = ("all at once", "formula")
 """Those that are tried when there is little time."""
 
@@ -215,6 +220,24 @@ def test_in_drawings_a_name_is_text(name: str) -> None:
             assert tags <= {"svg", "g", "defs", "path", "use", "text", "title", "clipPath", "rect"}
             assert not any(key.startswith("on") for element in elements for key in element.attrib)
             assert is_clean("".join(element.text or "" for element in elements))
+
+
+@every_name
+def test_in_a_notebook_a_name_is_text_and_changes_no_element(name: str) -> None:
+    shown = []
+    for text in (NAMES[name], BENIGN):
+        measurements = admit(told(text), allow_limited=True)
+        drawn = [assemble(entry("exhibit", each).resolve(), measurements) for each in ("table1", "figure5")]
+        bank = FeatureBank(np.eye(2), np.arange(2), provenance={text: text})
+        labels = np.tile(np.eye(2, dtype=int), (9, 1))
+        probe = MultiLabelProbe([1.0], names=(text, "b")).fit(np.arange(18.0)[:, None] % 7, labels)
+        shown.append([each._repr_html_() for each in (*drawn, bank, probe)])
+    for source, benign in zip(*shown, strict=True):
+        page, expected = Page(source), Page(benign)
+        assert not any(key.startswith("on") for element in page.elements for key in element.attributes)
+        tags = [[each.tag for each in one.elements if each.tag not in DRAWN] for one in (page, expected)]
+        assert not NAMES[name] or tags[0] == tags[1]
+        assert is_clean("".join(element.text for element in page.elements).replace("\r", ""))
 
 
 @every_name

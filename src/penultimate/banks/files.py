@@ -38,7 +38,7 @@ class LabelColumn:
     classes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ForeignBank(FeatureBank):
     """A `FeatureBank` with several columns of labels; `labels` are those of the first column.
 

@@ -13,6 +13,7 @@ from penultimate.engine.run import expect_located, run_graph
 from penultimate.errors import RequestError
 from penultimate.evaluation.request import NAME, Request
 from penultimate.networks.sources import HUBS, read_source
+from penultimate.notebook import frame, text
 from penultimate.origin import Seen
 from penultimate.report import exhibit, read_study, refresh_page, render_exhibit_text
 from penultimate.store import Store
@@ -75,11 +76,7 @@ class Evaluation:
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the ranking as a pandas DataFrame; raise RequestError if pandas is not installed."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise RequestError("to_pandas needs pandas: pip install 'penultimate[pandas]'") from None
-        return pd.DataFrame(self.ranking)
+        return frame(self.ranking)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.ranking)
@@ -89,6 +86,13 @@ class Evaluation:
 
     def _exhibit(self) -> Built:
         return exhibit("ranking", self.out, self.study)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the ranking, after what makes it doubtful, and where its page is."""
+        failed = [f"failed: {step}: {why}" for step, why in self.summary.failed.items()]
+        said = [f"<p>{text(line)}</p>" for line in (*failed, *self.remarks, f"Report: {self.report}")]
+        warned = [f"<p><b>{text(warning)}</b></p>" for warning in self.warnings]
+        return "\n".join([*warned, self._exhibit()._repr_html_(), *said])
 
     def __repr__(self) -> str:
         failed = "".join(f"failed: {step}: {why}\n" for step, why in self.summary.failed.items())

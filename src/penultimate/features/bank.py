@@ -13,16 +13,19 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from penultimate.errors import DamagedFileError, RequestError
+from penultimate.errors import DamagedFileError, RequestError, counted, legible, shortened
 from penultimate.files import digest_arrays, digest_file, given_path, read_sealed, write_given
 from penultimate.memory import expect_room
 from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
 from penultimate.metrics.labels import as_numbers
+from penultimate.notebook import facts
 
 ARRAYS = ("features", "labels", "logits", "ids")
 OPTIONAL = ("logits", "ids")
 BLOCK = 1024
 """The number of images whose logits are read at once."""
+LONGEST = 160
+"""The number of characters of its provenance that a bank shows."""
 FACTS, SCHEMA = "bank.json", 1
 """The file in a bank's folder that holds its provenance and the digest of each file, and its schema."""
 
@@ -82,6 +85,32 @@ class FeatureBank:
 
     def __len__(self) -> int:
         return len(self.features)
+
+    def __repr__(self) -> str:
+        said = f" of {shortened(legible(self.provenance), LONGEST)}" if self.provenance else ""
+        return f"{type(self).__name__}({', '.join(self._facts().values())}){said}"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: sizes, and where the features come from."""
+        said = shortened(str(self.provenance), LONGEST) if self.provenance else None
+        return facts(type(self).__name__, {**self._facts(), "provenance": said})
+
+    def _facts(self) -> dict[str, str]:
+        """Return the sizes of the bank in words."""
+        if self.labels.ndim == 2:
+            kinds = counted(self.labels.shape[1], "label")
+        else:
+            classes = np.unique(self.labels).size
+            kinds = f"{classes:,} {'class' if classes == 1 else 'classes'}"
+        beside = [name for name in OPTIONAL if getattr(self, name) is not None]
+        size = sum(getattr(self, name).nbytes for name in ("features", "labels", *beside))
+        return {
+            "examples": counted(len(self), "example"),
+            "features": f"{counted(self.features.shape[1], 'feature')} ({self.features.dtype})",
+            "labels": kinds,
+            "beside": f"with {' and '.join(beside)}" if beside else "without logits and ids",
+            "size": f"{size / 1e3:,.0f} kB",
+        }
 
     @property
     def predictions(self) -> npt.NDArray[np.int64]:

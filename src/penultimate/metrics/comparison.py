@@ -10,12 +10,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from penultimate.errors import RequestError, unknown
+from penultimate.notebook import frame
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Doubles = npt.NDArray[np.float64]
 
@@ -154,6 +158,15 @@ class Comparison:
             np.concatenate([part.sizes for part in parts]),
             np.concatenate([part.passes for part in parts]),
         )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a pandas DataFrame with a row for each pair of layers; RequestError without pandas."""
+        rows = [
+            (*one, *other, self.matrix[i, j], self.standard_error[i, j])
+            for i, one in enumerate(self.names)
+            for j, other in enumerate(self.names)
+        ]
+        return frame(rows, ("network", "layer", "other_network", "other_layer", "cka", "standard_error"))
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{network}: {len(self._rows(network))}" for network in self.networks)

@@ -26,6 +26,7 @@ from penultimate.monitoring.lightning import callback_of
 from penultimate.monitoring.logs import Row, recorders_of
 from penultimate.monitoring.numbers import USUAL, measures_of, number
 from penultimate.networks.model import Model
+from penultimate.notebook import frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,11 +145,7 @@ class Monitor:
 
     def frame(self) -> pd.DataFrame:
         """Return the history as a pandas DataFrame, a row for each measurement."""
-        try:
-            import pandas as pd
-        except ImportError:
-            raise RequestError("a data frame needs pandas: pip install 'penultimate[pandas]'") from None
-        return pd.DataFrame(self.history, columns=["step", *self.measures, "seconds"])
+        return frame(self.history, ("step", *self.measures, "seconds"))
 
     def lightning(self, per: str = "epoch") -> Any:
         """Return a callback for Lightning's Trainer that calls `step` after every "epoch" or "batch".

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from jaxtyping import Float
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -13,6 +14,7 @@ from penultimate.checks import one_of
 from penultimate.errors import RequestError
 from penultimate.metrics.accuracy import accuracy, mean_per_class
 from penultimate.metrics.inputs import ArrayLike
+from penultimate.notebook import facts, frame
 from penultimate.probes.arrays import Array
 from penultimate.probes.inputs import (
     Data,
@@ -25,6 +27,9 @@ from penultimate.probes.inputs import (
     training_set,
 )
 from penultimate.probes.rows import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ACCURACIES: dict[str, Callable[[ArrayLike, ArrayLike], float]] = {
     "top1": accuracy,
@@ -49,7 +54,41 @@ def accuracy_of(metric: str) -> Callable[[ArrayLike, ArrayLike], float]:
     return ACCURACIES[metric]
 
 
-class Probe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DisplayedProbe:
+    """What a notebook shows of a probe: its parameters, and what it learnt once it is fitted."""
+
+    def _learnt(self) -> dict[str, object]:
+        """Return what a reader wants to know of a fitted probe, by name."""
+        raise NotImplementedError
+
+    def _fits(self) -> tuple[tuple[str, ...], Sequence[tuple[object, ...]]]:
+        """Return names of columns, and a row for each value that was tried."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a pandas DataFrame, a row for each value that `fit` tried; RequestError without pandas."""
+        self._expect_fitted()
+        head, rows = self._fits()
+        return frame(rows, head)
+
+    def _expect_fitted(self) -> None:
+        if not self._is_fitted():
+            raise UnfittedError(f"this {type(self).__name__} is not fitted yet: call .fit(X, y) first")
+
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "n_features_in_")
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        state = self._learnt() if self._is_fitted() else {"state": "not fitted yet: call .fit(X, y)"}
+        return facts(repr(self), state)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """Return the probe as text and as HTML, in place of scikit-learn's diagram."""
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+class Probe(DisplayedProbe, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier on fixed features; `__init__` takes its parameters, and learnt attributes end in `_`."""
 
     def score(self, X: Data, y: Data = None, metric: str = "top1") -> float:
@@ -73,8 +112,7 @@ class Probe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _queries(self, X: Data, what: str = "X") -> Float[Array, "n p"]:
         """Return the checked features; raise unless their number and names are the same as in `fit`."""
-        if not hasattr(self, "n_features_in_"):
-            raise UnfittedError(f"this {type(self).__name__} is not fitted yet: call .fit(X, y) first")
+        self._expect_fitted()
         X, _ = examples_of(X, None)
         features = as_features(X, what)
         with naming(what):

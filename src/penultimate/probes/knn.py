@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from jaxtyping import Int
@@ -64,6 +64,19 @@ class KNNProbe(Probe):
         self.leave_one_out_: NumpyFloats = hits / len(features)
         self.k_ = int(np.argmax(hits)) + 1
         return self
+
+    def _learnt(self) -> dict[str, object]:
+        return {
+            "leave-one-out top1": f"{100 * self.leave_one_out_[self.k_ - 1]:.2f} %",
+            "k": f"{self.k_}, of 1 to {len(self.leave_one_out_)}",
+            "distance": f"{self.metric}, exact",
+            "classes": len(self.classes_),
+            "features": self.n_features_in_,
+        }
+
+    def _fits(self) -> tuple[tuple[str, ...], Sequence[tuple[object, ...]]]:
+        rows = [(k, accuracy, k == self.k_) for k, accuracy in enumerate(self.leave_one_out_.tolist(), 1)]
+        return ("k", "leave_one_out_top1", "chosen"), rows
 
     def predict(self, X: Data) -> Labels:
         """Return the class of each example [n], by the vote of its `k_` nearest training examples."""

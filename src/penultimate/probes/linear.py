@@ -174,6 +174,26 @@ class LinearProbe(Probe):
         self._warn([*optima, refit])
         return self
 
+    def _learnt(self) -> dict[str, object]:
+        chosen = float(self.validation_accuracy_.max())
+        accuracy = f"{chosen:.4f}" if self.metric == AUC else f"{100 * chosen:.2f} %"
+        ends = self.lambdas_[[0, -1]]
+        where = ", an end of their range" if self.lambda_ in ends and len(self.lambdas_) > 1 else ""
+        return {
+            f"validation {self.metric}": accuracy,
+            "lambda": f"{self.lambda_:.4g}, of {len(self.lambdas_)} values{where}",
+            "certificate": f"F is at most {self.certificate_:.1e} F* above the optimum F*",
+            "worst certificate": f"{self.certificates_.max():.1e} F*, over all values of lambda",
+            "classes": len(self.classes_),
+            "features": self.coef_.shape[1],
+        }
+
+    def _fits(self) -> tuple[tuple[str, ...], Sequence[tuple[object, ...]]]:
+        columns = (self.lambdas_, self.validation_accuracy_, self.certificates_, self.objectives_)
+        chosen = self.lambdas_ == self.lambda_
+        rows = list(zip(*(column.tolist() for column in (*columns, self.n_iter_, chosen)), strict=True))
+        return ("lambda", f"validation_{self.metric}", "certificate", "objective", "passes", "chosen"), rows
+
     def decision_function(self, X: Data) -> NumpyFloats:
         """Return the logits W x + b [n k] in the order of `classes_`; for two classes, z_1 - z_0 [n]."""
         logits = self._all_logits(X)

@@ -14,7 +14,7 @@ from penultimate.metrics import UndefinedError
 from penultimate.metrics.auc import auc
 from penultimate.metrics.labels import as_numbers
 from penultimate.probes.arrays import NumpyFloats, to_numpy
-from penultimate.probes.estimator import UnfittedError
+from penultimate.probes.estimator import DisplayedProbe
 from penultimate.probes.inputs import Data, as_features, examples_of
 from penultimate.probes.linear import AUC, LAMBDAS, LinearProbe, logits_of
 from penultimate.probes.rows import Rows
@@ -24,7 +24,7 @@ from penultimate.progress import Advance
 _Result = TypeVar("_Result")
 
 
-class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
+class MultiLabelProbe(DisplayedProbe, BaseEstimator):  # type: ignore[misc]
     """L2-regularised logistic regression for each label; its lambda is the one with the best validation AUC.
 
         F_l(w, b) = sum_i log(1 + exp(-s_il (w.x_i + b))) + lambda_l/2 |w|^2,    s_il = +1 or -1
@@ -127,10 +127,27 @@ class MultiLabelProbe(BaseEstimator):  # type: ignore[misc]
                 " validate; give some to validate on, or leave the label out"
             )
 
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "coef_")
+
+    def _learnt(self) -> dict[str, object]:
+        _, rows = self._fits()
+        return {
+            str(name): f"validation AUC {auc:.4f}, lambda {penalty:.4g}, certificate {certificate:.1e}"
+            for name, penalty, auc, certificate in rows
+        }
+
+    def _fits(self) -> tuple[tuple[str, ...], Sequence[tuple[object, ...]]]:
+        names = self.names or self._columns or [f"label {place}" for place in range(len(self.lambda_))]
+        rows: list[tuple[object, ...]] = [
+            (name, penalty, float(probe.validation_accuracy_.max()), float(probe.certificate_))
+            for name, penalty, probe in zip(names, self.lambda_.tolist(), self.probes_, strict=True)
+        ]
+        return ("label", "lambda", "validation_auc", "certificate"), rows
+
     def decision_function(self, X: Data) -> NumpyFloats:
         """Return the log-odds w.x + b of every label [n l]."""
-        if not hasattr(self, "coef_"):
-            raise UnfittedError("this MultiLabelProbe is not fitted yet: call .fit(X, y) first")
+        self._expect_fitted()
         X, _ = examples_of(X, None)
         features = as_features(X, "X")
         if features.shape[1] != self.coef_.shape[1]:

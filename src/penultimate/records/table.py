@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
 from penultimate.files import write_given
+from penultimate.notebook import frame
 
 if TYPE_CHECKING:
     import numpy as np
@@ -229,12 +230,8 @@ class Table:
 
         Whole-number columns are of pandas' nullable Int64.
         """
-        try:
-            import pandas as pd
-        except ImportError:
-            raise RequestError("to_pandas needs pandas: pip install 'penultimate[pandas]'") from None
-        frame = pd.DataFrame([_cells(row) for row in self._rows], columns=list(COLUMNS))
-        return frame.astype({**dict.fromkeys(INTEGERS, "Int64"), "value": "float64"})
+        whole = frame([_cells(row) for row in self._rows], COLUMNS)
+        return whole.astype({**dict.fromkeys(INTEGERS, "Int64"), "value": "float64"})
 
     def to_csv(self) -> str:
         """Return the table as CSV with a header; None and NaN are empty cells,

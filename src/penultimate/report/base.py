@@ -7,7 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from penultimate.lazy import found
+
 if TYPE_CHECKING:
+    import pandas as pd
+
     from penultimate.records.archive import KeptStudy
     from penultimate.records.table import Table
 
@@ -112,6 +116,10 @@ class ExhibitTable:
     notes: tuple[str, ...] = ()
     folded: bool = False
     folded_title: str = ""
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the unrounded numbers, with standard errors and counts; RequestError without pandas."""
+        return found("penultimate.report.tables:to_frame")(self)
 
     @property
     def open_rows(self) -> tuple[TableRow, ...]:
@@ -322,6 +330,23 @@ class Built:
     finding: str = ""
     paper_says: str = ""
     galleries: tuple[Gallery, ...] = ()
+
+    def to_pandas(self) -> dict[str, pd.DataFrame]:
+        """Return each table by its name, and the marks of figures as NAME_points.
+
+        Raises RequestError if pandas is not installed.
+        """
+        frames: dict[str, pd.DataFrame] = found("penultimate.report.tables:to_frames")(self)
+        return frames
+
+    def __repr__(self) -> str:
+        held = ", ".join([*(table.name for table in self.tables), *(figure.name for figure in self.figures)])
+        return f"{type(self).__name__}({self.titled(self.title)!r}: {held or 'nothing measured'})"
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: the finding, the figures and the tables."""
+        shown: str = found("penultimate.report.inline:exhibit_html")(self)
+        return shown
 
     @property
     def is_measured(self) -> bool:

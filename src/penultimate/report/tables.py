@@ -7,12 +7,17 @@ import io
 import itertools
 import re
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from penultimate.errors import as_seen
+from penultimate.notebook import frame
 from penultimate.report.base import Built, Cell, Curve, ExhibitTable, Point, Raster, SortedEstimates
 from penultimate.report.drawing.rasters import cell_name
 from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
 from penultimate.report.text import fixed, plain
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TAGS = {"ours": "measured here", "published": "published in the paper"}
 LATEX_SPECIALS = {
@@ -57,6 +62,8 @@ SPECIAL = re.compile(f"-(?=-)|[{re.escape(''.join(LATEX_SPECIALS.keys() - {'-'})
 """A character that LaTeX does not print as it is, or a hyphen before another, which would make a dash."""
 FORMULA = re.compile("[=+@＝＋－＠-]")
 """The beginning of a cell that spreadsheets evaluate (full-width signs too)."""
+POINTS = ("panel", "label", "x", "y", "x_se", "y_se", "x_label", "y_label", "detail", "source", "value")
+"""The columns of the points of figures."""
 GAP = 2
 """The number of blanks between two columns in a terminal."""
 WORD_WIDTH = 46
@@ -70,21 +77,48 @@ def to_csv(table: ExhibitTable) -> str:
 
     Text that a spreadsheet would take for a formula gets a leading apostrophe.
     """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    head, lines = _records(table)
+    return _csv([*(_harmless(name) for name in head[:-1]), head[-1]], lines)
+
+
+def to_frame(table: ExhibitTable) -> pd.DataFrame:
+    """Return a table as a pandas DataFrame with the columns of its CSV; RequestError without pandas."""
+    head, lines = _records(table)
+    return frame(lines, _apart(head))
+
+
+def to_frames(exhibit: Built) -> dict[str, pd.DataFrame]:
+    """Return the tables of an exhibit by name, and the points of its figures, as pandas DataFrames."""
+    frames = {table.name: to_frame(table) for table in exhibit.tables}
+    return frames | ({f"{exhibit.name}_points": frame(_marks(exhibit), POINTS)} if exhibit.figures else {})
+
+
+def _records(table: ExhibitTable) -> tuple[list[str], list[list[str | float | None]]]:
+    """Return the names of columns and the rows: each number followed by any standard error and count."""
     errors = [any(row.cells[i].error is not None for row in table.rows) for i in range(len(table.columns))]
     counts = [any(row.cells[i].count is not None for row in table.rows) for i in range(len(table.columns))]
-    header = [table.corner]
+    head = [table.corner]
     for i, column in enumerate(table.columns):
-        header.append(column.key)
-        header.extend([f"{column.key}_se"] * errors[i] + [f"{column.key}_n"] * counts[i])
-    writer.writerow(_apart([*(_harmless(name) for name in header), "source"]))
+        head.append(column.key)
+        head.extend([f"{column.key}_se"] * errors[i] + [f"{column.key}_n"] * counts[i])
+    lines: list[list[str | float | None]] = []
     for row in table.rows:
-        line = [_harmless(row.label)]
+        line: list[str | float | None] = [row.label]
         for i, cell in enumerate(row.cells):
-            line.append(_harmless(cell.text) if cell.value is None else repr(cell.value))
-            line.extend([_written(cell.error)] * errors[i] + [_written(cell.count)] * counts[i])
-        writer.writerow([*line, table.source])
+            line.append(cell.text if cell.value is None else cell.value)
+            line.extend([cell.error] * errors[i] + [cell.count] * counts[i])
+        lines.append([*line, table.source])
+    return [*head, "source"], lines
+
+
+def _csv(head: list[str], lines: Iterable[Iterable[str | float | None]]) -> str:
+    """Return lines as comma-separated values that no spreadsheet evaluates; None is an empty cell."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(_apart(head))
+    writer.writerows(
+        [_harmless(each) if isinstance(each, str) else _written(each) for each in line] for line in lines
+    )
     return buffer.getvalue()
 
 
@@ -221,21 +255,19 @@ def points_csv(exhibit: Built) -> str:
 
     The x of a cell is the number of its column and its y that of its row, from 1. Empty without figures.
     """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    heads = ("x_label", "y_label", "detail", "source")
-    writer.writerow(["panel", "label", "x", "y", "x_se", "y_se", *heads, "value"])
+    return _csv([*POINTS], _marks(exhibit)) if exhibit.figures else ""
+
+
+def _marks(exhibit: Built) -> Iterator[list[str | float | None]]:
+    """Yield a row for each mark (or point of a line) and map cell of an exhibit's figures."""
     for figure in exhibit.figures:
         for panel in figure.panels:
             for point in panel.points or _in_order(panel.estimates) or _along(panel.curves):
-                numbers = map(_written, (point.x, point.y, point.x_error, point.y_error))
-                names = map(_harmless, (panel.name, point.label))
-                texts = map(_harmless, (panel.x_label, panel.y_label, point.detail))
-                writer.writerow([*names, *numbers, *texts, panel.source, ""])
+                numbers = (point.x, point.y, point.x_error, point.y_error)
+                said = (panel.x_label, panel.y_label, point.detail, panel.source, None)
+                yield [panel.name, point.label, *numbers, *said]
             for row, column, label, value in _cells(panel.raster):
-                names = map(_harmless, (panel.name, label))
-                writer.writerow([*names, column, row, *[""] * 5, panel.source, _written(value)])
-    return buffer.getvalue() if exhibit.figures else ""
+                yield [panel.name, label, column, row, *[None] * 5, panel.source, value]
 
 
 def _along(curves: Iterable[Curve]) -> Iterator[Point]:
