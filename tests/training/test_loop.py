@@ -320,7 +320,7 @@ def test_the_best_epoch_on_the_holdout_is_kept_and_patience_ends_it(tmp_path: Pa
     best = min(epoch for epoch, score in scores.items() if score == max(scores.values()))
     assert result.epoch == best
     assert len(scores) == min(8, best + 2)
-    network = load_network(tmp_path / "a")
+    network = load_network(str(tmp_path / "a"))
     holdout = squares(64, 1)
     logits = network.logits(network.features(torch.from_numpy(holdout.images)))
     accuracy = float((logits.argmax(1) == torch.from_numpy(holdout.labels)).float().mean())

@@ -19,7 +19,7 @@ from penultimate.data.augmentation.transforms import normalise
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.files import atomic_write
+from penultimate.files import atomic_write, given_path
 from penultimate.networks.sources import OF_TRAINING
 from penultimate.objectives.objective import Objective, objective
 
@@ -133,11 +133,12 @@ def save_network(
     atomic_write(folder / CARD, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
 
 
-def load_network(folder: Path, body: nn.Module | None = None) -> TrainedNetwork:
+def load_network(folder: Path | str, body: nn.Module | None = None) -> TrainedNetwork:
     """Read a network back, in evaluation mode; use `body` if its architecture is not built in.
 
     Raises RequestError if there is none, and DamagedFileError if a file is not as it was written.
     """
+    folder = given_path(folder, "folder")
     try:
         card = json.loads((folder / CARD).read_text("utf-8"))
         tensors = safetensors.torch.load_file(folder / WEIGHTS)
