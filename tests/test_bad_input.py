@@ -419,6 +419,8 @@ READ: dict[str, Callable[[str], object]] = {
 def test_a_path_that_cannot_be_is_an_error_for_people_in_python_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, name: str
 ) -> None:
+    if name == "/" and what.startswith("write") and os.access("/", os.W_OK):
+        pytest.skip("whoever may write there would leave files in the root of this machine")
     inner = tmp_path / "above/inner"
     (inner / "folder").mkdir(parents=True)
     os.mkfifo(inner / "pipe")

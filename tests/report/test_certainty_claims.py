@@ -86,6 +86,7 @@ def test_a_score_that_was_not_measured_leaves_the_other_claim() -> None:
 def test_the_table_of_claims_names_the_authors() -> None:
     built = exhibit("claims", ranked({"msp": 9.0, "normalised_logit": 6.0}, noise=0.03))
     rows = {row.label: [cell.text for cell in row.cells] for row in built.tables[0].rows}
-    assert rows[CERTAINTY_CLAIMS[0].says][0] == AUTHORS
+    whose = [column.key for column in built.tables[0].columns].index("whose")
+    assert rows[CERTAINTY_CLAIMS[0].says][whose] == AUTHORS
     assert "points of AURC" in " ".join(rows[CERTAINTY_CLAIMS[0].says])
     assert any("selective classification are of 2026-11-26" in note for note in built.notes)

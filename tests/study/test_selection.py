@@ -468,7 +468,8 @@ def test_an_added_objective_may_have_a_recipe_of_its_own(two_arms: Study) -> Non
     [
         ("softmax", "has 'softmax' already"),
         ("sofmax", "Did you mean 'softmax'?"),
-        ("poly1", "--plugin FILE"),
+        ("poly7", "--plugin FILE"),
+        ("poly1", "--plugin examples:poly1"),
         ("dropout with epochs=3", "such as recipe.learning_rate=0.6; got 'epochs=3'"),
         ("dropout with recipe.epochs", "got 'recipe.epochs'"),
         ("dropout with recipe.epoch=3", "epoch"),
