@@ -30,6 +30,7 @@ from penultimate.paper.claims.trials import Assessment
 from penultimate.paper.claims.verdicts import judge
 from penultimate.paper.studies.class_counts import SEEDS, STUDY
 from penultimate.records.table import Row, Table
+from penultimate.report import exhibit
 from penultimate.report.base import StudyResults
 from penultimate.report.measurements import admit
 from tests.report.planted import planted
@@ -198,6 +199,17 @@ def test_two_numbers_are_enough_for_a_change_and_two_draws_are_not() -> None:
     assert ends["classes_change"].verdict == "holds"
     few = judged(of_counts(lambda _: -2.0, seeds=SEEDS[:2]))
     assert {(one.verdict, one.judged) for one in few.values()} == {("undecided", False)}
+
+
+def test_objectives_of_plugins_that_are_not_loaded_are_passed_over() -> None:
+    results = of_counts(lambda classes: -4.0)
+    grids = [
+        {**grid, "objectives": [*grid["objectives"], "nobody_loaded(a=1)"]}
+        for grid in results.description["networks"]
+    ]
+    more = dataclasses.replace(results, description={**results.description, "networks": grids})
+    assert judged(more) == judged(results)
+    assert exhibit("classes", more).tables[0] == exhibit("classes", results).tables[0]
 
 
 def test_a_study_with_one_number_of_classes_is_not_asked_but_told_what_to_run() -> None:

@@ -264,6 +264,20 @@ class Composition:
         return {f"{entry.kind}:{entry.name}": entry.source_digest() for entry in entries if entry.is_plugin}
 
 
+def preset_of(text: str) -> str | None:
+    """Return the preset that a spec string names, with any strengths.
+
+    It is None for every other objective, and so for one whose plug-in is not loaded.
+
+    >>> preset_of("logit_norm(temperature=0.057)"), preset_of("mine(a=1)")
+    ('logit_norm', None)
+    """
+    try:
+        return resolve(text).preset
+    except RequestError:
+        return None
+
+
 def resolve(text: str) -> Composition:
     """Return the composition that a spec string names: presets and plug-ins, joined with `+` in any order.
 

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from penultimate.data.catalog import card
-from penultimate.objectives.presets import PRESETS, resolve
+from penultimate.objectives.presets import PRESETS, preset_of
 from penultimate.paper.claims.criteria import CRITERIA, DOSES, Criteria, Criterion
 from penultimate.paper.claims.effects import Effect, Verdict, all_of, corrected, decide, effect_by_t
 from penultimate.paper.claims.evidence import Evidence, StudyEvidence
@@ -151,8 +151,10 @@ def arms_by_classes(measurements: Measurements) -> dict[int, Measurements]:
 def label_spaces(evidence: StudyEvidence, aspect: _Seen = "linear") -> list[LabelSpace]:
     """Return the label spaces of a study, or nothing if all its networks have the same classes."""
     arms = arms_by_classes(evidence.measurements)
+    if len(arms) < 2:
+        return []
     spaces = [_space(evidence.with_arm(of.arm), classes, aspect) for classes, of in arms.items()]
-    return [one for one in spaces if one.draws] if len(arms) > 1 else []
+    return [one for one in spaces if one.draws]
 
 
 def _space(evidence: StudyEvidence, classes: int, aspect: _Seen) -> LabelSpace:
@@ -161,8 +163,8 @@ def _space(evidence: StudyEvidence, classes: int, aspect: _Seen) -> LabelSpace:
     y: dict[Seed, dict[str, float]] = {}
     absent = []
     for spec, seed in planned(evidence):
-        name = resolve(spec).preset
-        if name not in COMPARED:
+        name = preset_of(spec)
+        if name is None or name not in COMPARED:
             continue
         if seed in separation.get(spec, {}) and seed in transfer.get(spec, {}):
             x.setdefault(seed, {})[name] = separation[spec][seed]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from penultimate.objectives.presets import PRESETS, resolve
+from penultimate.objectives.presets import PRESETS, preset_of, resolve
 from penultimate.paper.claims.aspects import QUANTITIES, Aspect
 from penultimate.paper.claims.label_spaces import (
     CLASS_CLAIMS,
@@ -147,10 +147,10 @@ def _networks_table(evidence: StudyEvidence) -> ExhibitTable:
                     run_cell(columns[aspect].get(one.spec), digits, shows_error=True)
                     for aspect, _, digits in COLUMNS
                 ),
-                str(resolve(one.spec).preset),
+                str(preset_of(one.spec)),
             )
             for one in of.objectives
-            if resolve(one.spec).preset in COMPARED
+            if preset_of(one.spec) in COMPARED
         ]
     return ExhibitTable(
         "classes_networks",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from penultimate import registry
 from penultimate.errors import RequestError
-from penultimate.objectives.presets import resolve
+from penultimate.objectives.presets import preset_of, resolve
 from penultimate.paper.arms import PAPERS_STRENGTHS
 from penultimate.paper.claims import doses
 from penultimate.paper.claims.aspects import Among, Aspect
@@ -129,10 +129,7 @@ def short_name(spec: str) -> str:
     >>> short_name("logit_norm(temperature=0.057)"), short_name("mine(a=1)")
     ('logit_norm', 'mine(a=1)')
     """
-    try:
-        return resolve(spec).preset or spec
-    except RequestError:
-        return spec
+    return preset_of(spec) or spec
 
 
 @functools.lru_cache(maxsize=1024)
