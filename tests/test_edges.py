@@ -346,7 +346,6 @@ REFUSED = (
 """Kinds that no call answers if it reads its first argument."""
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")  # for the tensors of this test
 @pytest.mark.long
 @pytest.mark.parametrize("name", [name for name, call in CALLS.items() if not call.slices])
 def test_any_kind_of_array_is_read_rightly_or_refused(name: str) -> None:

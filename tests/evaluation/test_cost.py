@@ -68,7 +68,7 @@ def test_the_front_and_the_speed_stand_in_the_table(tmp_path: Path) -> None:
     assert [cell.text for cell in by_name["best"]] == ["100.0", MISSING, "2", "1,234", "2,048"]
     assert [cell.text for cell in by_name["outside"]][2:4] == [MISSING, MISSING]
     assert [point.objective for point in shown.figures[0].panels[0].points] == ["best", "slow", "quick"]
-    assert "one thread" in render_exhibit_text(shown)
+    assert "one thread" in " ".join(render_exhibit_text(shown).split())
     assert "What the accuracy costs" in render_report(read_study(tmp_path))[""].decode()
 
 

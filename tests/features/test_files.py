@@ -312,6 +312,15 @@ def test_extraction_goes_on_after_a_kill(tmp_path: Path) -> None:
     assert [bank.digest() for bank in resumed.values()] == [bank.digest() for bank in whole.values()]
 
 
+def test_the_journal_of_a_process_that_was_killed_at_its_very_end_does_not_stay(tmp_path: Path) -> None:
+    listing = folder_of(tmp_path / "images", 6)
+    folder = tmp_path / "banks"
+    whole = extract_files({"a": small()}, listing, folder, workers=0)["a"].digest()
+    (folder / "a" / "journal.json").write_text("{}")
+    assert extract_files({"a": small()}, listing, folder, workers=0)["a"].digest() == whole
+    assert not (folder / "a" / "journal.json").exists()
+
+
 def _counted(function, calls, place):  # type: ignore[no-untyped-def]
     def counting(images):  # type: ignore[no-untyped-def]
         calls[place] += 1

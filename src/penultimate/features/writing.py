@@ -129,6 +129,7 @@ class BankWriter:
                     continue
                 if name == FACTS:
                     self.bank = FeatureBank.load(self.folder)
+                    (self.folder / JOURNAL).unlink(missing_ok=True)  # of a process killed at its very end
                 else:
                     for field in ("position", "rows", "widths", "left_out", "remarks"):
                         setattr(self, field, found[field])

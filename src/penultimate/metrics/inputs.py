@@ -45,7 +45,7 @@ def as_tensor(values: ArrayLike, what: str) -> Tensor:
     Raise RequestError for anything but a dense array of real numbers without masked values.
     """
     if isinstance(values, Tensor):
-        return dense(values.detach(), what)
+        return dense(values, what).detach()
     if isinstance(values, Bank):
         raise RequestError(f"{what} must be an array, not a bank: pass its .features, .labels or .logits")
     expect_dense(values, what)
