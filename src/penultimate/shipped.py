@@ -10,7 +10,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from penultimate.errors import unknown
+from penultimate.errors import RequestError, unknown
 
 PREFIX = "examples:"
 """What stands before the name of a file of this package, where a path may stand."""
@@ -45,6 +45,18 @@ def path_of(name: str) -> Path:
     if name not in files:
         raise unknown("example", name, every_name())
     return FOLDER / f"{files[name]}.py"
+
+
+def not_loaded(name: str) -> RequestError:
+    """Return an error that says how to load the file of an objective of this name.
+
+    >>> str(not_loaded("focal"))[:50]
+    "the objective 'focal' comes with the package and i"
+    """
+    return RequestError(
+        f"the objective '{name}' comes with the package and is not loaded yet: add --plugin {PREFIX}{name},"
+        f" or in Python penultimate.plugins.load_plugin('{PREFIX}{name}')"
+    )
 
 
 def resolved(path: Path | str) -> Path | str:

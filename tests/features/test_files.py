@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -310,6 +311,13 @@ def test_extraction_goes_on_after_a_kill(tmp_path: Path) -> None:
     assert min(rest) > 0
     whole = extract_files({"a": small(), "b": small(1, side=16)}, listing, tmp_path / "whole", batch_size=2)
     assert [bank.digest() for bank in resumed.values()] == [bank.digest() for bank in whole.values()]
+
+
+def test_a_bank_from_before_crops_could_be_rounded_down_is_read_and_not_made_again(tmp_path: Path) -> None:
+    listing, network = folder_of(tmp_path / "images", 6), small()
+    extract_files({"a": network}, listing, tmp_path / "banks", workers=0)
+    identity = json.loads((tmp_path / "banks/a/bank.json").read_text())["identity"]
+    assert {*identity["preparation"]} == {"resize", "crop", "interpolation", "statistics", "squash"}
 
 
 def test_the_journal_of_a_process_that_was_killed_at_its_very_end_does_not_stay(tmp_path: Path) -> None:

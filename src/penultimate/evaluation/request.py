@@ -75,8 +75,8 @@ class Request:
     baselines    whether pixels, colours and random convolutions are measured on each task as well
     speed        whether it is measured how many images a second each network takes
     join         networks whose features are joined: "a+b"
-    poolings     ways in which tokens become features ("all": every one), for each of which a network with
-                 tokens is evaluated once more
+    poolings     ways in which tokens become features; "all" stands for every way. A network with tokens is
+                 evaluated once for each
     group        the column or folder level of groups that no split parts, of all tasks of your own that do
                  not say it themselves; "": as they say
     """

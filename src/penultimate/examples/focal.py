@@ -4,8 +4,8 @@
     penultimate portrait "focal(gamma=2)" --plugin examples:focal
 
 `gamma` is 2 in the paper, which tries 0 to 5. At 0 the loss is softmax cross-entropy. The paper also weights
-the two classes of a detector by alpha. Here all classes are treated alike, so that alpha would only scale
-the loss, and there is none.
+the two classes of a detector by alpha. Here all classes are treated alike, so alpha would only scale the
+loss, and it is left out.
 
 Lin, Goyal, Girshick, He and Dollár, Focal Loss for Dense Object Detection, ICCV 2017.
 """

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHARDED = "DTensor"
-"""The type of parameters of which each process holds a part (FSDP, tensor parallelism)."""
+"""The type of a parameter that is split over processes (FSDP, tensor parallelism)."""
 HELD = ("steps", "history")
 
 

@@ -265,9 +265,7 @@ class Composition:
 
 
 def preset_of(text: str) -> str | None:
-    """Return the preset that a spec string names, with any strengths.
-
-    It is None for every other objective, and so for one whose plug-in is not loaded.
+    """Return the preset that a spec names; None for any other objective, or if its plug-in is not loaded.
 
     >>> preset_of("logit_norm(temperature=0.057)"), preset_of("mine(a=1)")
     ('logit_norm', None)
@@ -370,11 +368,7 @@ def _contribution(term: Spec) -> tuple[Spec, dict[str, Any]]:
         return Spec(preset.name, values), preset.slots(values)
     if not kinds:
         if term.name in shipped.every_name():
-            raise RequestError(
-                f"the objective '{term.name}' comes with the package and is not loaded yet: add"
-                f" --plugin {shipped.PREFIX}{term.name}, or in Python"
-                f" penultimate.plugins.load_plugin('{shipped.PREFIX}{term.name}')"
-            )
+            raise shipped.not_loaded(term.name)
         plugins = [name for kind in COMPONENT_KINDS for name in registry.names(kind)]
         raise unknown("objective", term.name, [*PRESETS, *plugins])
     values = bind(term.name, hyperparameters_of_term(term.name), term.arguments)

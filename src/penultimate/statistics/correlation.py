@@ -157,7 +157,7 @@ def _counts_of_sums(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
     The row of `counts` for a set s of elements of b is the distribution of the sum over the first |s|
     elements of a, matched to s in every order. Adding an element j to a set shifts its distribution by a_i
-    b_j. The counts depend on the ranks alone, of which studies of one size have few: they are kept.
+    b_j. The counts depend on the ranks alone. Studies of one size share few rankings, so they are cached.
     """
     import numpy as np
 

@@ -139,7 +139,7 @@ def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[AccuracyInt
 
 
 def _clustered(tasks: Sequence[Answers], row: int, level: float) -> tuple[float, float]:
-    """Return the interval of a network's mean accuracy over tasks, some of which have groups."""
+    """Return the interval of a network's mean accuracy over tasks, where a task may have groups."""
     import numpy as np
 
     right, weights = [], []

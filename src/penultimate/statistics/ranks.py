@@ -113,7 +113,7 @@ def _resampled(task: Answers, draws: int, random: np.random.Generator) -> npt.ND
 def _resampled_groups(task: Answers, draws: int, random: np.random.Generator) -> npt.NDArray[np.float64]:
     """Return the accuracies of each draw of a task's groups [draws networks].
 
-    A mean over classes is over those of which the draw holds an example.
+    A mean over classes leaves out the classes that the draw holds no example of.
     """
     import numpy as np
 
