@@ -170,6 +170,13 @@ class LabelSpaces:
 
 
 @dataclass(frozen=True)
+class BetterInBoth:
+    """Rule: the one objective beside softmax is above it in test accuracy and in transfer (`claims.both`)."""
+
+    aspect: Literal["linear", "knn"]
+
+
+@dataclass(frozen=True)
 class Ranking:
     """Rule on the errors among the surest answers of label smoothing and softmax (`claims.certainty`).
 
@@ -256,6 +263,7 @@ Rule: TypeAlias = (
     | Dose
     | Regained
     | LabelSpaces
+    | BetterInBoth
     | Ranking
     | Unassociated
     | BestForShare

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from penultimate.paper.claims import (
+    both,
     certainty,
     comparisons,
     head_decay,
@@ -55,6 +56,7 @@ TRIALS: Mapping[type, Callable[[Any, Any], Trials | Assessment]] = {
     rules.Dose: prices.judge_dose,
     rules.Regained: head_decay.regained,
     rules.LabelSpaces: label_spaces.judge_label_spaces,
+    rules.BetterInBoth: both.better_in_both,
     rules.Ranking: certainty.judge_ranking,
 }
 """What each kind of rule tests on the evidence of a study, or of the paper, or what it finds there."""

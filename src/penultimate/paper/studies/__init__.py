@@ -11,6 +11,7 @@ FOLDED = (
     "few_labels",
     "alike",
     "certainty",
+    "better_search",
     "matched_search",
     "matched_search_scaled",
     "matched_sweep_search",
@@ -41,6 +42,10 @@ for _name, _summary in (
     ("head_decay_first", "a part of head_decay: the first three of five seeds; comes with the package"),
     ("certainty", "nine objectives, three seeds: calibration, selective classification, outside images"),
     ("class_counts", "three objectives on 16, 32, 64 and 128 classes, three draws; comes with the package"),
+    (
+        "better_search",
+        "softmax and seven candidates that may beat it in both accuracy and transfer, two draws",
+    ),
     (
         "matched_search",
         "where the hyperparameters of seven objectives are chosen (penultimate tune): three seeds",
