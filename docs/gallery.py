@@ -15,7 +15,7 @@ from docs.quoted import MAIN, finding, shown
 
 from penultimate.paper.page import PAGE
 from penultimate.portrait.page import OWN_ORDER, headline
-from penultimate.records.archive import read_kept
+from penultimate.records.archive import read_kept, references
 from penultimate.registry import entry, names
 from penultimate.report import exhibit
 from penultimate.report.base import Built, ExhibitTable, Figure, StudyResults
@@ -25,8 +25,8 @@ from penultimate.report.drawing.palette import Mark, marks
 from penultimate.report.inline import legend, objectives_drawn, table_html
 from penultimate.report.measurements import admit
 
-RUNS = {"doses": "sweep_first"}
-"""The run that an exhibit is drawn from, where it is not the main one."""
+RUNS = {"doses": "sweep_first", "classes": "class_counts", "better": "better"}
+"""The run that an exhibit is drawn from, where it is not the main one; it counts once it is kept."""
 INTRODUCTION = (
     "Every table and figure, drawn from the runs that come with the package. Each page gives the sentence"
     " that the numbers make, the published values, and the command that shows the exhibit in a terminal."
@@ -48,10 +48,16 @@ def exhibits() -> dict[str, Built]:
     found = {}
     for name in names("exhibit"):
         if PAGE.draws(entry("exhibit", name).resolve()):
-            built = shown(name, RUNS.get(name, MAIN))
+            built = shown(name, run_of(name))
             if built.wanted and (built.tables or built.figures):
                 found[name] = built
     return found
+
+
+def run_of(name: str) -> str:
+    """Return the kept run that an exhibit is drawn from."""
+    run = RUNS.get(name, MAIN)
+    return run if run in references() else MAIN
 
 
 def plain(text: str) -> str:
@@ -118,15 +124,15 @@ def drawn(figure: Figure, known: dict[str, Mark]) -> list[str]:
 
 def page(name: str, built: Built, known: dict[str, Mark]) -> list[str]:
     """Return the lines of an exhibit's page."""
-    run = RUNS.get(name)
+    run = run_of(name)
     lines = [f"({name})=", f"# {plain(built.title)}", ""]
-    lines += [f"**{plain(finding(name, run or MAIN))}**", ""] if built.finding else []
+    lines += [f"**{plain(finding(name, run))}**", ""] if built.finding else []
     for figure in built.figures:
         lines += drawn(figure, known)
     lines += [plain(built.caption), ""]
     lines += [
         "```console",
-        f"penultimate show {name} --reference{f' --study {run}' if run else ''}",
+        f"penultimate show {name} --reference{f' --study {run}' if run != MAIN else ''}",
         "```",
         "",
     ]

@@ -13,12 +13,14 @@ from statistics import fmean
 import numpy as np
 
 from penultimate import specs
+from penultimate.paper.claims.both import STUDY as BETTER
+from penultimate.paper.claims.both import both_spoken
 from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF
 from penultimate.paper.exhibits.paths import WORDS
 from penultimate.paper.page.statements import headline
 from penultimate.paper.restriction import narrowed, restricted_sentence
-from penultimate.records.archive import network_of
+from penultimate.records.archive import network_of, references
 from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
 from penultimate.report.base import Built, StudyResults, TableRow
@@ -373,6 +375,15 @@ def of_classes() -> str:
         f" linear transfer {fixed(penalty[2], 1)} % where softmax's is {fixed(softmax[2], 1)}."
     )
     return f"{paragraph(said.answer)}\n\n{items([*said.details, equal])}"
+
+
+@quote
+def of_better() -> str:
+    """Whether an objective is better than softmax in both accuracy and transfer."""
+    if BETTER not in references():
+        return paragraph(f"No run that the rule judges comes with the package yet. {both_spoken()[0]}")
+    said = answer(BETTER)
+    return f"{paragraph(said.answer)}\n\n{items(said.details)}"
 
 
 @quote

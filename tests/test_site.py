@@ -84,3 +84,13 @@ def test_the_site_builds_without_a_warning_and_takes_nothing_from_elsewhere(tmp_
     assert [path.name for path, text in pages.items() if ELSEWHERE.search(text)] == []
     (tmp_path / "source/peers.md").write_text("# Peers\n\n[gone](removed.md)\n", encoding="utf-8")
     assert site.render(tmp_path) != 0
+
+
+def test_an_exhibit_of_another_run_is_drawn_from_it_once_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (gallery.run_of("doses"), gallery.run_of("table1")) == ("sweep_first", gallery.MAIN)
+    built = gallery.shown("classes", gallery.run_of("classes"))
+    known = gallery.marks([*gallery.PAGE.explained, *gallery.objectives_drawn([built])])
+    text = "\n".join(gallery.page("classes", built, known))
+    assert "penultimate show classes --reference --study class_counts" in text
+    monkeypatch.setattr(gallery, "references", lambda: {gallery.MAIN: None})
+    assert {gallery.run_of(name) for name in gallery.RUNS} == {gallery.MAIN}

@@ -16,7 +16,7 @@ from penultimate.paper.claims.certainty import (
     certainty_spoken,
 )
 from penultimate.paper.claims.filed import EVERY_CLAIM
-from penultimate.paper.claims.joint import judge_certainty
+from penultimate.paper.claims.joint import judge_set
 from penultimate.records.table import Row, Table
 from penultimate.report import exhibit
 from penultimate.report.base import StudyResults
@@ -51,7 +51,7 @@ def ranked(
 
 
 def verdicts(results: StudyResults) -> dict[str, str]:
-    return {one.claim.key: one.ours.verdict for one in judge_certainty(admit(results))}
+    return {one.claim.key: one.ours.verdict for one in judge_set(admit(results), CERTAINTY_CLAIMS)}
 
 
 def test_the_rules_are_dated_digested_and_told() -> None:

@@ -14,7 +14,7 @@ from scipy import stats
 from penultimate.objectives.presets import resolve
 from penultimate.paper.claims.evidence import StudyEvidence, gather
 from penultimate.paper.claims.filed import EVERY_CLAIM
-from penultimate.paper.claims.joint import judge_classes
+from penultimate.paper.claims.joint import judge_set
 from penultimate.paper.claims.label_spaces import (
     CLASS_CLAIMS,
     CLASS_RULES,
@@ -71,7 +71,7 @@ def evidence_of(results: StudyResults) -> StudyEvidence:
 
 
 def judged(results: StudyResults) -> dict[str, Assessment]:
-    return {one.claim.key: one.ours for one in judge_classes(admit(results))}
+    return {one.claim.key: one.ours for one in judge_set(admit(results), CLASS_CLAIMS)}
 
 
 def test_the_rules_are_dated_digested_and_told() -> None:
@@ -214,7 +214,7 @@ def test_objectives_of_plugins_that_are_not_loaded_are_passed_over() -> None:
 
 def test_a_study_with_one_number_of_classes_is_not_asked_but_told_what_to_run() -> None:
     for results in (of_counts(lambda _: -2.0, counts=(128,)), planted({"softmax": {"linear": 70.0}})):
-        assert judge_classes(admit(results)) == ()
+        assert judge_set(admit(results), CLASS_CLAIMS) == ()
         (one, *_) = judge(evidence_of(results), CLASS_CLAIMS)
         assert one.ours.missing is not None
         assert one.ours.missing.command == "penultimate run class_counts"

@@ -50,6 +50,7 @@ IN_THE_PAPER = {
 """Where the paper has what this package regenerates, read off the paper; its ICLR version's beside it."""
 OF_CERTAINTY = ["outside", "selective", "brier"]
 BEYOND = [
+    "better",
     "classes",
     "doses",
     "paths",

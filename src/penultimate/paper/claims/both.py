@@ -25,7 +25,7 @@ points in 74 % and of .5 points in 41 % of studies, by t.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penultimate.paper.claims.aspects import NAMES, Aspect
@@ -35,7 +35,8 @@ from penultimate.paper.claims.evidence import BASELINE, Evidence, StudyEvidence,
 from penultimate.paper.claims.rules import BetterInBoth, Claim
 from penultimate.paper.claims.stated import digest_of
 from penultimate.paper.claims.trials import Trial, Trials, unit
-from penultimate.report.measurements import ByRun, Measurements
+from penultimate.report.measurements import Measurements, Seed
+from penultimate.report.networks import StudyObjective
 from penultimate.statistics import mean
 
 BOTH_RULES = "2026-11-27, better in both"
@@ -106,13 +107,21 @@ def both_spoken() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a candidate gains on softmax in a study, in points: means over the seeds that both have."""
+    """What a candidate gains on softmax in a study, by seed: points of test accuracy and of transfer."""
 
     spec: str
     study: str
-    seeds: int
-    accuracy: float
-    transfer: float
+    gains: Mapping[Seed, tuple[float, float]]
+
+    @property
+    def accuracy(self) -> float:
+        """The mean gain in test accuracy."""
+        return mean([gain for gain, _ in self.gains.values()])
+
+    @property
+    def transfer(self) -> float:
+        """The mean gain in linear transfer."""
+        return mean([gain for _, gain in self.gains.values()])
 
     @property
     def score(self) -> float:
@@ -121,7 +130,10 @@ class Candidate:
 
 
 def candidates(studies: Iterable[Measurements], tasks: Sequence[str] = CHOOSING) -> list[Candidate]:
-    """Return every candidate that the studies measured beside softmax, by score, the highest first."""
+    """Return every candidate that the studies measured beside softmax, by score, the highest first.
+
+    Gains are those of the seeds in which both have test accuracy and every task.
+    """
     from penultimate.objectives.presets import resolve
 
     wanted = [resolve(spec).canonical for spec in CANDIDATES]
@@ -131,11 +143,12 @@ def candidates(studies: Iterable[Measurements], tasks: Sequence[str] = CHOOSING)
         for spec in wanted:
             seeds = common_seeds(of.get(one, {}) for of in (accuracy, transfer) for one in (spec, BASELINE))
             if seeds and spec not in found:
-                gains = [
-                    mean([of[spec][seed] - of[BASELINE][seed] for seed in seeds])
+                across, up = (
+                    {seed: of[spec][seed] - of[BASELINE][seed] for seed in seeds}
                     for of in (accuracy, transfer)
-                ]
-                found[spec] = Candidate(spec, study.results.name, len(seeds), *gains)
+                )
+                gains = {seed: (across[seed], up[seed]) for seed in seeds}
+                found[spec] = Candidate(spec, study.results.name, gains)
     return sorted(found.values(), key=lambda one: -one.score)
 
 
@@ -154,24 +167,39 @@ def _over_arms(study: Measurements, tasks: Sequence[str]) -> tuple[dict[str, ByS
 
 
 def is_pair(measurements: Measurements) -> bool:
-    """Return whether a study compares softmax with one other objective and has nothing else."""
+    """Return whether a study trains softmax and one other objective, and has nothing else."""
     specs = {one.spec for one in measurements.objectives}
-    return len(specs) == 2 and BASELINE in specs and len({*measurements.arms, measurements.arm}) == 1
+    is_alone = len({*measurements.arms, measurements.arm}) == 1
+    has_given = any("given" in grid for grid in measurements.networks.grids())
+    return len(specs) == 2 and BASELINE in specs and is_alone and not has_given
+
+
+def other_of(measurements: Measurements) -> StudyObjective:
+    """Return the objective of a pair that is not softmax."""
+    return next(one for one in measurements.objectives if one.spec != BASELINE)
+
+
+def gain(evidence: StudyEvidence, aspect: Aspect) -> Trial | None:
+    """Return what the other objective of a pair has more than softmax, or None if either has no value."""
+    runs = evidence.values(aspect)
+    groups = (runs.get(other_of(evidence.measurements).spec, {}), runs.get(BASELINE, {}))
+    if not all(groups):
+        return None
+    effect = evidence.effect(groups, (1, -1), evidence.least(aspect, groups[1]))
+    return Trial(effect, unit(aspect), NAMES[aspect], runs=len(common_seeds(groups)))
 
 
 def better_in_both(evidence: Evidence, rule: BetterInBoth) -> Trials:
     """Return the gains of a study's other objective on softmax, in test accuracy and in transfer."""
     if not isinstance(evidence, StudyEvidence) or not is_pair(evidence.measurements):
         return evidence.lacking(rule.aspect, "softmax and one other objective, in a study of their own")
-    sides: dict[Aspect, ByRun] = {one: evidence.values(one) for one in ("accuracy", rule.aspect)}
-    (other,) = (one.spec for one in evidence.measurements.objectives if one.spec != BASELINE)
+    sides: tuple[Aspect, ...] = ("accuracy", rule.aspect)
     trials = []
-    for aspect, runs in sides.items():
-        softmax, own = runs.get(BASELINE, {}), runs.get(other, {})
-        if not softmax or not own:
+    for aspect in sides:
+        trial = gain(evidence, aspect)
+        if trial is None:
             return evidence.lacking(aspect)
-        groups = (own, softmax)
-        effect = evidence.effect(groups, (1, -1), evidence.least(aspect, softmax))
-        trials.append(Trial(effect, unit(aspect), NAMES[aspect], runs=len(common_seeds(groups))))
+        trials.append(trial)
     extent = evidence.extent([trial.runs for trial in trials])
-    return Trials({"": tuple(trials)}, lead=evidence.label(other), extent=extent, noun="gain")
+    lead = other_of(evidence.measurements).label
+    return Trials({"": tuple(trials)}, lead=lead, extent=extent, noun="gain")

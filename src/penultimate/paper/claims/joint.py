@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from penultimate.paper.claims.certainty import CERTAINTY_CLAIMS
+from penultimate.paper.claims.both import BOTH_CLAIMS, both_spoken
+from penultimate.paper.claims.certainty import CERTAINTY_CLAIMS, certainty_spoken
 from penultimate.paper.claims.evidence import gather
-from penultimate.paper.claims.few_labels import FEW_LABELS_CLAIMS
-from penultimate.paper.claims.head_decay import HEAD_DECAY_CLAIMS
-from penultimate.paper.claims.label_spaces import CLASS_CLAIMS
+from penultimate.paper.claims.few_labels import FEW_LABELS_CLAIMS, few_labels_spoken
+from penultimate.paper.claims.head_decay import HEAD_DECAY_CLAIMS, head_decay_spoken
+from penultimate.paper.claims.label_spaces import CLASS_CLAIMS, class_spoken
+from penultimate.paper.claims.rules import Claim
 from penultimate.paper.claims.verdicts import Judged, judge
 from penultimate.report.measurements import Measurements, admit
+
+
+@dataclass(frozen=True)
+class ClaimSet:
+    """Claims that only studies of one kind can be asked, and their rules in sentences."""
+
+    claims: tuple[Claim, ...]
+    spoken: Callable[[], tuple[str, ...]]
+
+
+SETS = (
+    ClaimSet(BOTH_CLAIMS, both_spoken),
+    ClaimSet(HEAD_DECAY_CLAIMS, head_decay_spoken),
+    ClaimSet(CLASS_CLAIMS, class_spoken),
+    ClaimSet(CERTAINTY_CLAIMS, certainty_spoken),
+    ClaimSet(FEW_LABELS_CLAIMS, few_labels_spoken),
+)
+"""The sets of claims that stand before those that every study is asked, in the order of the page."""
 
 
 def judge_jointly(measurements: Measurements) -> tuple[Judged, ...]:
@@ -30,27 +52,9 @@ def judge_jointly(measurements: Measurements) -> tuple[Judged, ...]:
     return every
 
 
-def judge_head_decay(measurements: Measurements) -> tuple[Judged, ...]:
-    """Return the verdict on that rule, or nothing for a study in which no final layer has its own decay."""
-    judged = judge(gather(measurements), HEAD_DECAY_CLAIMS)
-    return tuple(one for one in judged if one.ours.missing is None)
-
-
-def judge_classes(measurements: Measurements) -> tuple[Judged, ...]:
-    """Return the verdicts on the number of classes, or nothing for a study with one number of them."""
-    judged = judge(gather(measurements), CLASS_CLAIMS)
-    return tuple(one for one in judged if one.ours.missing is None)
-
-
-def judge_certainty(measurements: Measurements) -> tuple[Judged, ...]:
-    """Return the verdicts on selective classification, or nothing for a study that does not measure it."""
-    judged = judge(gather(measurements), CERTAINTY_CLAIMS)
-    return tuple(one for one in judged if one.ours.missing is None)
-
-
-def judge_few_labels(measurements: Measurements) -> tuple[Judged, ...]:
-    """Return the verdicts on those rules, or nothing for a study that measured nothing of few labels."""
-    judged = judge(gather(measurements), FEW_LABELS_CLAIMS)
+def judge_set(measurements: Measurements, claims: Sequence[Claim]) -> tuple[Judged, ...]:
+    """Return the verdicts on the claims of a set, or nothing for a study that lacks what they are about."""
+    judged = judge(gather(measurements), claims)
     return tuple(one for one in judged if one.ours.missing is None)
 
 

@@ -42,26 +42,15 @@ NOT_JUDGED, NOT_PRINTED = "not judged", "the paper prints no number for it"
 
 
 def _table(measurements: Measurements) -> Piece:
-    from penultimate.paper.claims.certainty import certainty_spoken
-    from penultimate.paper.claims.few_labels import few_labels_spoken
     from penultimate.paper.claims.filed import filed_reasons, filed_spoken
     from penultimate.paper.claims.further import further_reasons, further_spoken
-    from penultimate.paper.claims.head_decay import head_decay_spoken
-    from penultimate.paper.claims.joint import (
-        judge_certainty,
-        judge_classes,
-        judge_few_labels,
-        judge_head_decay,
-        judge_jointly,
-    )
-    from penultimate.paper.claims.label_spaces import class_spoken
+    from penultimate.paper.claims.joint import SETS, judge_jointly, judge_set
     from penultimate.paper.claims.quick import is_quick
     from penultimate.paper.claims.stated import reasons, spoken
 
-    of_decay, of_classes = judge_head_decay(measurements), judge_classes(measurements)
-    of_certainty = judge_certainty(measurements)
-    of_few = judge_few_labels(measurements)
-    every = (*of_decay, *of_classes, *of_certainty, *of_few, *judge_jointly(measurements))
+    of_sets = {each: judge_set(measurements, each.claims) for each in SETS}
+    asked = [each for each, judged in of_sets.items() if judged]
+    every = (*(one for each in asked for one in of_sets[each]), *judge_jointly(measurements))
     quick = is_quick(measurements)
     judged = tuple(
         one for one in every if one.ours.missing is None and (one.ours.verdict != "undecided" or not quick)
@@ -128,10 +117,7 @@ def _table(measurements: Measurements) -> Piece:
             *spoken(),
             *further_spoken(),
             *filed_spoken(),
-            *(head_decay_spoken() if of_decay else ()),
-            *(class_spoken() if of_classes else ()),
-            *(certainty_spoken() if of_certainty else ()),
-            *(few_labels_spoken() if of_few else ()),
+            *(sentence for each in asked for sentence in each.spoken()),
         ),
     )
 

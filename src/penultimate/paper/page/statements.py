@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Literal, TypeAlias
 
 from penultimate.paper import FIRST_STUDY
+from penultimate.paper.claims.both import is_pair
 from penultimate.paper.claims.criteria import CRITERIA
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.quick import is_quick
@@ -14,6 +15,7 @@ from penultimate.paper.claims.verdicts import apply_rule
 from penultimate.paper.exhibits.separation import LINEAR, SEPARATION, SEPARATION_IN_PAPER
 from penultimate.paper.exhibits.transfer import TOP1
 from penultimate.paper.families import has_families
+from penultimate.paper.page.both import headline_of_pair
 from penultimate.paper.page.classes import has_label_spaces, headline_of_classes
 from penultimate.paper.page.quick import quick_headline
 from penultimate.paper.page.strengths import headline_of_strengths
@@ -72,6 +74,8 @@ def headline(measurements: Measurements) -> Headline:
         return headline_of_classes(measurements)
     if has_families(measurements):
         return headline_of_strengths(measurements)
+    if is_pair(measurements):
+        return headline_of_pair(measurements)
     theirs = correlation_of(SEPARATION_IN_PAPER.points())
     assert theirs is not None
     points = SEPARATION.means(measurements)
