@@ -1,4 +1,4 @@
-"""The claim that an objective is better than softmax in both, on pairs of a known truth; and the candidates."""
+"""The claim that an objective is better than softmax in both, on pairs of a known truth; the candidates."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def by_seed(results: StudyResults, metric: str) -> dict[str, dict[int, float]]:
 
 
 def verdict_of(results: StudyResults, kind: str) -> str:
-    """The rule once more, by SciPy: t-tests over seeds, one-sided .025, Holm over both on the side against."""
+    """The rule once more, by SciPy: t-tests over seeds, one-sided .025, Holm over both against it."""
     other, for_it, against = resolve(OTHER).canonical, [], []
     for metric in ("top1", f"{kind}_"):
         runs = by_seed(results, metric)
@@ -136,11 +136,26 @@ def test_the_rules_are_dated_digested_and_told() -> None:
 @pytest.mark.parametrize(
     ("gains", "noise", "verdict", "opening"),
     [
-        ((1.0, 1.0, 1.0), 0.3, "holds", "Projector (depth = 1, width = 512) is better than softmax in both: +"),
+        (
+            (1.0, 1.0, 1.0),
+            0.3,
+            "holds",
+            "Projector (depth = 1, width = 512) is better than softmax in both: +",
+        ),
         ((1.0, -1.0, -1.0), 0.3, "does not hold", "Projector (depth = 1, width = 512) is not better than"),
         ((-1.0, 1.0, 1.0), 0.3, "does not hold", "Projector (depth = 1, width = 512) is not better than"),
-        ((0.3, 0.3, 0.3), 1.5, "undecided", "Whether Projector (depth = 1, width = 512) is better than softmax"),
-        ((1.0, 0.3, 0.3), 0.8, "undecided", "Whether Projector (depth = 1, width = 512) is better than softmax"),
+        (
+            (0.3, 0.3, 0.3),
+            1.5,
+            "undecided",
+            "Whether Projector (depth = 1, width = 512) is better than softmax",
+        ),
+        (
+            (1.0, 0.3, 0.3),
+            0.8,
+            "undecided",
+            "Whether Projector (depth = 1, width = 512) is better than softmax",
+        ),
     ],
 )
 def test_the_verdict_is_that_of_scipy_and_opens_the_page(
@@ -177,7 +192,9 @@ def test_fewer_than_three_seeds_decide_nothing_and_it_is_said_how_to_get_more() 
         results = pair(1.0, 1.0, seeds=SEEDS[:count])
         assert {(one.verdict, one.judged) for one in judged(results).values()} == {("undecided", False)}
         told = headline(admit(results))
-        assert told.answer.startswith("This study cannot say yet whether Projector (depth = 1, width = 512) is")
+        assert told.answer.startswith(
+            "This study cannot say yet whether Projector (depth = 1, width = 512) is"
+        )
         assert said in told.answer
         assert "So far: +" in told.answer
         assert "`--seeds 0-2` trains three of each" in told.answer
@@ -189,6 +206,10 @@ def test_what_was_not_measured_is_named() -> None:
     told = headline(admit(forged({OTHER: {"accuracy": 1.0}}))).answer
     assert "linear transfer is not measured of both." in told.lower()
     assert "So far: +" in told
+    to_come = {"steps": {"linear": (0, 16)}, "command": "penultimate run better"}
+    results = dataclasses.replace(forged({OTHER: {"accuracy": 1.0}}), provenance=to_come)
+    assert headline(admit(results)).answer.endswith(" To go on: `penultimate run better`.")
+    assert "linear transfer is not measured" in headline(admit(pair(1.0, 1.0, tasks=()))).answer.lower()
     told = headline(admit(forged({OTHER: {}}))).answer
     assert "Accuracy on the classes trained on and linear transfer are not measured of both." in told
     assert "So far" not in told
@@ -223,7 +244,10 @@ def test_only_a_study_of_softmax_and_one_other_that_it_trains_is_asked() -> None
     )
     with_given = forged({})
     given = {"given": {"resnet18": "timm:resnet18"}, "classifies": False, "measure": None}
-    more = [*with_given.description["objectives"], {"spec": "resnet18", "slug": "resnet18", "label": "ResNet"}]
+    more = [
+        *with_given.description["objectives"],
+        {"spec": "resnet18", "slug": "resnet18", "label": "ResNet"},
+    ]
     networks = [*with_given.description["networks"], given]
     with_given = dataclasses.replace(
         with_given, description={**with_given.description, "networks": networks, "objectives": more}

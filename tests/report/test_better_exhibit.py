@@ -23,26 +23,26 @@ HOSTILE = "<script>alert(1)</script> {0} & {answer}"
 
 
 @pytest.fixture(scope="module")
-def all_candidates() -> tuple[better.Candidate, ...]:
+def all_candidates() -> tuple[better.CandidateGains, ...]:
     """Those of a forged search and of the kept sweep."""
     return tuple(candidates([admit(search()), admit(read_reference("sweep_first"))]))
 
 
 @pytest.fixture
 def searched(
-    all_candidates: tuple[better.Candidate, ...], monkeypatch: pytest.MonkeyPatch
-) -> tuple[better.Candidate, ...]:
+    all_candidates: tuple[better.CandidateGains, ...], monkeypatch: pytest.MonkeyPatch
+) -> tuple[better.CandidateGains, ...]:
     monkeypatch.setattr(better, "kept_candidates", lambda: (all_candidates, ()))
     return all_candidates
 
 
-def of_best(found: tuple[better.Candidate, ...]) -> StudyResults:
+def of_best(found: tuple[better.CandidateGains, ...]) -> StudyResults:
     """The study of the candidate with the highest score."""
     return forged({found[0].spec: {"accuracy": 1.0, "linear": 1.0, "knn": -1.0}})
 
 
 def test_every_candidate_is_shown_by_score_and_the_chosen_one_is_marked(
-    searched: tuple[better.Candidate, ...],
+    searched: tuple[better.CandidateGains, ...],
 ) -> None:
     built = exhibit("better", of_best(searched))
     assert [table.name for table in built.tables] == ["better_candidates", "better_confirmed", "better"]
@@ -63,7 +63,7 @@ def test_every_candidate_is_shown_by_score_and_the_chosen_one_is_marked(
     )
 
 
-def test_the_confirmation_has_means_gains_and_verdicts(searched: tuple[better.Candidate, ...]) -> None:
+def test_the_confirmation_has_means_gains_and_verdicts(searched: tuple[better.CandidateGains, ...]) -> None:
     results = of_best(searched)
     built = exhibit("better", results)
     assert built.finding == f"Ours: {headline(admit(results)).answer}"
@@ -86,7 +86,7 @@ def test_the_confirmation_has_means_gains_and_verdicts(searched: tuple[better.Ca
 
 
 def test_the_figure_has_seeds_candidates_and_the_intervals_of_the_chosen(
-    searched: tuple[better.Candidate, ...],
+    searched: tuple[better.CandidateGains, ...],
 ) -> None:
     (figure,) = exhibit("better", of_best(searched)).figures
     (panel,) = figure.panels
@@ -109,11 +109,14 @@ def test_the_figure_has_seeds_candidates_and_the_intervals_of_the_chosen(
         assert limits[0] < min(0.0, *places) < max(0.0, *places) < limits[1]
 
 
-def test_another_objective_than_the_best_candidate_is_told(searched: tuple[better.Candidate, ...]) -> None:
+def test_another_objective_than_the_best_candidate_is_told(
+    searched: tuple[better.CandidateGains, ...],
+) -> None:
     assert searched[0].spec != resolve(OTHER).canonical
     built = exhibit("better", pair(1.0, 1.0, 1.0))
-    assert f"The candidate with the highest score is {resolve(searched[0].spec).detailed_label}, and not" in str(
-        built.notes
+    assert (
+        f"The candidate with the highest score is {resolve(searched[0].spec).detailed_label}, and not"
+        in str(built.notes)
     )
     assert "chosen" not in [row.cells[5].text for row in built.tables[0].rows][:1]
 
@@ -123,7 +126,7 @@ def test_a_search_that_is_not_kept_is_named_and_the_rest_is_shown(monkeypatch: p
     better.kept_candidates.cache_clear()
     built = exhibit("better", pair(1.0, 1.0, 1.0))
     assert len(built.tables[0].rows) == 5
-    assert "The candidates of better_search are not shown, since that run" in str(built.notes)
+    assert "The candidates of better_search are not shown: no such run comes" in str(built.notes)
     monkeypatch.setattr(better, "references", dict)
     better.kept_candidates.cache_clear()
     built = exhibit("better", pair(1.0, 1.0, 1.0))
@@ -145,7 +148,7 @@ def test_other_studies_do_not_have_it_and_one_of_other_seeds_does() -> None:
     assert exhibit("better", changed).wanted
 
 
-def test_what_the_study_lacks_is_told_instead(searched: tuple[better.Candidate, ...]) -> None:
+def test_what_the_study_lacks_is_told_instead(searched: tuple[better.CandidateGains, ...]) -> None:
     built = exhibit("better", forged({OTHER: {"accuracy": 1.0}}))
     assert (built.tables, built.figures) == ((), ())
     assert [gap.what for gap in built.missing] == ["Linear transfer, of both objectives"]
@@ -158,7 +161,7 @@ def test_what_the_study_lacks_is_told_instead(searched: tuple[better.Candidate, 
 
 @pytest.mark.long
 def test_the_page_opens_with_the_answer_and_shows_a_label_as_it_is(
-    searched: tuple[better.Candidate, ...], tmp_path: Path
+    searched: tuple[better.CandidateGains, ...], tmp_path: Path
 ) -> None:
     results = pair(1.0, 1.0, 1.0, label=HOSTILE)
     write_report(results, tmp_path / "report.html")
@@ -169,7 +172,7 @@ def test_the_page_opens_with_the_answer_and_shows_a_label_as_it_is(
     assert "Gains on softmax: accuracy and transfer" in body
 
 
-def test_a_label_is_shown_as_it_is_in_a_terminal(searched: tuple[better.Candidate, ...]) -> None:
+def test_a_label_is_shown_as_it_is_in_a_terminal(searched: tuple[better.CandidateGains, ...]) -> None:
     text = render_exhibit_text(exhibit("better", pair(1.0, 1.0, 1.0, label="=cmd()\x1b[31m{0}")))
     assert "=cmd()" in text
     assert "{0} is better than softmax in both: +" in " ".join(text.split())

@@ -80,7 +80,7 @@ def test_two_seeds_and_noise_decide_nothing() -> None:
 
 def test_a_score_that_was_not_measured_leaves_the_other_claim() -> None:
     assert verdicts(ranked({"msp": 9.0}, noise=0.03)) == {"smoothing_degrades": "holds"}
-    assert judge_certainty(admit(glyphs())) == ()
+    assert judge_set(admit(glyphs()), CERTAINTY_CLAIMS) == ()
 
 
 def test_the_table_of_claims_names_the_authors() -> None:

@@ -12,12 +12,13 @@ candidate's score is the smaller one of its mean gain in test accuracy and its m
 both in points, over the first, third, fifth and seventh of the world's eight tasks (`CHOOSING`). The
 candidate with the highest score is chosen, even if the score is negative.
 
-Confirming. The study `better` trains softmax and the chosen objective anew with eight seeds, each with a draw
-of the world that no other study uses, and transfers them to the other four tasks (`CONFIRMING`), which the
-choice did not see. The claim holds if the objective gains on softmax in test accuracy and in mean transfer,
-each by as much as counts in the first set of rules (a hundredth of softmax's errors) and beyond chance; both
-have to, so that neither is corrected. It does not hold if a gain that counts is excluded in one of the two,
-corrected for two by Holm's method. The mean gains are tested over seeds by t, seven degrees of freedom.
+Confirming. The study `better` trains softmax and the chosen objective again with eight seeds, each with a
+draw of the world that no other study uses, and transfers them to the other four tasks (`CONFIRMING`), which
+the choice did not see. The claim holds if the objective gains on softmax in test accuracy and in mean
+transfer, each by as much as counts in the first set of rules (a hundredth of softmax's errors) and beyond
+chance; both have to, so that neither is corrected. It does not hold if a gain that counts is excluded in one
+of the two, corrected for two by Holm's method. The mean gains are tested over seeds by t, seven degrees of
+freedom.
 
 With a standard deviation of .7 points within a seed, eight seeds find a gain of one point in 93 %, of .75
 points in 74 % and of .5 points in 41 % of studies, by t.
@@ -106,7 +107,7 @@ def both_spoken() -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CandidateGains:
     """What a candidate gains on softmax in a study, by seed: points of test accuracy and of transfer."""
 
     spec: str
@@ -129,7 +130,7 @@ class Candidate:
         return min(self.accuracy, self.transfer)
 
 
-def candidates(studies: Iterable[Measurements], tasks: Sequence[str] = CHOOSING) -> list[Candidate]:
+def candidates(studies: Iterable[Measurements], tasks: Sequence[str] = CHOOSING) -> list[CandidateGains]:
     """Return every candidate that the studies measured beside softmax, by score, the highest first.
 
     Gains are those of the seeds in which both have test accuracy and every task.
@@ -137,7 +138,7 @@ def candidates(studies: Iterable[Measurements], tasks: Sequence[str] = CHOOSING)
     from penultimate.objectives.presets import resolve
 
     wanted = [resolve(spec).canonical for spec in CANDIDATES]
-    found: dict[str, Candidate] = {}
+    found: dict[str, CandidateGains] = {}
     for study in studies:
         accuracy, transfer = _over_arms(study, tasks)
         for spec in wanted:
@@ -148,7 +149,7 @@ def candidates(studies: Iterable[Measurements], tasks: Sequence[str] = CHOOSING)
                     for of in (accuracy, transfer)
                 )
                 gains = {seed: (across[seed], up[seed]) for seed in seeds}
-                found[spec] = Candidate(spec, study.results.name, gains)
+                found[spec] = CandidateGains(spec, study.results.name, gains)
     return sorted(found.values(), key=lambda one: -one.score)
 
 

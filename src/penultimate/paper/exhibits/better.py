@@ -1,4 +1,4 @@
-"""The search for an objective that beats softmax in both accuracy and transfer: candidates, and the chosen."""
+"""The search for an objective that is better than softmax in both accuracy and transfer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penultimate.paper.claims.both import (
     BOTH_CLAIMS,
     SEARCHED,
     STUDY,
-    Candidate,
+    CandidateGains,
     both_spoken,
     candidates,
     gain,
@@ -76,7 +76,9 @@ def answer_of_pair(measurements: Measurements) -> tuple[str, bool]:
     if of_linear.judged:
         return SAID[of_linear.verdict].format(label, gains), True
     lacking = [NAMES[aspect] for aspect, trial in trials.items() if trial is None]
-    absent = f"{listed(lacking)} {'is' if len(lacking) == 1 else 'are'} not measured of both." if lacking else ""
+    absent = (
+        f"{listed(lacking)} {'is' if len(lacking) == 1 else 'are'} not measured of both." if lacking else ""
+    )
     said = [
         f"This study cannot say yet whether {label} is better than softmax in both.",
         f"{absent[0].upper()}{absent[1:]}" if absent else of_linear.reason,
@@ -102,7 +104,7 @@ def _way_on(measurements: Measurements, lacks: bool) -> list[str]:
 
 
 @functools.cache
-def kept_candidates() -> tuple[tuple[Candidate, ...], tuple[str, ...]]:
+def kept_candidates() -> tuple[tuple[CandidateGains, ...], tuple[str, ...]]:
     """Return the candidates of the kept searches, by score, and the searches that are not kept."""
     kept = [name for name in SEARCHED if name in references()]
     found = candidates(admit(read_reference(name)) for name in kept)
@@ -115,7 +117,8 @@ def chosen_told(measurements: Measurements) -> tuple[str, ...]:
     other, told = other_of(measurements), []
     own = next((one for one in found if one.spec == other.spec), None)
     if absent:
-        told.append(f"The candidates of {listed(list(absent))} are not shown, since that run does not come with the package.")
+        named = listed(list(absent))
+        told.append(f"The candidates of {named} are not shown: no such run comes with the package.")
     elif found[0].spec != other.spec:
         told.append(f"The candidate with the highest score is {_label(found[0])}, and not {other.label}.")
     elif own is not None:
@@ -129,11 +132,11 @@ def chosen_told(measurements: Measurements) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _label(one: Candidate) -> str:
+def _label(one: CandidateGains) -> str:
     return resolve(one.spec).detailed_label
 
 
-def _mark(one: Candidate) -> str:
+def _mark(one: CandidateGains) -> str:
     composition = resolve(one.spec)
     return composition.preset or composition.canonical
 
@@ -153,7 +156,9 @@ def _better(measurements: Measurements) -> Piece:
     evidence, (found, _) = gather(measurements), kept_candidates()
     trials = {aspect: gain(evidence, aspect) for aspect, _, _ in ROWS}
     lacks = tuple(
-        Missing(f"{NAMES[aspect][0].upper()}{NAMES[aspect][1:]}, of both objectives", f"penultimate run {STUDY}")
+        Missing(
+            f"{NAMES[aspect][0].upper()}{NAMES[aspect][1:]}, of both objectives", f"penultimate run {STUDY}"
+        )
         for aspect in PAIR
         if trials[aspect] is None
     )
@@ -171,14 +176,18 @@ def _better(measurements: Measurements) -> Piece:
         ),
     )
     return Piece(
-        (*_candidates_table(found, other_of(measurements).spec), _confirmed_table(measurements, trials), verdicts),
+        (
+            *_candidates_table(found, other_of(measurements).spec),
+            _confirmed_table(measurements, trials),
+            verdicts,
+        ),
         (_figure(measurements, found, trials),),
         notes=(f"{OURS}: {answer_of_pair(measurements)[0]}", *chosen_told(measurements)),
         method=both_spoken(),
     )
 
 
-def _candidates_table(found: Sequence[Candidate], chosen: str) -> tuple[ExhibitTable, ...]:
+def _candidates_table(found: Sequence[CandidateGains], chosen: str) -> tuple[ExhibitTable, ...]:
     """Return the candidates with their gains, or no table if none is kept."""
     rows = tuple(
         TableRow(
@@ -238,7 +247,7 @@ def _confirmed_table(measurements: Measurements, trials: dict[Aspect, Trial | No
 
 
 def _figure(
-    measurements: Measurements, found: Sequence[Candidate], trials: dict[Aspect, Trial | None]
+    measurements: Measurements, found: Sequence[CandidateGains], trials: dict[Aspect, Trial | None]
 ) -> Figure:
     """Return gains in test accuracy against gains in linear transfer, with softmax where the lines cross."""
     other = other_of(measurements)
@@ -255,7 +264,9 @@ def _figure(
     across, up = (trial for aspect in PAIR if (trial := trials[aspect]) is not None)
     x, y = across.effect, up.effect
     name = f"{places.get(other.spec, 'chosen,')} on the other tasks"
-    points.append(Point(x.estimate, y.estimate, other.slug, name, f"{other.label}: {_size(across)}, {_size(up)}"))
+    points.append(
+        Point(x.estimate, y.estimate, other.slug, name, f"{other.label}: {_size(across)}, {_size(up)}")
+    )
     lines = []
     if across.is_tested and up.is_tested:
         lines = [
@@ -279,7 +290,8 @@ def _figure(
         x_limits=x_limits,
         y_limits=y_limits,
         size=(640, 420),
-        finding="numbers as in the table; upper right: better in both; faint: single seeds; lines: 95 % intervals",
+        finding="numbers as in the table; upper right: better in both; faint: single seeds; lines: 95 %"
+        " intervals",
     )
     return Figure(
         "better",
@@ -313,6 +325,6 @@ BETTER = Exhibit(
     place=1,
     measured_by=SEARCHED[0],
     of_given=False,
-    summary="Gains on softmax in both accuracy and transfer: the candidates, and the chosen one on other tasks",
+    summary="Gains on softmax in both accuracy and transfer: candidates, and the chosen one on other tasks",
     short="Better in both",
 )

@@ -33,7 +33,7 @@ WITH_KNN: dict[Verdict, str] = {
 
 
 def headline_of_pair(measurements: Measurements) -> Headline:
-    """Return whether the other objective is better than softmax in both accuracy and transfer, or what lacks."""
+    """Return whether the other objective is better than softmax in both, or what the study lacks."""
     answer, decides = answer_of_pair(measurements)
     if not decides:
         return Headline(answer)
@@ -44,14 +44,18 @@ def headline_of_pair(measurements: Measurements) -> Headline:
     if knn is not None and of_knn.judged:
         effect = knn.effect
         details.append(
-            f"With nearest neighbours instead of linear classifiers it gains {signed(effect.estimate, 2)} points"
-            f" of transfer ({range_text(effect.low, effect.high, 2)}): {WITH_KNN[of_knn.verdict]}."
+            "With nearest neighbours instead of linear classifiers it gains"
+            f" {signed(effect.estimate, 2)} points of transfer"
+            f" ({range_text(effect.low, effect.high, 2)}): {WITH_KNN[of_knn.verdict]}."
         )
-    details += [*_separation(evidence), *(chosen_told(measurements) if is_of_the_search(measurements) else ())]
+    details += [
+        *_separation(evidence),
+        *(chosen_told(measurements) if is_of_the_search(measurements) else ()),
+    ]
     if accuracy is not None and linear is not None:
         details.append(
-            f"By the rule of {BOTH_RULES.partition(',')[0]} (sha256 {both_digest()[:12]}) a gain counts from a"
-            f" hundredth of softmax's errors, {fixed(accuracy.effect.margin, 2)} points of test"
+            f"By the rule of {BOTH_RULES.partition(',')[0]} (sha256 {both_digest()[:12]}) a gain counts"
+            f" from a hundredth of softmax's errors, {fixed(accuracy.effect.margin, 2)} points of test"
             f" accuracy and {fixed(linear.effect.margin, 2)} of linear transfer, beyond chance in both."
         )
     tiles = tuple(
