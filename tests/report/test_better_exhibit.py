@@ -165,7 +165,9 @@ def test_the_page_opens_with_the_answer_and_shows_a_label_as_it_is(
 ) -> None:
     results = pair(1.0, 1.0, 1.0, label=HOSTILE)
     write_report(results, tmp_path / "report.html")
-    page = Page((tmp_path / "report.html").read_text("utf-8"))
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "lead-better-gains" in text
+    page = Page(text)
     body = " ".join(page.all("body")[0].all_text.split())
     assert f"{HOSTILE} is better than softmax in both" in body
     assert "alert(1)" not in "".join(script.all_text for script in page.all("script"))

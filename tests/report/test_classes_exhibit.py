@@ -77,9 +77,9 @@ def test_the_page_opens_with_the_price_and_its_change(shrinking: StudyResults, t
     assert said.answer.endswith("with more classes it costs less.")
     assert said.facts[0].value.startswith("−3.0")
     write_report(shrinking, tmp_path / "report.html")
-    assert "The price of class separation, by the number of classes" in (tmp_path / "report.html").read_text(
-        "utf-8"
-    )
+    text = (tmp_path / "report.html").read_text("utf-8")
+    assert "The price of class separation, by the number of classes" in text
+    assert "lead-classes-price" in text
 
 
 def test_the_answer_says_what_is_open_and_what_is_too_few() -> None:
