@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from penultimate.cli import COMMANDS, main
+from penultimate.report.base import WORSE
 from penultimate.report.terminal import width
 
+MARKS = f"*{WORSE}"
 SHELL = shutil.which("bash")
 
 
@@ -73,9 +76,54 @@ def test_a_table_fits_the_terminal_and_loses_no_number(
     assert main(["show", "table3", "--reference"]) == 0
     narrow = capsys.readouterr().out
     assert max(map(width, narrow.split("\n"))) <= 60
-    numbers = [word.strip("*") for word in wide.split() if "0." in word]
+    numbers = [word.strip(MARKS) for word in wide.split() if "0." in word]
     assert numbers
-    assert {*numbers} <= {word.strip("*") for word in narrow.split()}
+    assert {*numbers} <= {word.strip(MARKS) for word in narrow.split()}
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "list studies",
+        "list exhibits",
+        "list objectives",
+        "plan imagenet_resnet50 --no-timing",
+        "why table3 softmax --reference",
+        "run nine --sedes 3",
+        "evaluate --model digits --data timm:resnet18",
+        "run nine --only sofmax",
+    ],
+)
+def test_what_is_printed_fits_the_terminal(
+    line: str, columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    main(line.split())
+    told = capsys.readouterr()
+    lines = f"{told.out}{told.err}".split("\n")
+    assert len(lines) > 2
+    assert [text for text in lines if width(text) > columns and " " in text.strip()] == []
+
+
+def test_what_is_meant_to_be_copied_is_not_folded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["run", "nine", "--set", "--help"]) == 0
+    settings = capsys.readouterr().out
+    assert "measure=accuracy,class_separation,collapse,hardness,spectra" in settings
+    for form, sign in (("--csv", "Objective,"), ("--latex", r"\label{tab:table3}")):
+        assert main(["show", "table3", "--reference", form]) == 0
+        told = capsys.readouterr().out
+        assert sign in told
+        assert max(map(len, told.split("\n"))) > 100
+
+
+def test_one_claim_is_reached_by_its_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "claims", "separation", "peaks", "--verdict", "--reference"]) == 0
+    (verdict,) = capsys.readouterr().out.splitlines()
+    assert verdict.startswith("does not hold")
 
 
 def test_an_option_that_a_command_lacks_is_answered_with_its_usage(

@@ -19,8 +19,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from penultimate.command import Command, say
-from penultimate.commands import completion, data, examining, running, showing, tuning
-from penultimate.errors import DamagedFileError, PenultimateError, RequestError, shortened, unknown
+from penultimate.commands import completion, data, examining, listing, running, showing, tuning
+from penultimate.errors import (
+    DamagedFileError,
+    PenultimateError,
+    RequestError,
+    nearest,
+    shortened,
+    unknown,
+)
 from penultimate.evaluation import command as evaluation
 from penultimate.portrait import command as portrait
 from penultimate.variables import expect_variables
@@ -37,7 +44,7 @@ STOPS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that Slurm, systemd and docker send to stop a process, or that a closing terminal sends."""
 COMMANDS = {
     command.name: command
-    for module in (running, evaluation, portrait, showing, tuning, data, examining)
+    for module in (running, evaluation, portrait, showing, listing, tuning, data, examining)
     for command in module.COMMANDS
 }
 COMMANDS["completion"] = completion.completion([*COMMANDS.values()])
@@ -64,7 +71,9 @@ def _main(arguments: list[str], came: list[int]) -> int:
         options, extra = _parser().parse_known_args(arguments)
         if extra:
             of = arguments[0] if arguments[0] in COMMANDS else ""
-            raise RequestError(f"unrecognized arguments: {' '.join(extra)}\n{_usage(of)}")
+            raise RequestError(
+                f"unrecognized arguments: {' '.join(extra)}.{_guess(extra[0], of)}\n{_usage(of)}"
+            )
         if options.version:
             from penultimate import __version__
 
@@ -164,6 +173,15 @@ def _usage(name: str) -> str:
     parser = _Parser(prog=f"penultimate {name}")
     COMMANDS[name].takes(parser)
     return parser.format_usage().strip()
+
+
+def _guess(text: str, name: str) -> str:
+    """Return the nearest option of a command as a question, or an empty string."""
+    if not name or not text.startswith("-"):
+        return ""
+    parser = _Parser(prog=f"penultimate {name}")
+    COMMANDS[name].takes(parser)
+    return nearest(text.partition("=")[0], (one for one in parser._option_string_actions if one[:2] == "--"))
 
 
 def _parser() -> argparse.ArgumentParser:

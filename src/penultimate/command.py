@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from penultimate.console import folded, terminal_width
 from penultimate.errors import RequestError, counted, legible
 
 if TYPE_CHECKING:
@@ -39,8 +40,14 @@ class Command:
 
 
 def say(*lines: object, sep: str = "\n", file: TextIO | None = None) -> None:
-    """Print text after removing characters that could upset a terminal."""
-    print(legible(sep.join(map(str, lines))), file=file)
+    """Print text, folded to the width of a terminal, without characters that could upset it."""
+    text, columns = legible(sep.join(map(str, lines))), terminal_width(file)
+    print(text if columns is None else folded(text, columns), file=file)
+
+
+def say_as_it_is(*lines: object) -> None:
+    """Print text that is meant to be copied, or read by a program: no line is folded."""
+    print(legible("\n".join(map(str, lines))))
 
 
 def load_plugins(options: argparse.Namespace) -> None:
@@ -181,7 +188,7 @@ def takes_out(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="runs", help="the folder of all results (default: runs)")
 
 
-def takes_json(parser: argparse.ArgumentParser) -> None:
+def takes_json(parser: argparse._ActionsContainer) -> None:
     """Add the option --json to a command."""
     parser.add_argument("--json", action="store_true", help="as JSON, for other programs")
 
@@ -245,7 +252,7 @@ def tell_plan(study: Study, options: argparse.Namespace, as_json: bool = False) 
     say(f"{'step':<18} {'done':>6} {'of':>6} {'each':>9} {'left':>9}")
     for cost in made.costs:
         sign = "~" if cost.is_guess else ""
-        each = "unknown" if cost.seconds_each is None else f"{sign}{cost.seconds_each:.1f} s"
+        each = "unknown" if cost.seconds_each is None else f"{sign}{_each(cost.seconds_each)}"
         left = "unknown" if cost.seconds_left is None else seconds_text(cost.seconds_left)
         say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
     if any(cost.is_guess for cost in made.costs):
@@ -273,6 +280,13 @@ def tell_plan(study: Study, options: argparse.Namespace, as_json: bool = False) 
             f" {', '.join(nowhere)} (--data NAME=FOLDER, --root FOLDER)"
         )
     return 0
+
+
+def _each(seconds: float) -> str:
+    """Return the time of a step, with tenths of seconds if it takes less than a minute."""
+    from penultimate.progress import seconds_text
+
+    return f"{seconds:.1f} s" if seconds < 60 else seconds_text(seconds)
 
 
 def _hindrance(study: Study, made: Plan, out: str, processes: int) -> str:

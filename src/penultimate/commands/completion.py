@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from penultimate.command import Command, say
+from penultimate.command import Command, say_as_it_is
 from penultimate.errors import unknown
 
 BASH = """_penultimate() {{
@@ -63,7 +63,7 @@ def completion(commands: list[Command]) -> Command:
     """Return the command that prints the completion of these commands, and of itself."""
 
     def do(options: argparse.Namespace) -> int:
-        say(script(options.shell, [*commands, own]))
+        say_as_it_is(script(options.shell, [*commands, own]))
         return 0
 
     text = 'Print the completion for a shell: eval "$(penultimate completion bash)".'

@@ -13,6 +13,7 @@ from penultimate.command import (
     check_processes,
     load_plugins,
     say,
+    say_as_it_is,
     seeds,
     takes_data,
     takes_engine,
@@ -159,10 +160,8 @@ def settings_help(arguments: Sequence[str]) -> int:
 
     command, study, *_ = (*arguments, "nine")
     study = study if command in ("run", "plan") and not study.startswith("-") else "nine"
-    say(
-        f"What --set changes, with the values of {study}; of one arm alone: ARM.SETTING=VALUE.",
-        *(f"  {line}" for line in settings(load_study(study))),
-    )
+    say(f"What --set changes, with the values of {study}; of one arm alone: ARM.SETTING=VALUE.")
+    say_as_it_is(*(f"  {line}" for line in settings(load_study(study))))
     return 0
 
 

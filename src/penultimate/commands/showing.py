@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import json
 import sys
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,28 +14,19 @@ from penultimate.command import (
     folder_of,
     load_plugins,
     say,
+    say_as_it_is,
     takes_json,
     takes_out,
     takes_plugins,
     write_joint_page,
     write_page,
 )
-from penultimate.errors import RequestError, nearest
+from penultimate.console import folded, terminal_width
+from penultimate.errors import RequestError
 
 if TYPE_CHECKING:
     from penultimate.report import StudyResults
     from penultimate.report.base import Built, ExhibitTable
-
-LISTS = {
-    "objectives": "objective",
-    "datasets": "dataset",
-    "backbones": "backbone",
-    "metrics": "metric",
-    "probes": "probe",
-    "measurements": "measurement",
-    "studies": "study",
-    "exhibits": "exhibit",
-}
 
 
 def _takes_results(parser: argparse.ArgumentParser, several: str = "") -> None:
@@ -56,7 +46,10 @@ def _takes_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exhibit", help="its name (penultimate list exhibits)")
     parser.add_argument("words", nargs="*", help="only the rows with these words, such as: claims separation")
     parser.add_argument("--verdict", action="store_true", help="of claims, only each claim and its verdict")
-    takes_json(parser)
+    form = parser.add_mutually_exclusive_group()
+    takes_json(form)
+    form.add_argument("--csv", action="store_true", help="its tables as CSV, with unrounded numbers")
+    form.add_argument("--latex", action="store_true", help="its tables as LaTeX, for a paper")
     _takes_reference(parser)
     _takes_results(parser, ", or several, separated by commas")
     parser.add_argument(
@@ -107,16 +100,6 @@ def _takes_join(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _takes_list(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", nargs="?", help=", ".join(LISTS))
-    takes_json(parser)
-    parser.add_argument("--all", action="store_true", help="parts of studies and searches behind them, too")
-    parser.add_argument(
-        "--out", default="runs", help="the folder of results in which exhibits are looked for (default: runs)"
-    )
-    takes_plugins(parser)
-
-
 def _status(options: argparse.Namespace) -> int:
     from penultimate.records.reading import PAGE, out_option, study_folders
 
@@ -140,7 +123,7 @@ def _status(options: argparse.Namespace) -> int:
         say(f"{folder.name}: {done} of {total} steps, {state}")
         left = ", ".join(f"{of - there} {name}" for name, (there, of) in counts.items() if there < of)
         if left:
-            say(*textwrap.wrap(f"left: {left}", 79, initial_indent="  ", subsequent_indent="  "))
+            say(folded(f"  left: {left}", min(79, terminal_width() or 79)))
         for step_id, reason in folder.diverged().items():
             say(f"  diverged: {folder.called(step_id)}: {reason}")
         if (folder.path / PAGE).is_file():
@@ -162,6 +145,12 @@ def _show(options: argparse.Namespace) -> int:
         built = _with_words(built, " ".join(options.words))
     if options.json:
         print(json.dumps({"tables": [_table_as_json(table) for table in built.tables]}, indent=2))
+    elif options.csv or options.latex:
+        from penultimate.report.tables import latex_of, to_csv
+
+        if not built.tables:
+            raise RequestError(f"{built.name} has no table; --json and the page have what it draws")
+        say_as_it_is(*(map(to_csv, built.tables) if options.csv else latex_of(built).values()))
     elif options.verdict:
         say(*_verdicts(built))
     else:
@@ -286,64 +275,6 @@ def _join(options: argparse.Namespace) -> int:
     return 0
 
 
-def _list(options: argparse.Namespace) -> int:
-    from penultimate.registry import entry, names, open_packages
-
-    if options.kind is None:
-        print(json.dumps([*LISTS]) if options.json else "\n".join(LISTS))
-        return 0
-    if options.kind not in LISTS:
-        raise RequestError(
-            f"nothing is listed under '{options.kind}'.{nearest(options.kind, LISTS)}"
-            f" Known: {', '.join(LISTS)}."
-        )
-    kind = LISTS[options.kind]
-    if options.json:
-        load_plugins(options)
-        print(json.dumps({name: entry(kind, name).summary for name in names(kind)}, indent=2))
-        return 0
-    if kind == "exhibit":
-        from penultimate.report.listing import lines
-
-        say(*lines(options.out))
-        say("", "What full measures comes with the package: penultimate show NAME --reference --study full")
-        say("So does evidence, the same with the seeds that claims need: penultimate show NAME --reference")
-        return 0
-    load_plugins(options)
-    for failure in open_packages():
-        say(f"penultimate: {failure}", file=sys.stderr)
-    kinds = dict.fromkeys(names(kind), kind)
-    if kind == "measurement":  # all that a study can ask for: no stages, but also simpler plug-ins
-        from penultimate.measures import catalogue
-
-        kinds = {name: catalogue.measurement(name).kind for name in catalogue.names()}
-    folded = [name for name, of in kinds.items() if entry(of, name).facts.get("folded") and not options.all]
-    shown = {name: of for name, of in kinds.items() if name not in folded}
-    width = max(map(len, shown), default=0)
-    for name, kind in shown.items():
-        say(f"{name:<{width}}  {entry(kind, name).summary}")
-    if folded:
-        say("", f"{len(folded)} more, such as {folded[0]}: penultimate list {options.kind} --all")
-    if options.kind == "datasets":
-        from penultimate.data.readers.entries import ENTRIES
-
-        say("", "Published, where you have them (penultimate data check NAME --root DIR):")
-        width = max(map(len, ENTRIES))
-        say(*(f"{name:<{width}}  {known.card.summary}" for name, known in ENTRIES.items()))
-    if options.kind == "objectives":
-        from penultimate.objectives.parts import PARTS
-        from penultimate.objectives.presets import COMPONENT_KINDS, SUM
-        from penultimate.shipped import PREFIX, contents
-
-        listed = [entry(kind, name) for kind in COMPONENT_KINDS for name in names(kind)]
-        parts = [one for one in listed if one.is_plugin or one.name in PARTS]
-        say("", "What else a sum may have:")
-        say(*(f"{one.name:<{width}}  {one.kind.replace('_', ' ')}: {one.summary}" for one in parts))
-        say("", f"'sigmoid + dropout(keep=0.8)' is one objective: {SUM}.")
-        say("", f"Others come as plug-in files, --plugin {PREFIX}NAME: {', '.join(contents())}.")
-    return 0
-
-
 def _referred(options: argparse.Namespace) -> StudyResults | None:
     """Return the reference run that the options ask for, if any."""
     _expect_one_place(options)
@@ -389,5 +320,4 @@ COMMANDS = (
         _takes_join,
         _join,
     ),
-    Command("list", "List what there is, by kind.", _takes_list, _list),
 )

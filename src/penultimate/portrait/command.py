@@ -83,9 +83,10 @@ def _tell_plan(request: PortraitRequest, options: argparse.Namespace) -> int:
     from penultimate.portrait.request import plan_words
     from penultimate.portrait.run import first_cells
     from penultimate.progress import seconds_text
+    from penultimate.report.terminal import text_width
 
     study = request.study()
-    say(*textwrap.wrap(" ".join(plan_words(request)), 79))
+    say(*textwrap.wrap(" ".join(plan_words(request)), text_width()))
     processes = options.processes or side_by_side(study.threads)
     timings = Timings(options.timing, announce_timing)
     parts = [("search", first_cells(request.plan))] if request.plan is not None else []
@@ -119,7 +120,7 @@ def _portrait(options: argparse.Namespace) -> int:
     request = _request(options)
     if options.plan:
         return _tell_plan(request, options)
-    say(*textwrap.wrap(" ".join(plan_words(request)), 79))
+    say(*textwrap.wrap(" ".join(plan_words(request)), text_width()))
     store = Store(options.out)
     done = draw(
         request,

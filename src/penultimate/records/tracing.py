@@ -19,9 +19,6 @@ from penultimate.records.table import Row, Table
 from penultimate.records.tuning import Tuning, accuracy_text
 from penultimate.store import Meta
 
-WIDEST = 34
-"""The longest name of a metric that does not move its column."""
-
 
 class Showing(Protocol):
     """What names rows as its own: an exhibit, for which no room below the report has a name."""
@@ -233,12 +230,12 @@ def _lines_of(rows: Iterable[Row], spec: str, several: bool) -> list[str]:
     for row in rows:
         line = (_network(row, spec, several), row.metric, row.split or "", row.status)
         together.setdefault(line, []).append(row)
-    width = max(len(network) for network, *_ in together)
+    width, longest = (max(len(line[place]) for line in together) for place in (0, 1))
     lines = []
     for (network, metric, split, status), group in together.items():
         value, under = _values(group, spec)
         facts = f"({', '.join(filter(None, (status, under)))})"
-        lines.append(f"  {network:<{width}}  {metric:<{WIDEST}} {split:<8} {value}  {facts}")
+        lines.append(f"  {network:<{width}}  {metric:<{longest}}  {split:<8} {value}  {facts}")
     return lines
 
 

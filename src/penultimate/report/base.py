@@ -21,6 +21,8 @@ Source: TypeAlias = Literal["ours", "published"]
 MISSING = "–"
 UNBEATEN = "no other in the column is better beyond chance"
 """The meaning of bold on a page, and of a star in a terminal."""
+WORSE = "\N{BLACK DOWN-POINTING SMALL TRIANGLE}"
+"""The mark of a value that is worse than another beyond chance, in tables where most values are not."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,8 @@ class Column:
 class Cell:
     """One entry: the text that is shown, and the unrounded number behind it in the column's unit.
 
-    `best` marks a value that no other in its column beats beyond chance, and `of_runs` a mean over the
-    `count` runs of an objective.
+    `best` marks a value that no other in its column beats beyond chance, `beaten` one that another does beat
+    so, and `of_runs` a mean over the `count` runs of an objective. A value that cannot be tested is neither.
     """
 
     text: str
@@ -84,6 +86,7 @@ class Cell:
     best: bool = False
     detail: str = ""
     of_runs: bool = False
+    beaten: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,8 @@ class ExhibitTable:
     """A table of one source. If it is `folded`, the reader opens it on the page.
 
     `open_rows` are the rows that the page shows, and `folded_rows` those that the reader opens under
-    `folded_title`. A table whose rows are all to be folded is shown whole.
+    `folded_title`. A table whose rows are all to be folded is shown whole. If `marks_worse`, the cells that
+    are beaten are marked in place of the best, because most are unbeaten (`shapes.cells.with_marks`).
     """
 
     name: str
@@ -116,6 +120,15 @@ class ExhibitTable:
     notes: tuple[str, ...] = ()
     folded: bool = False
     folded_title: str = ""
+    marks_worse: bool = False
+
+    def is_bold(self, cell: Cell) -> bool:
+        """Return whether a cell of the table is set in bold."""
+        return cell.best and not self.marks_worse
+
+    def is_worse(self, cell: Cell) -> bool:
+        """Return whether a cell of the table is marked as worse than another in its column."""
+        return cell.beaten and self.marks_worse
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the unrounded numbers, with standard errors and counts; RequestError without pandas."""

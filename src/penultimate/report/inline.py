@@ -12,7 +12,17 @@ from collections.abc import Iterable, Iterator
 from penultimate import notebook
 from penultimate.files import digest_bytes
 from penultimate.notebook import text
-from penultimate.report.base import Built, Cell, Curve, ExhibitTable, Figure, Gallery, Panel, Point
+from penultimate.report.base import (
+    WORSE,
+    Built,
+    Cell,
+    Curve,
+    ExhibitTable,
+    Figure,
+    Gallery,
+    Panel,
+    Point,
+)
 from penultimate.report.drawing.figures import draw_panel, mark_icon
 from penultimate.report.drawing.palette import INK, PAPER, Mark, marks
 from penultimate.report.tables import TAGS
@@ -45,12 +55,14 @@ def _drawn(figure: Figure) -> list[Point | Curve]:
 def table_html(table: ExhibitTable) -> str:
     """Return a table with the heading cells that a screen reader needs."""
     heads = [f"{column.group}: {column.label}" if column.group else column.label for column in table.columns]
-    rows = [(text(row.label), *map(_cell, row.cells)) for row in table.rows]
+    rows = [(text(row.label), *(_cell(table, cell) for cell in row.cells)) for row in table.rows]
     return notebook.table(table.title, (table.corner, *heads), rows)
 
 
-def _cell(cell: Cell) -> str:
-    return f"<b>{text(cell.text)}</b>" if cell.best else text(cell.text)
+def _cell(table: ExhibitTable, cell: Cell) -> str:
+    if table.is_worse(cell):
+        return f'{text(cell.text)}<sup style="display: inline-block; width: 0">{WORSE}</sup>'
+    return f"<b>{text(cell.text)}</b>" if table.is_bold(cell) else text(cell.text)
 
 
 def legend(figure: Figure, known: dict[str, Mark]) -> str:

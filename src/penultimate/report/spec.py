@@ -33,6 +33,7 @@ from penultimate.report.quantity import Quantity
 from penultimate.report.remarks import of_diverged
 from penultimate.report.runs import fewer, shared_seeds
 from penultimate.report.sets import is_published
+from penultimate.report.shapes.cells import with_marks
 from penultimate.report.spans import with_bars
 from penultimate.report.text import plain
 
@@ -283,7 +284,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     said = [finding(measurements) for finding in exhibit.findings if is_measured]
     findings = [text for found in said for text in ((found,) if isinstance(found, str) else found) if text]
     is_shown = is_measured and bool(exhibit.quantities)
-    of_parts = [note for piece in pieces for note in piece.notes]
+    tables, of_parts = with_marks(tables, (note for piece in pieces for note in piece.notes), measurements)
     of_architectures = unrestricted.of_others if exhibit.of_another else (unrestricted,)
     of_one_arm = {quantity.arm for quantity in exhibit.quantities} == {""} and _compares(tables, figures)
     shared = len(exhibit.seeds) if exhibit.of_same_runs else None

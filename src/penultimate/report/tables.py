@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING
 
 from penultimate.errors import as_seen
 from penultimate.notebook import frame
-from penultimate.report.base import Built, Cell, Curve, ExhibitTable, Point, Raster, SortedEstimates
+from penultimate.report.base import (
+    WORSE,
+    Built,
+    Cell,
+    Curve,
+    ExhibitTable,
+    Point,
+    Raster,
+    SortedEstimates,
+)
 from penultimate.report.drawing.rasters import cell_name
-from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
+from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS, UNMARKED
 from penultimate.report.text import fixed, plain
 
 if TYPE_CHECKING:
@@ -57,7 +66,10 @@ LATEX_SPECIALS |= {
     letter: rf"$\{name}$" for letter, name in zip("αβγδεζηθικμνξπσφχψωΔΛΣ", _GREEK.split(), strict=True)
 }
 LATEX_SPECIALS |= {letter: rf"\textsubscript{{{digit}}}" for digit, letter in enumerate("₀₁₂₃₄₅₆₇₈₉")}
+LATEX_SPECIALS[WORSE] = r"\textsuperscript{$\bigtriangledown$}"
 LATEX_SPECIALS |= {"⁺": r"\textsuperscript{+}", "‖": r"$\Vert$", "′": "$'$", "≤": r"$\le$", "≥": r"$\ge$"}
+LABEL = re.compile(r"[^A-Za-z0-9]+")
+"""What is not kept of a table's name in the label by which a paper refers to it."""
 SPECIAL = re.compile(f"-(?=-)|[{re.escape(''.join(LATEX_SPECIALS.keys() - {'-'}))}]")
 """A character that LaTeX does not print as it is, or a hyphen before another, which would make a dash."""
 FORMULA = re.compile("[=+@＝＋－＠-]")
@@ -175,6 +187,7 @@ def to_latex(table: ExhibitTable, caption: str = "", legends: Iterable[str] = ()
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{latex_escape(caption or table.title)} ({TAGS[table.source]})}}",
+        rf"\label{{tab:{LABEL.sub('-', table.name).strip('-')}}}",
         rf"\begin{{tabular}}{{{layout}}}",
         r"\toprule",
     ]
@@ -193,13 +206,23 @@ def to_latex(table: ExhibitTable, caption: str = "", legends: Iterable[str] = ()
     lines.append(" & ".join([latex_escape(table.corner), *heads]) + r" \\")
     lines.append(r"\midrule")
     for row in table.rows:
-        cells = [_latex_cell(cell) for cell in row.cells]
+        cells = [_latex_cell(table, cell) for cell in row.cells]
         lines.append(" & ".join([latex_escape(row.label), *cells]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     notes = r" \par ".join(map(latex_escape, (*table.notes, *_needed(table, legends))))
     if notes:
         lines.append(rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {notes}}}")
     return "\n".join([*lines, r"\end{table}", ""])
+
+
+def latex_of(exhibit: Built) -> dict[str, str]:
+    """Return the tables of an exhibit in LaTeX, by their names."""
+    legends = (*exhibit.notes, *re.split(r"(?<=\.) ", exhibit.caption))
+    far = f" [{exhibit.unfinished}]" if exhibit.unfinished else ""
+    return {
+        table.name: to_latex(table, exhibit.titled(f"{table.title}{far}"), legends)
+        for table in exhibit.tables
+    }
 
 
 def _layout(table: ExhibitTable) -> str:
@@ -225,18 +248,24 @@ def hold_words(table: ExhibitTable) -> list[bool]:
 
 
 def _needed(table: ExhibitTable, legends: Iterable[str]) -> list[str]:
-    """Return the legend of bold if any cell is bold, and that of daggers if a heading has one."""
+    """Return the legends that a table needs: of bold and of the mark in cells, of daggers in headings."""
     headings = (*(column.label for column in table.columns), *(row.label for row in table.rows))
+    cells = [cell for row in table.rows for cell in row.cells]
     uses = {
-        BOLD: any(cell.best for row in table.rows for cell in row.cells),
+        BOLD: any(map(table.is_bold, cells)),
+        WORSE: any(map(table.is_worse, cells)),
+        UNMARKED: table.marks_worse and not any(map(table.is_worse, cells)),
         MEAN_PER_CLASS: any(MEAN_PER_CLASS in heading for heading in headings),
     }
     return [legend for legend in legends if any(legend.startswith(sign) and uses[sign] for sign in uses)]
 
 
-def _latex_cell(cell: Cell) -> str:
+def _latex_cell(table: ExhibitTable, cell: Cell) -> str:
+    """Return a cell in LaTeX; a mark takes no room, so that numbers stay aligned."""
     text = latex_escape(cell.text)
-    return rf"\textbf{{{text}}}" if cell.best else text
+    if table.is_worse(cell):
+        return rf"{text}\rlap{{{LATEX_SPECIALS[WORSE]}}}"
+    return rf"\textbf{{{text}}}" if table.is_bold(cell) else text
 
 
 def column_groups(table: ExhibitTable) -> list[tuple[str, int]]:

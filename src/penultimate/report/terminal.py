@@ -5,15 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import os
 import re
-import shutil
-import sys
 import textwrap
 import unicodedata
 from collections.abc import Sequence
 
-from penultimate.report.base import Built, Cell, Column, ExhibitTable, Panel, Point, TableRow
+from penultimate.console import folded, terminal_width
+from penultimate.report.base import WORSE, Built, Cell, Column, ExhibitTable, Panel, Point, TableRow
 from penultimate.report.shapes.cells import BOLD
 from penultimate.report.tables import GAP, TAGS, WORD_WIDTH, column_groups, hold_words
 from penultimate.report.text import NO_BREAK, fixed, plain, unbroken
@@ -22,6 +20,10 @@ TEXT_WIDTH = 100
 """The number of characters in a line of prose, unless the terminal is narrower."""
 BLOCKS, SPARKS = "▁▂▃▄▅▆▇█", 24
 """The blocks that draw a curve in a terminal, and the most that draw one."""
+WORD_WIDTHS, LEAST_WORDS = (WORD_WIDTH, 32, 24), 14
+"""The numbers of characters in a line of words that are tried in turn, and that of a table of one column."""
+MARKS = ("*", WORSE)
+"""The marks behind numbers."""
 MOST_ROWS = 150
 """The most rows of a folded table that are printed."""
 HEAD_WIDTH, HEAD_LINES = 14, 3
@@ -33,7 +35,7 @@ def render_exhibit_text(exhibit: Built) -> str:
     heading = exhibit.titled(plain(exhibit.title))
     if exhibit.unfinished:
         heading = f"UNFINISHED, {exhibit.unfinished}. {heading}"
-    parts = [f"LIMITED RUN, not evidence. {heading}" if exhibit.limited else heading]
+    parts = [_wrapped(f"LIMITED RUN, not evidence. {heading}" if exhibit.limited else heading)]
     parts += [_wrapped(text) for text in (exhibit.finding, exhibit.caption) if text]
     parts.extend(map(_table_text, exhibit.tables))
     panels = [panel for figure in exhibit.figures for panel in figure.panels if panel.points]
@@ -54,13 +56,6 @@ def _table_text(table: ExhibitTable) -> str:
     )
 
 
-def terminal_width() -> int | None:
-    """Return the number of characters in a line of the terminal; None if the output is no terminal."""
-    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
-        return None
-    return max(40, shutil.get_terminal_size().columns)
-
-
 def text_width() -> int:
     """Return the number of characters in a line of prose."""
     return min(TEXT_WIDTH, terminal_width() or TEXT_WIDTH)
@@ -68,9 +63,12 @@ def text_width() -> int:
 
 def to_text(table: ExhibitTable) -> str:
     """Return a table as `aligned` text; on a terminal that is too narrow, its columns in several parts."""
-    whole, limit = aligned(table), terminal_width()
-    count = len(table.columns)
-    if limit is None or count < 2 or max(map(width, whole.split("\n"))) <= limit:
+    limit, count = terminal_width(), len(table.columns)
+    for words in WORD_WIDTHS if count > 1 else (*WORD_WIDTHS, LEAST_WORDS):
+        whole = aligned(table, words)
+        if limit is None or max(map(width, whole.split("\n"))) <= limit:
+            return whole
+    if count < 2:
         return whole
     middle = (count + 1) // 2
     halves = [
@@ -85,11 +83,12 @@ def to_text(table: ExhibitTable) -> str:
     return "\n".join(map(to_text, halves))
 
 
-def aligned(table: ExhibitTable) -> str:
+def aligned(table: ExhibitTable, longest: int = WORD_WIDTH) -> str:
     """Return a table in aligned columns under their groups: words left and wrapped, numbers right.
 
-    `*` marks values that are bold on a page because no other in their column beats them. If two or more
-    columns hold sentences, each row is a paragraph.
+    `*` marks values that are bold on a page because no other in their column beats them, and `WORSE` those
+    that another beats. If two or more columns hold sentences, each row is a paragraph. Other words are
+    wrapped to `longest` characters.
     """
     words = hold_words(table)
     head = f"{plain(table.title)} [{TAGS[table.source]}]"
@@ -102,15 +101,16 @@ def aligned(table: ExhibitTable) -> str:
         )
     header = [plain(table.corner), *(plain(column.label) for column in table.columns)]
     body = [
-        [plain(row.label), *(f"{plain(cell.text)}{'*' if cell.best else ''}" for cell in row.cells)]
+        [plain(row.label), *(f"{plain(cell.text)}{_mark(table, cell)}" for cell in row.cells)]
         for row in table.rows
     ]
-    starred = any(cell.best for row in table.rows for cell in row.cells)
+    starred = any(_mark(table, cell) for row in table.rows for cell in row.cells)
     blocks = []
     for texts in (header, *body):
         is_head = texts is header
         cells = [
-            _lines(text, of_words, is_head, starred) for text, of_words in zip(texts, words, strict=True)
+            _lines(text, longest if of_words else 0, is_head, starred)
+            for text, of_words in zip(texts, words, strict=True)
         ]
         height = max(map(len, cells))
         gaps = [[""] * (height - len(cell)) for cell in cells]
@@ -139,13 +139,21 @@ def _paragraph(table: ExhibitTable, row: TableRow) -> str:
     return "\n".join(lines)
 
 
-def _lines(text: str, of_words: bool, is_head: bool, starred: bool) -> list[str]:
-    """Return the lines of a cell: words and headings over numbers are wrapped, with room for an asterisk."""
+def _lines(text: str, of_words: int, is_head: bool, starred: bool) -> list[str]:
+    """Return the lines of a cell: words and headings over numbers are wrapped, with room for a mark.
+
+    `of_words` is the number of characters in a line of words, or 0 for a column of numbers.
+    """
     if of_words:
-        return textwrap.wrap(text, WORD_WIDTH) or [""]
+        return textwrap.wrap(text, of_words) or [""]
     room = max(HEAD_WIDTH, math.ceil(len(text) / HEAD_LINES)) if is_head else len(text) + 1
     lines = textwrap.wrap(text, room, break_long_words=False, break_on_hyphens=False) or [""]
-    return [line if not starred or line.endswith("*") else f"{line} " for line in lines]
+    return [line if not starred or line.endswith(MARKS) else f"{line} " for line in lines]
+
+
+def _mark(table: ExhibitTable, cell: Cell) -> str:
+    """Return the mark behind a cell's text: an asterisk for bold, or that of a worse value."""
+    return "*" if table.is_bold(cell) else WORSE if table.is_worse(cell) else ""
 
 
 def _grouped(table: ExhibitTable, widths: list[int]) -> tuple[list[str], list[int]]:
@@ -187,7 +195,8 @@ def _panel_text(panel: Panel) -> str:
     """Return a panel as text: its outline if it has one, its curves in short, or the marks in it."""
     if panel.outline:
         lines = [line[: len(line) - len(line.lstrip())] + plain(line.lstrip()) for line in panel.outline]
-        return "\n".join([f"{plain(panel.title)} [{TAGS[panel.source]}]", *lines])
+        drawn = "\n".join([f"{plain(panel.title)} [{TAGS[panel.source]}]", *lines])
+        return folded(drawn, terminal_width() or max(map(len, lines)))
     return to_text(course_table(panel) or panel_table(panel))
 
 

@@ -107,6 +107,7 @@ def _tables(
                     100 * area.value,
                     best=at not in beaten[name] and len(networks) > 1,
                     detail="95 % interval over test images",
+                    beaten=at in beaten[name],
                 )
                 for name, areas in found.items()
                 for area in [areas.areas[at]]

@@ -97,7 +97,8 @@ def accuracy_cell(board: Board, network: StudyObjective) -> Cell:
     value = found.interval
     best = found.is_unbeaten and len(board.standings) > 1
     text = f"{in_percent(value.value)} [{in_percent(value.low)}, {in_percent(value.high)}]"
-    return Cell(text, 100 * value.value, best=best, detail="95 % interval over test images")
+    beaten = not found.is_unbeaten
+    return Cell(text, 100 * value.value, best=best, detail="95 % interval over test images", beaten=beaten)
 
 
 def _lacking(measurements: Measurements, tasks: tuple[ProbedTask, ...]) -> list[str]:

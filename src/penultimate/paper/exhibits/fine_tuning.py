@@ -175,15 +175,15 @@ def _by_variance(measurements: Measurements) -> str:
 
 
 def _beside_bold(measurements: Measurements) -> str:
-    """Return a sentence that reconciles the analysis of variance with the bold cells of the table."""
+    """Return a sentence that reconciles the analysis of variance with the marks of the table."""
     columns = [measurements.on_target(FINE_TUNED, target) for target in measurements.targets]
     unbeaten = sum(len(bold(column).entries) for column in columns)
     cells = counted(sum(map(len, columns)), "cell")
     return (
-        f"Bold, which {in_words(unbeaten, 'none')} of {cells} are, asks task by task whether one objective is"
-        " beaten by another, corrected for the number of pairs; the analysis of variance asks once of all"
-        " objectives and tasks together, and takes a network's accuracies on several tasks to be independent,"
-        " so that it can find a difference that no single cell shows."
+        "The marks of the table answer, task by task, whether another objective is better beyond chance,"
+        f" corrected for the number of pairs ({in_words(unbeaten, 'none')} of {cells} are unbeaten); the"
+        " analysis of variance asks once of all objectives and tasks together, and takes a network's"
+        " accuracies on several tasks to be independent, so that it can find a difference that no cell shows."
     )
 
 

@@ -160,14 +160,17 @@ def _sets(measurements: Measurements) -> str:
     return f"Top-1 accuracy of the networks, as they are, in the place of ImageNet's sets. {said}."
 
 
+def _reference_cell(cell: Cell) -> Cell:
+    """Return a plain 100 in place of a cell, with its marks."""
+    return Cell("100", 100.0, best=cell.best, detail="the reference", beaten=cell.beaten)
+
+
 def _with_reference(table: ExhibitTable) -> ExhibitTable:
     """Return the table with a plain 100 for the mCE of the network that is the reference."""
     if table.columns[-1].key != MCE.key:
         return table
     rows = (
-        replace(
-            row, cells=(*row.cells[:-1], Cell("100", 100.0, best=row.cells[-1].best, detail="the reference"))
-        )
+        replace(row, cells=(*row.cells[:-1], _reference_cell(row.cells[-1])))
         if row.objective == BASELINE and row.cells[-1].value is not None
         else row
         for row in table.rows

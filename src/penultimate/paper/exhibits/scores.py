@@ -104,7 +104,7 @@ def _tasks(measurements: Measurements) -> list[ScoredTask]:
 def _right(runs: ByRun) -> frozenset[str]:
     """Return the right picks: objectives that none beats or, if that cannot be tested, the highest mean."""
     means = {spec: summarise(list(of_spec.values())).mean for spec, of_spec in runs.items()}
-    return best_of(runs) or frozenset(_highest(means))
+    return best_of(runs)[0] or frozenset(_highest(means))
 
 
 def _highest(values: Mapping[str, float]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from penultimate.errors import RequestError, legible
 from penultimate.files import atomic_write, given_path, make_folder
-from penultimate.report.base import Built, ExhibitTable, Figure, Panel, StudyResults
+from penultimate.report.base import WORSE, Built, ExhibitTable, Figure, Panel, StudyResults
 from penultimate.report.beside import why_apart
 from penultimate.report.drawing.figures import Drawing, draw_panel, mark_icon, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
@@ -24,9 +24,9 @@ from penultimate.report.page.form import Drawn, Page, of_all_arms, page_of
 from penultimate.report.page.provenance import provenance
 from penultimate.report.progress import unfinished
 from penultimate.report.several import assemble_of, members, of_several
-from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS
+from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS, UNMARKED
 from penultimate.report.spec import all_exhibits
-from penultimate.report.tables import column_groups, points_csv, to_csv, to_latex
+from penultimate.report.tables import column_groups, latex_of, points_csv, to_csv
 from penultimate.report.text import plain, typeset
 
 HERE = Path(__file__).parent
@@ -126,12 +126,10 @@ def _side_files(
             raise _called_twice(name)
 
     for exhibit in exhibits:
-        legends = (*exhibit.notes, *re.split(r"(?<=\.) ", exhibit.caption))
         for table in exhibit.tables:
             add(f"{table.name}.csv", to_csv(table))
-            far = f" [{exhibit.unfinished}]" if exhibit.unfinished else ""
-            caption = exhibit.titled(f"{table.title}{far}")
-            add(f"{table.name}.tex", to_latex(table, caption, legends))
+        for name, source in latex_of(exhibit).items():
+            add(f"{name}.tex", source)
         for figure in exhibit.figures:
             for panel in figure.panels:
                 drawing = drawings[panel.name].styled(panel.name, page=False)
@@ -218,6 +216,7 @@ def _page(
         of_numbers=_are_numeric,
         has_sentences=_has_sentences,
         are_cards=_are_cards,
+        worse=WORSE,
     )
 
 
@@ -227,7 +226,13 @@ def _shared_notes(exhibits: Iterable[Built], rivals: tuple[str, ...] = ()) -> tu
     The exceptions are legends of bold and of marks, below tables, and the rivals of the page's first remark.
     """
     counts = Counter(note for built in exhibits for note in dict.fromkeys(built.notes))
-    with_each = (BOLD, MEAN_PER_CLASS, *(rivals[1:] if {*rivals[:1]} & counts.keys() else ()))
+    with_each = (
+        BOLD,
+        WORSE,
+        UNMARKED,
+        MEAN_PER_CLASS,
+        *(rivals[1:] if {*rivals[:1]} & counts.keys() else ()),
+    )
     return tuple(note for note, count in counts.items() if count >= MANY and not note.startswith(with_each))
 
 

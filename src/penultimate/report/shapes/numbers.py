@@ -77,11 +77,16 @@ def without_two(x: Sequence[float], y: Sequence[float], labels: Sequence[str] = 
     return f"{span} ({fixed(left.rho, 2)} without {names})"
 
 
-def best_of(runs: ByRun, best: Direction = "high") -> frozenset[str]:
-    """Return the objectives that no other beats beyond chance, by `statistics.bold`."""
+def best_of(runs: ByRun, best: Direction = "high") -> tuple[frozenset[str], frozenset[str]]:
+    """Return the objectives that no other beats beyond chance, and those that another does beat.
+
+    Both are those of `statistics.bold`. An objective that cannot be tested is in neither.
+    """
     from penultimate.statistics.comparison import bold
 
-    return bold(runs, higher_is_better=best == "high").entries
+    found = bold(runs, higher_is_better=best == "high")
+    tested = {name for name, of in found.p_values.items() if of}
+    return found.entries, frozenset(tested - found.entries)
 
 
 Reader: TypeAlias = Callable[[Mapping[str, str]], float]

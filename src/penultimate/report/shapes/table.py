@@ -27,11 +27,12 @@ def noun_of(over: str) -> str:
 
 @dataclass(frozen=True)
 class RunColumn:
-    """A column of a table of runs: its quantity, its values, and the objectives that no other beats."""
+    """A column of a table of runs: its quantity and values, and the objectives that are best and beaten."""
 
     quantity: Quantity
     runs: ByRun
     best: frozenset[str] = frozenset()
+    beaten: frozenset[str] = frozenset()
 
     @property
     def head(self) -> Column:
@@ -45,12 +46,13 @@ class RunColumn:
 
     def cell(self, spec: str) -> Cell:
         shown = self.quantity
-        return run_cell(self.runs.get(spec), shown.digits, shown.scale, spec in self.best, shown.with_error)
+        marks = {"best": spec in self.best, "beaten": spec in self.beaten}
+        return run_cell(self.runs.get(spec), shown.digits, shown.scale, shows_error=shown.with_error, **marks)
 
 
 def run_column(quantity: Quantity, runs: ByRun) -> RunColumn:
     """Return a column, with the objectives that no other beats if its quantity asks for them."""
-    return RunColumn(quantity, runs, best_of(runs, quantity.best) if quantity.best else frozenset())
+    return RunColumn(quantity, runs, *(best_of(runs, quantity.best) if quantity.best else ()))
 
 
 def run_table(
