@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import penultimate as pu
 from penultimate.checks import is_number, is_whole, one_of, real_number, whole_number
 from penultimate.errors import RequestError
 
@@ -35,3 +36,17 @@ def test_numbers_of_arrays_are_taken_as_pythons_own() -> None:
 def test_an_unknown_word_is_told_with_the_nearest() -> None:
     with pytest.raises(RequestError, match="Did you mean 'cosine'"):
         one_of("cosin", "distance", ("cosine", "euclidean"))
+
+
+def test_arguments_in_the_other_order_are_told() -> None:
+    features, labels = np.zeros((6, 2), np.float32), np.arange(6) % 2
+    for wrong, said in (
+        (lambda: pu.LinearProbe().fit(labels, features), "X comes before y"),
+        (lambda: pu.LinearProbe().fit(features, labels[:-1]), "6 examples, but y has 5 labels"),
+        (lambda: pu.class_separation(labels, features), "look like labels"),
+        (lambda: pu.exhibit("runs", "table1"), r"pu.exhibit\('table1', 'runs'\)"),
+        (lambda: pu.evaluate({"digits": "digits"}, {"net": "timm:resnet18"}), "'timm:resnet18' is a network"),
+        (lambda: pu.evaluate({"digits": "digits"}, {"glyphs": ""}), "'digits' is a data set"),
+    ):
+        with pytest.raises(RequestError, match=said):
+            wrong()

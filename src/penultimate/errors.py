@@ -10,6 +10,20 @@ from types import MappingProxyType
 
 LONGEST = 2000
 """The largest number of characters in a sentence about a name or value; the middle of a longer one is cut."""
+MANY = 12
+"""The most names that stand behind a guess; of more, only where to find them is said."""
+LISTED = {
+    "objective": "objectives",
+    "data set": "datasets",
+    "dataset": "datasets",
+    "backbone": "backbones",
+    "metric": "metrics",
+    "probe": "probes",
+    "measurement": "measurements",
+    "study": "studies --all",
+    "exhibit": "exhibits",
+}
+"""What `penultimate list` calls the kinds of names."""
 _TURNING = re.compile("[\N{ARABIC LETTER MARK}\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that change the direction of the text, including the text after them."""
 
@@ -129,11 +143,20 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: str, candidates: Iterable[str]) -> RequestError:
-    """Return the error for an unknown name.
+    """Return the error for an unknown name: the nearest one, and all others unless they are many.
 
     >>> print(unknown("metric", "top-1", ["top1", "knn"]))
     unknown metric 'top-1'. Did you mean 'top1'? Known: top1, knn.
+    >>> print(unknown("study", "nin", ["nine", *map(str, range(53))]))
+    unknown study 'nin'. Did you mean 'nine'? All 54: penultimate list studies --all
     """
     name, known = str(name), list(candidates)
+    guess = nearest(name, known)
+    if guess and len(known) > MANY:
+        if kind in LISTED:
+            return RequestError(
+                f"unknown {kind} '{name}'.{guess} All {len(known)}: penultimate list {LISTED[kind]}"
+            )
+        known = [*known[:MANY], f"and {len(known) - MANY} more"]
     listed = ", ".join(known) if known else "none"
-    return RequestError(f"unknown {kind} '{name}'.{nearest(name, known)} Known: {listed}.")
+    return RequestError(f"unknown {kind} '{name}'.{guess} Known: {listed}.")

@@ -11,7 +11,16 @@ from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.places import read_place
 from penultimate.errors import RequestError, unknown
 from penultimate.files import given_path
-from penultimate.networks.sources import HUBS, KINDS, LIVE, OF_TRAINING, read_source, with_settings
+from penultimate.networks.sources import (
+    HUBS,
+    KINDS,
+    LIVE,
+    OF_TRAINING,
+    is_a_network,
+    not_a_network,
+    read_source,
+    with_settings,
+)
 
 NAMED = re.compile(r"(?P<name>[^=:(/\\]+)=(?P<what>.+)", re.DOTALL)
 
@@ -66,7 +75,7 @@ def _sources(text: str, weights: str) -> dict[str, str]:
         raise RequestError(
             f"'{text}' is no network: write timm:NAME, torchvision:NAME, FILE.py:FUNCTION, or a folder of"
             f" networks that were trained here (kinds: {', '.join(kind for kind in KINDS if kind != LIVE)})"
-            f"{_hint(text, path)}"
+            f"{not_a_network(text)}"
         )
     found = {_called(folder): f"folder:{folder}" for folder in inner}
     if len(found) == len(inner):
@@ -124,6 +133,8 @@ def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
             else:
                 there = f", nor below '{root}'" if root else "; --root FOLDER says where named data lie"
                 what = ""  # a path gets no further hint than that it does not exist
+                if is_a_network(name):
+                    raise RequestError(f"'{name}' is a network, not data: networks are given by --model")
                 if name in ENTRIES:
                     what = f"Where the images of '{name}' lie is not said. "
                 elif Path(name).name == name:
@@ -133,10 +144,3 @@ def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
             raise RequestError(f"two data sets are called '{name}'; name one of them otherwise: NAME=FOLDER")
         named[name] = where
     return named
-
-
-def _hint(text: str, path: Path) -> str:
-    """Return the nearest fix for what is no network: a folder of images, or a name without its library."""
-    if path.is_dir():
-        return f". A folder of images is given by --data {text}"
-    return f". Did you mean timm:{text}?" if re.fullmatch(r"[a-z][a-z0-9_.]*", text) else ""

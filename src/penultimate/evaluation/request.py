@@ -14,7 +14,7 @@ from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.places import read_place, with_group
 from penultimate.errors import RequestError, counted, unknown
 from penultimate.measures.joined import members
-from penultimate.networks.sources import read_source, with_settings
+from penultimate.networks.sources import is_a_network, read_source, with_settings
 from penultimate.specs import Spec, parse
 from penultimate.study.blocks import Given
 from penultimate.study.spec import Study
@@ -190,6 +190,11 @@ class Request:
                     " NAME=FOLDER"
                 )
         for name, where in {**self.outside, **self.data}.items():
+            if is_a_network(str(where)):
+                raise RequestError(
+                    f"'{where}' is a network, not data; networks are given by --model, or as the first"
+                    " argument"
+                )
             if not str(where) and name not in known:
                 raise RequestError(f"{unknown('data set', name, known)} A folder: {name}=FOLDER.")
 

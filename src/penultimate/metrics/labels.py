@@ -126,7 +126,7 @@ def as_classes(
     classes = as_numbers(values, what)
     expect_column(classes, what)
     if examples is not None and len(classes) != examples:
-        raise RequestError(f"{examples} examples but {len(classes)} {what}; each example needs one")
+        raise RequestError(f"{examples} examples, but {len(classes)} {what}; each example needs one")
     if len(classes) and (classes.is_floating_point() or classes.dtype == torch.bool):
         called = what.split()[0]
         fix = f"{called}.long()" if isinstance(values, Tensor) else f"numpy.asarray({called}).astype(int)"

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penultimate import registry
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.files import digest_file, given_path, read_sealed
 from penultimate.objectives.presets import resolve
@@ -107,6 +108,28 @@ class Source:
         return text if named and not Path(text).is_file() else ""
 
 
+def not_a_network(text: str) -> str:
+    """Return the nearest fix for a text that names no network: it names data, or lacks its library.
+
+    >>> not_a_network("resnet18"), not_a_network("digits").split(";")[0]
+    (". Did you mean 'timm:resnet18'?", ". 'digits' is a data set")
+    """
+    what = "a folder" if Path(text).is_dir() else "a data set" if text in registry.names("dataset") else ""
+    if what:
+        return f". '{text}' is {what}; data are given by --data, or as the second argument"
+    return f". Did you mean 'timm:{text}'?" if re.fullmatch(r"[a-z][a-z0-9_.]*", text) else ""
+
+
+def is_a_network(text: str) -> bool:
+    """Return whether a text begins as a network does that a library or a file holds.
+
+    >>> is_a_network("timm:resnet18"), is_a_network("my_net.py:build"), is_a_network("pets")
+    (True, True, False)
+    """
+    kind, colon, rest = text.partition(":")
+    return bool(colon and rest) and (kind in KINDS or IN_FILE.fullmatch(text) is not None)
+
+
 def read_source(text: str) -> Source:
     """Return the source that a text names; raise RequestError if nothing can be loaded from it."""
     kind, colon, rest = text.partition(":")
@@ -114,10 +137,7 @@ def read_source(text: str) -> Source:
         return _read(text, "file", in_file["name"], in_file["listed"])
     if not colon or not rest:
         hint = f"; of a Python file, name the function: {text}:build" if text.endswith(".py") else ""
-        if Path(text).is_dir():
-            hint = f". '{text}' is a folder: images are given by --data"
-        elif re.fullmatch(r"[a-z]+[a-z0-9_.]*", text) and not hint:
-            hint = f". Did you mean 'timm:{text}'?"
+        hint = hint or not_a_network(text)
         raise RequestError(
             f"'{text}' names no network; write KIND:NAME, such as timm:resnet18, torchvision:resnet50,"
             f" onnx:net.onnx, folder:PATH, or FILE.py:FUNCTION{hint}"

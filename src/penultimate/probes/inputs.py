@@ -71,9 +71,11 @@ def as_features(values: Data, what: str = "X") -> Float[Array, "n p"]:
                 values, ensure_all_finite=False, ensure_2d=False, allow_nd=True, ensure_min_samples=0
             )
     if values.ndim == 1:
+        are_labels = not torch.as_tensor(values[:1]).is_floating_point()
+        swapped = ". Whole numbers look like labels: X comes before y" if are_labels else ""
         raise RequestError(
-            f"{what} must be [examples, features]; got shape {list(values.shape)}. Reshape your data:"
-            f" {what}.reshape(-1, 1) if it is one feature, {what}.reshape(1, -1) if it is one example"
+            f"{what} must be [examples, features]; got shape {list(values.shape)}{swapped}. Reshape your"
+            f" data: {what}.reshape(-1, 1) if it is one feature, {what}.reshape(1, -1) if it is one example"
         )
     matrix = as_matrix(values, what, "features")
     if len(matrix) == 0:
@@ -100,7 +102,7 @@ def as_labels(values: Data, examples: int, what: str = "y") -> Labels:
             f"Unknown label type: continuous. {what} holds fractions in {rows}; labels are {KINDS}"
         )
     if len(given) != examples:
-        raise RequestError(f"{examples} examples but {len(given)} {what}; each example needs one")
+        raise RequestError(f"{examples} examples, but {what} has {len(given)} labels; each example needs one")
     return given
 
 

@@ -38,9 +38,12 @@ def exhibit(
     Raises RequestError for an unknown exhibit (with the nearest one), a folder without a study, and a limited
     study unless `allow_limited`.
     """
-    from penultimate.registry import entry
+    from penultimate.errors import RequestError
+    from penultimate.registry import entry, names
     from penultimate.report.several import build
 
+    if name not in names("exhibit") and isinstance(source, str) and source in names("exhibit"):
+        raise RequestError(f"the exhibit comes before the results: pu.exhibit('{source}', '{name}')")
     wanted = entry("exhibit", name).resolve()
     results = read_study(source, study) if isinstance(source, Path | str) else source
     return build(wanted, results, allow_limited)
