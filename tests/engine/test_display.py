@@ -133,7 +133,7 @@ def test_a_log_in_which_nothing_else_is_said_tells_how_many_steps_are_done(
     display, said = opened(graph, Store(tmp_path), terminal)
     first, second, third = [step for step in graph.steps.values() if step.name == "extract"][:3]
     display.finished(first, {"status": "done", "seconds": 1})
-    monkeypatch.setattr("penultimate.engine.display.LONGEST_SILENCE", -1.0)
+    monkeypatch.setattr("penultimate.engine.display.COUNTED_EVERY", -1.0)
     display.finished(second, {"status": "done", "seconds": 1})
     monkeypatch.undo()
     display.finished(third, {"status": "done", "seconds": 1})

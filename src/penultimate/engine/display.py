@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
 from typing import Any
 
@@ -9,7 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from penultimate.errors import RequestError, shortened
+from penultimate.engine.left import TimeLeft
+from penultimate.errors import PenultimateError, RequestError, shortened
 from penultimate.files import atomic_write
 from penultimate.graph import Step
 from penultimate.networks.key import NetworkKey
@@ -24,8 +27,10 @@ LOG_EVERY = 15.0
 """The seconds between two log lines about a step; a terminal has a progress bar instead."""
 LONGEST_REASON = 300
 """The number of characters shown of the reason for a missing value; the page shows all of it."""
-LONGEST_SILENCE = 60.0
-"""The seconds of silence after which a log gives the number of finished steps."""
+COUNTED_EVERY = 60.0
+"""The seconds after which a log gives the number of finished steps, and the time that is left, once more."""
+LEAST_LEFT = 5.0
+"""The seconds below which no time left is told."""
 TOLD = {"epoch", "epochs", "loss", "images_per_second", "seconds_left"}
 """The keys that a training reports at the end of an epoch."""
 
@@ -43,7 +48,8 @@ class Display:
     def __init__(self, store: Store, console: Console | None = None) -> None:
         self.store = store
         self.console = console or _Console(highlight=False)
-        self.began = self.last_said = time.monotonic()
+        self.began = self.last_said = self.last_counted = time.monotonic()
+        self.left: TimeLeft | None = None
         self.done = self.total = 0
         self.rows: dict[tuple[NetworkKey, str], dict[str, list[Row]]] = {}
         self.told: set[tuple[NetworkKey, str]] = set()
@@ -68,10 +74,11 @@ class Display:
             place = self.store.root.absolute()
             self.say(escape(f"no results of it in '{place}': all is computed; --out names another folder"))
         self.done, self.total = cached, len(graph.steps)
+        self.left = self._time_left(graph, processes)
         side = "as many side by side as the nodes have room for"
         if processes:
             side = f"{processes} processes side by side" if processes > 1 else "one process"
-        self.say(f"{self._opening(graph, cached)}, {side}")
+        self.say(", ".join(filter(None, (f"{self._opening(graph, cached)}, {side}", self._about()))))
         for step_id, step in graph.steps.items():
             if self._is_told(step) and self.store.meta(step_id) is not None:
                 self._remember(step)
@@ -87,7 +94,9 @@ class Display:
                 transient=True,
             )
             self.progress.start()
-            self.overall = self.progress.add_task("all steps", total=self.total, completed=cached, note="")
+            self.overall = self.progress.add_task(
+                "all steps", total=self.total, completed=cached, note=self._about()
+            )
 
     def started(self, step: Step) -> None:
         self.last_news[step.id] = time.monotonic()
@@ -112,10 +121,12 @@ class Display:
             self.say(f"{self._doing(step)} {line}")
 
     def finished(self, step: Step, meta: dict[str, Any]) -> None:
+        if self.left is not None:
+            self.left.ended(step.id, meta["seconds"], meta["status"] == "diverged")
         if self.progress is not None:
             self._drop_task(step)
             assert self.overall is not None
-            self.progress.advance(self.overall)
+            self.progress.update(self.overall, advance=1, note=self._about())
         took = seconds_text(meta["seconds"])
         if step.name == "data":
             done = "looked at" if "where" in step.config else "rendered"
@@ -136,8 +147,10 @@ class Display:
             self.undefined.add((step.name, why))
             self.say(f"{self._doing(step)}: no value: {escape(shortened(why, LONGEST_REASON))}")
         self.done += 1
-        if self.progress is None and time.monotonic() - self.last_said > LONGEST_SILENCE:
-            self.say(f"{self.done:,} of {self.total:,} steps are done")
+        if self.progress is None and time.monotonic() - self.last_counted > COUNTED_EVERY:
+            counted = f"{self.done:,} of {self.total:,} steps are done"
+            self.say(", ".join(filter(None, (counted, self._about()))))
+            self.last_counted = self.last_said
 
     def failed(self, step: Step, reason: str, log: str) -> None:
         self._drop_task(step)
@@ -161,6 +174,21 @@ class Display:
         if self.progress is not None:
             self.progress.stop()
             self.progress = None
+
+    def _time_left(self, graph: Graph, processes: int) -> TimeLeft | None:
+        """Return the time that the study's steps still need; None if nothing can be said of it."""
+        with contextlib.suppress(PenultimateError):  # the study itself says what is wrong
+            metas = ((step_id, self.store.meta(step_id)) for step_id in graph.steps)
+            done = {
+                step_id: float(meta.content.get("seconds", 0)) for step_id, meta in metas if meta is not None
+            }
+            return TimeLeft(graph, done, processes)
+        return None
+
+    def _about(self) -> str:
+        """Return about how long the rest takes, or an empty string if that is unknown, or a moment."""
+        seconds = math.inf if self.left is None else self.left.seconds
+        return f"about {seconds_text(seconds)} left" if LEAST_LEFT < seconds < math.inf else ""
 
     def _opening(self, graph: Graph, cached: int) -> str:
         total = len(graph.steps)

@@ -12,20 +12,16 @@ from typing import Any
 
 from penultimate.data.readers.prepared import expect_sound
 from penultimate.engine import load_engine
-from penultimate.engine.forecast.estimates import guessed_seconds
+from penultimate.engine.forecast.estimates import expected_seconds, guessed_seconds
 from penultimate.engine.forecast.sizes import bytes_left
-from penultimate.engine.forecast.timing import training_seconds
 from penultimate.engine.forecast.timings import Timings
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
 from penultimate.engine.watched import changes, read_by
 from penultimate.errors import DamagedFileError, RequestError, counted
-from penultimate.graph import Step
 from penultimate.locks import BusyError, said_of
-from penultimate.measures.catalogue import measurement
 from penultimate.origin import Seen
 from penultimate.records.reading import claim, write_study
 from penultimate.store import Meta, Store
-from penultimate.study.foundation import SECONDS
 from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
 from penultimate.study.spec import Study
@@ -131,9 +127,7 @@ def plan(study: Study | str | Path, out: Path | str = "runs", timings: Timings |
             each = statistics.mean(left)
         elif seconds or not any(step_id in guessed for step_id in ids):
             kind = [graph.steps[step_id] for step_id in ids if step_id not in done]
-            each = (
-                statistics.mean(seconds) if seconds else _expected_seconds(graph.study, name, kind, timings)
-            )
+            each = statistics.mean(seconds) if seconds else expected_seconds(graph.study, name, kind, timings)
             is_of_some = bool(seconds) or name in graph.study.expected_seconds
             if name == "train" and each is not None and is_of_some and len(seconds) < len(ids):
                 each *= _longer(graph, done)
@@ -161,20 +155,6 @@ def _finished(store: Store, step_id: str) -> Meta | None:
         return store.finished(step_id)
     except DamagedFileError:
         return None
-
-
-def _expected_seconds(study: Study, name: str, steps: Sequence[Step], timings: Timings) -> float | None:
-    """Return the cost of a step of a kind, stated by the study or declared, in proportion to its length."""
-    known = {**SECONDS, **study.expected_seconds}
-    if name in known:
-        return known[name]
-    if name == "train":
-        return training_seconds(study, timings)
-    what = measurement(name)
-    usual = next((setting.default for setting in what.settings if setting.name == "steps"), None)
-    if usual is None or what.seconds is None:
-        return what.seconds
-    return float(what.seconds * statistics.mean(step.config["steps"] for step in steps) / usual)
 
 
 def run(

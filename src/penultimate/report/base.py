@@ -108,7 +108,7 @@ class ExhibitTable:
 
     `open_rows` are the rows that the page shows, and `folded_rows` those that the reader opens under
     `folded_title`. A table whose rows are all to be folded is shown whole. If `marks_worse`, the cells that
-    are beaten are marked in place of the best, because most are unbeaten (`shapes.cells.with_marks`).
+    are beaten are marked in place of the best, because most are unbeaten (`report.marks`).
     """
 
     name: str

@@ -26,6 +26,7 @@ from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missing, number_of
 from penultimate.report.later import additions_note, with_reason
+from penultimate.report.marks import with_marks
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import USUAL_PAGE, StudyNetworks, facts_of_page, is_further
 from penultimate.report.progress import needs_training, undefined, unfinished, way_on
@@ -33,7 +34,6 @@ from penultimate.report.quantity import Quantity
 from penultimate.report.remarks import of_diverged
 from penultimate.report.runs import fewer, shared_seeds
 from penultimate.report.sets import is_published
-from penultimate.report.shapes.cells import with_marks
 from penultimate.report.spans import with_bars
 from penultimate.report.text import plain
 

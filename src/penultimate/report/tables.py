@@ -22,7 +22,8 @@ from penultimate.report.base import (
     SortedEstimates,
 )
 from penultimate.report.drawing.rasters import cell_name
-from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS, UNMARKED
+from penultimate.report.marks import BOLD, UNMARKED
+from penultimate.report.shapes.cells import MEAN_PER_CLASS
 from penultimate.report.text import fixed, plain
 
 if TYPE_CHECKING:

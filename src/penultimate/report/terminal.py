@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from penultimate.console import folded, terminal_width
 from penultimate.report.base import WORSE, Built, Cell, Column, ExhibitTable, Panel, Point, TableRow
-from penultimate.report.shapes.cells import BOLD
+from penultimate.report.marks import BOLD
 from penultimate.report.tables import GAP, TAGS, WORD_WIDTH, column_groups, hold_words
 from penultimate.report.text import NO_BREAK, fixed, plain, unbroken
 

@@ -22,6 +22,10 @@ class TuningDisplay(Display):
         super().__init__(store)
         self.round = 0
 
+    def _about(self) -> str:
+        about = super()._about()
+        return f"{about} of this round" if about else ""
+
     def _opening(self, graph: Graph, cached: int) -> str:
         self.round += 1
         trainings = [step for step in graph.steps.values() if step.name == "train"]

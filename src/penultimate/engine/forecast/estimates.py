@@ -5,19 +5,21 @@ How a step's seconds follow from those of its networks is what its measurement d
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from penultimate.backbones.size import Size, size_of
 from penultimate.engine.forecast.sizes import cost_of, images_of, is_on_disk, networks_of
-from penultimate.engine.forecast.timing import given_network, seconds_per_image
+from penultimate.engine.forecast.timing import given_network, seconds_per_image, training_seconds
 from penultimate.engine.forecast.timings import Timings
 from penultimate.graph import Step
 from penultimate.measures.catalogue import measurement
 from penultimate.measures.declaration import Layers
 from penultimate.networks.key import NetworkKey
 from penultimate.study.blocks import Given, Runs
+from penultimate.study.foundation import SECONDS
 from penultimate.study.graph import Graph
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
@@ -169,3 +171,17 @@ def _snapshots(step: Step, study: Study) -> int:
     every, epochs = block.recipe.snapshot_every, block.recipe.epochs
     kept = range(every, epochs, every) if every else range(0)
     return sum(epoch % step.config.get("every", 1) == 0 for epoch in kept)
+
+
+def expected_seconds(study: Study, name: str, steps: Sequence[Step], timings: Timings) -> float | None:
+    """Return the cost of a step of a kind, stated by the study or declared, in proportion to its length."""
+    known = {**SECONDS, **study.expected_seconds}
+    if name in known:
+        return known[name]
+    if name == "train":
+        return training_seconds(study, timings)
+    what = measurement(name)
+    usual = next((setting.default for setting in what.settings if setting.name == "steps"), None)
+    if usual is None or what.seconds is None:
+        return what.seconds
+    return float(what.seconds * statistics.mean(step.config["steps"] for step in steps) / usual)

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from penultimate.data.catalog import card
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Missing, TableRow
+from penultimate.report.marks import bold_notes
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.quantity import TARGETS, Quantity
 from penultimate.report.shapes.asked import Asked, already
-from penultimate.report.shapes.cells import bold_notes
 from penultimate.report.shapes.findings import beside_baseline
 from penultimate.report.shapes.numbers import average
 from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table

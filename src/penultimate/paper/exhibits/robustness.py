@@ -15,10 +15,10 @@ from penultimate.metrics import UndefinedError
 from penultimate.metrics.robustness import mean_corruption_error
 from penultimate.paper import BASELINE
 from penultimate.report.base import Cell, ExhibitTable, Missing
+from penultimate.report.marks import bold_notes
 from penultimate.report.measurements import ByRun, Measurements, Seed, measured_by
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.asked import Asked
-from penultimate.report.shapes.cells import bold_notes
 from penultimate.report.shapes.findings import beside_baseline, either
 from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece

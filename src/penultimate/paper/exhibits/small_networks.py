@@ -11,11 +11,11 @@ from typing import Any
 from penultimate.paper.arms import COSINE_DECAY
 from penultimate.paper.claims.trials import runs_each
 from penultimate.report.base import Missing
+from penultimate.report.marks import bold_notes
 from penultimate.report.measurements import Measurements, run_name
 from penultimate.report.networks import USUAL_PAGE, is_further
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.asked import Asked, already
-from penultimate.report.shapes.cells import bold_notes
 from penultimate.report.shapes.findings import goes_with
 from penultimate.report.shapes.numbers import rank_correlation
 from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table

@@ -6,10 +6,10 @@ import math
 
 from penultimate.data.catalog import card
 from penultimate.report.base import ExhibitTable, Missing
+from penultimate.report.marks import bold_notes
 from penultimate.report.measurements import Measurements
 from penultimate.report.quantity import Quantity
 from penultimate.report.sets import official_accuracy
-from penultimate.report.shapes.cells import bold_notes
 from penultimate.report.shapes.table import RunColumn, columns_of_targets, run_column, run_table
 from penultimate.report.spec import Bespoke, Exhibit, Piece
 from penultimate.report.text import as_name

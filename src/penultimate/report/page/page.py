@@ -18,13 +18,14 @@ from penultimate.report.base import WORSE, Built, ExhibitTable, Figure, Panel, S
 from penultimate.report.beside import why_apart
 from penultimate.report.drawing.figures import Drawing, draw_panel, mark_icon, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
+from penultimate.report.marks import BOLD, UNMARKED
 from penultimate.report.networks import StudyObjective
 from penultimate.report.page.curves import training_curves
 from penultimate.report.page.form import Drawn, Page, of_all_arms, page_of
 from penultimate.report.page.provenance import provenance
 from penultimate.report.progress import unfinished
 from penultimate.report.several import assemble_of, members, of_several
-from penultimate.report.shapes.cells import BOLD, MEAN_PER_CLASS, UNMARKED
+from penultimate.report.shapes.cells import MEAN_PER_CLASS
 from penultimate.report.spec import all_exhibits
 from penultimate.report.tables import column_groups, latex_of, points_csv, to_csv
 from penultimate.report.text import plain, typeset

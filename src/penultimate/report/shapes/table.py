@@ -9,10 +9,11 @@ from typing import TypeAlias
 
 from penultimate.objectives.presets import PRESETS
 from penultimate.report.base import Cell, Column, ExhibitTable, Missing, TableRow
+from penultimate.report.marks import bold_notes
 from penultimate.report.measurements import ByRun, Measurements, mean_of
 from penultimate.report.quantity import TARGETS, Quantity
 from penultimate.report.sets import official_accuracy, short_title
-from penultimate.report.shapes.cells import MEAN_PER_CLASS, bold_notes, published_cell, run_cell
+from penultimate.report.shapes.cells import MEAN_PER_CLASS, published_cell, run_cell
 from penultimate.report.shapes.numbers import best_of, printed_rows
 from penultimate.report.spec import Piece
 from penultimate.report.text import plain
