@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penultimate.objectives.presets import resolve
-from penultimate.records.table import Row
+from penultimate.records.table import Row, Table
 from penultimate.report import StudyResults, exhibit, read_study
 from penultimate.report.base import Built
 from tests.oracles.report import spearman_rho
@@ -178,6 +178,33 @@ def test_networks_of_other_depths_end_at_the_same_place() -> None:
     called = {one.text for row in table_of(built, "depth_linear_layers").rows for one in row.cells}
     assert called == {"last", "block1", "block2"}
     assert panels(built)["depth-linear"].x_label == "Layer, from the first block to the penultimate features"
+
+
+def test_of_given_networks_it_says_which_layer_to_use() -> None:
+    """Two networks have no scatter; the best one comes first; the sentence is that of the tables."""
+    results = with_depth(seeds=(0,))
+    names = {"dropout": "second", "softmax": "first"}
+    probed = [dataclasses.replace(row, layer=None) for row in results.table if row.layer == "penultimate"]
+    given = [
+        dataclasses.replace(row, objective=names[slug], backbone=None, seed=None, draw=None)
+        for row in (*results.table, *probed)
+        if row.layer or row.metric.startswith("linear_")
+        for slug in [str(row.objective).partition("(")[0]]
+        if slug in names
+    ]
+    given = list({dataclasses.replace(row, value=0): row for row in given}.values())
+    block = {"given": dict.fromkeys(names.values(), "timm:resnet18")}
+    described_so = described(results, networks=[block], objectives=[])
+    built = exhibit("depth", dataclasses.replace(described_so, table=Table(given)))
+    assert built.title == "Which layer should I use?"
+    assert {*panels(built)} == {"depth-linear", "depth-knn"}
+    table = table_of(built, "depth_linear_layers")
+    chosen = [(row.label, [one.text for one in row.cells]) for row in table.rows]
+    assert chosen == [("first", ["last", "last"]), ("second", ["2", "1"])]
+    assert built.finding == (
+        "For two of four combinations of network and task, validation chooses the penultimate features; an"
+        " earlier layer gains most for second on Syllabics, layer block2: +24.0 points."
+    )
 
 
 def test_an_objective_without_all_tasks_is_left_out_until_it_has_them() -> None:

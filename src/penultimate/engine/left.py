@@ -15,11 +15,15 @@ from penultimate.training.recipe import Recipe
 
 @dataclass(frozen=True)
 class _Cost:
-    """A step's kind, its length beside others of the kind, and its seconds as declared, if they are."""
+    """A step's kind, its length beside others of the kind, and its seconds as declared, if they are.
+
+    It is `unsure` if what is declared holds for the embedded world alone.
+    """
 
     kind: str
     length: float
     declared: float | None
+    unsure: bool = False
 
 
 class TimeLeft:
@@ -41,8 +45,9 @@ class TimeLeft:
         each = {name: expected_seconds(graph.study, name, steps, kept) for name, steps in kinds.items()}
         self.waiting: dict[str, _Cost] = {}
         for step_id, step in graph.steps.items():
-            declared = guesses[step_id] if step_id in guesses else each[step.name]
-            self.waiting[step_id] = _Cost(step.name, guesses.get(step_id) or self._length(step), declared)
+            guess, unsure = guesses.get(step_id), step_id in guesses and guesses[step_id] is None
+            declared = each[step.name] if guess is None else guess
+            self.waiting[step_id] = _Cost(step.name, guess or self._length(step), declared, unsure)
         self.past: dict[str, list[float]] = {name: [0.0, 0.0] for name in kinds}
         self.took = self.declared = 0.0
         for step_id, seconds in done.items():
@@ -78,7 +83,7 @@ class TimeLeft:
             lengths, seconds = self.past[cost.kind]
             if lengths:
                 total += cost.length * seconds / lengths
-            elif cost.declared is not None:
+            elif cost.declared is not None and (self.declared or not cost.unsure):
                 total += cost.declared * pace
             else:
                 return math.inf

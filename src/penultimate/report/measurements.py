@@ -15,11 +15,17 @@ from penultimate.measures.catalogue import built_in_yields
 from penultimate.records.table import Row, Table
 from penultimate.report.base import StudyResults
 from penultimate.report.diverged import DivergedRun, diverged_runs
-from penultimate.report.networks import StudyNetworks, StudyObjective, facts_of_page, is_further, name_in
+from penultimate.report.networks import (
+    StudyNetworks,
+    StudyObjective,
+    by_rank,
+    facts_of_page,
+    is_further,
+    name_in,
+)
 from penultimate.report.quantity import SOURCE, TARGETS, Quantity
 from penultimate.report.text import counted, plain
 
-"""The built-in study to run first: it measures most of what the exhibits ask for."""
 LARGEST = 1e150
 """The largest number that exhibits show: its square and sums of it are finite."""
 
@@ -58,9 +64,13 @@ class Measurements:
 
     @cached_property
     def objectives(self) -> tuple[StudyObjective, ...]:
-        """The objectives of this arm in the order of the study, then any that only its rows name."""
+        """The objectives of this arm in the order of the study, then any that only its rows name.
+
+        Given networks are in the order of their ranking.
+        """
         measured = dict.fromkeys(filter(None, self._of_arm.column("objective")))
-        return self.networks.objectives(self.arm, measured)
+        found = self.networks.objectives(self.arm, measured)
+        return by_rank(found, self._of_arm, self.targets) if self.networks.are_given else found
 
     @property
     def baseline(self) -> str:

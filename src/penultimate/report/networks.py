@@ -8,11 +8,14 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from penultimate import registry, specs
 from penultimate.errors import RequestError, as_seen
 from penultimate.measures.catalogue import Requested, requested
+from penultimate.records.table import Row
+from penultimate.report.sets import official_accuracy
 from penultimate.report.text import plain
 
 USUAL_PAGE, OF_EVALUATIONS = "usual", "evaluation"
@@ -161,6 +164,25 @@ def _given_slug(name: str) -> str:
     except RequestError:
         return f"network {name}" if name.startswith("network ") else name
     return f"network {name}"
+
+
+def by_rank(
+    networks: Iterable[StudyObjective], rows: Iterable[Row], tasks: Collection[str]
+) -> tuple[StudyObjective, ...]:
+    """Return given networks by their mean accuracy under a linear probe, the best first.
+
+    So every table and figure of an evaluation has them in the order of its ranking. Those without an accuracy
+    on each of the tasks come last.
+    """
+    scores: dict[str, list[float]] = {}
+    official = {task: f"linear_{official_accuracy(task)}" for task in tasks}
+    for row in rows:
+        is_whole = row.split == "test" and not row.setting and row.layer is None
+        if is_whole and row.metric == official.get(str(row.target)):
+            scores.setdefault(str(row.objective), []).append(row.value)
+    most = max(map(len, scores.values()), default=0)
+    means = {name: fmean(values) for name, values in scores.items() if len(values) == most}
+    return tuple(sorted(networks, key=lambda network: -means.get(network.spec, -1.0)))
 
 
 def name_in(text: str) -> str:

@@ -128,6 +128,7 @@ class Exhibit:
                  default all exhibits do except those of the paper
     summary      its line in `penultimate list exhibits`
     short        its line in the page's contents; by default the title
+    title_of_given  its title where the networks are given, if it answers another question there
     """
 
     name: str
@@ -148,6 +149,7 @@ class Exhibit:
     of_given: bool | None = None
     summary: str = ""
     short: str = ""
+    title_of_given: str = ""
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -249,6 +251,8 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     if exhibit.seeds:
         measurements = unrestricted.of_seeds(exhibit.seeds)
     are_given = measurements.networks.are_given
+    if are_given and exhibit.title_of_given:
+        exhibit = dataclasses.replace(exhibit, title=exhibit.title_of_given)
     if are_given and exhibit.page == USUAL_PAGE:
         exhibit = dataclasses.replace(exhibit, findings=(), paper_says="")
     if exhibit.measured_by == EVALUATE and not are_given:
@@ -302,6 +306,9 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         *(fewer(one, exhibit.quantities, tables, shared) for one in of_architectures),
         *of_diverged(unrestricted),
     ]
+    first = next((text for text in (*of_parts, *findings) if text.startswith(OURS)), "")
+    if are_given:  # all that is shown is the user's own
+        sentences, first = [*map(_unowned, sentences)], _unowned(first)
     return Built(
         exhibit.name,
         exhibit.title,
@@ -314,10 +321,20 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         missing,
         unfinished(measurements),
         exhibit.short or exhibit.title,
-        next((text for text in (*of_parts, *findings) if text.startswith(OURS)), ""),
+        first,
         exhibit.paper_says,
         tuple(gallery for piece in pieces for gallery in piece.galleries),
     )
+
+
+def _unowned(sentence: str) -> str:
+    """Return a sentence without the word that sets the result here apart from the paper's.
+
+    >>> _unowned("Ours: for one of two networks it holds.")
+    'For one of two networks it holds.'
+    """
+    said = sentence.removeprefix(f"{OURS}: ")
+    return sentence if said == sentence else said[:1].upper() + said[1:]
 
 
 def _page_remarks(

@@ -19,8 +19,8 @@ from penultimate.statistics.comparison import LEVEL
 BOLD_NOTE = (
     "Bold: no other network in the column is better beyond chance, by paired tests on the same images"
     f" (two-sided level {LEVEL:g}, corrected for all pairs of the column by Holm). Places follow from the"
-    " same tests of the first column: the best is one behind all networks that are better beyond chance, the"
-    " worst one ahead of all that are worse beyond chance."
+    " same tests of the first column: a network's best place is the next after all networks that are better"
+    " beyond chance, its worst the last before all that are worse beyond chance."
 )
 ACCURACIES = tuple(
     Quantity(metric, target=target, optional=True)

@@ -27,7 +27,7 @@ from penultimate.report.shapes.findings import direction
 from penultimate.report.shapes.numbers import error_of, summarise
 from penultimate.report.shapes.scatter import correlation_of, finding, leaning_on
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, fixed, p_value, plain, signed
+from penultimate.report.text import counted, fixed, in_words, p_value, plain, signed
 from penultimate.statistics.comparison import LEVEL
 
 LEAST_LEAD = 1.0
@@ -45,12 +45,14 @@ def _build(measurements: Measurements) -> Piece:
         return Piece(missing=(Missing("Transfer from earlier layers"),), wanted=asked)
     panels = [_lines(measurements, probe, of_each) for probe, of_each in found.items()]
     gains = {probe: _gains(measurements, probe, of_each) for probe, of_each in found.items()}
-    panels += list(gains.values())
+    compared = [panel for panel in gains.values() if correlation_of(panel.points)]
+    panels += compared
+    scatter = " and scatter plots of what each gains by its own best layers against its penultimate transfer"
     figure = Figure(
         "depth",
-        "Transfer over depth, and whom an earlier layer helps",
-        "Transfer accuracy over the layers, a line each, by linear and by kNN probes; and scatter"
-        " plots of what each gains by its own best layers against its penultimate transfer.",
+        "Transfer over depth, and whom an earlier layer helps" if compared else "Transfer over depth",
+        "Transfer accuracy over the layers, a line each, by linear and by kNN probes"
+        f"{f';{scatter}' if compared else ''}.",
         tuple(panels),
         legend=True,
     )
@@ -63,7 +65,31 @@ def _build(measurements: Measurements) -> Piece:
     few = "" if measurements.networks.are_given else direction(counts)
     said = _gains_sentence([(probe.word, gains[probe].points) for probe in PROBES], _noun(measurements), few)
     notes = [_recovered(measurements, probe, of_each) for probe, of_each in found.items()]
+    if measurements.networks.are_given:
+        said = " ".join(filter(None, (_which_layer(measurements, found[PROBES[0]]), said)))
     return Piece(tuple(tables), (figure,), tuple(filter(None, (said, *notes))))
+
+
+def _which_layer(measurements: Measurements, found: Mapping[str, Served]) -> str:
+    """Return a sentence on how often an earlier layer is chosen, and what the best such choice gains."""
+    gains = {
+        (spec, task): one.by_task[task][layer] - one.by_task[task][PENULTIMATE]
+        for spec, one in found.items()
+        for task, layer in one.chosen.items()
+        if layer != PENULTIMATE
+    }
+    pairs = sum(len(one.chosen) for one in found.values())
+    every = f"all {counted(pairs, 'combination')}" if pairs > 1 else "the one combination"
+    if not gains:
+        return f"{OURS}: for {every} of network and task, validation chooses the penultimate features."
+    spec, task = max(gains, key=gains.__getitem__)
+    layer, gain = found[spec].chosen[task], gains[spec, task]
+    last = f"{in_words(pairs - len(gains), 'none')} of {counted(pairs, 'combination')}"
+    said = f"{OURS}: for {last} of network and task, validation chooses the penultimate features"
+    where = f"{plain(measurements.objective(spec).label)} on {short_title(task)}, layer {plain(layer)}"
+    if gain <= 0:
+        return f"{said}; no earlier layer that it chooses gains anything on test images."
+    return f"{said}; an earlier layer gains most for {where}: {signed(gain, 1)} points."
 
 
 def _noun(measurements: Measurements) -> str:
@@ -263,6 +289,7 @@ def _recovered(measurements: Measurements, probe: LayerProbe, found: Mapping[str
 EXHIBIT = Exhibit(
     name="depth",
     title="Do those that transfer worse gain more from an earlier layer?",
+    title_of_given="Which layer should I use?",
     caption="Each block's output, pooled over space, is probed as the penultimate features are. The"
     " best layer for a task is chosen by the accuracy on images of the task's training set"
     " (validation for linear probes, leave-one-out for kNN), never by a test image; of equals the later one."
