@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
 from penultimate.errors import RequestError
+from penultimate.objectives.presets import resolve
 from penultimate.paper.studies import smoke
 from penultimate.study import Runs, Study, Sweep
 from penultimate.study.selection import restrict
@@ -96,6 +98,23 @@ def test_it_is_described_and_restricted_like_any_grid() -> None:
         ),
         ({"family": " "}, "family is the name of an arm"),
         ({"objective": "sigmoyd"}, "Did you mean 'sigmoid'?"),
+        ({"values": (0.4, 0.1, 0.2)}, "rise or fall, and 0.4, 0.1, 0.2 do neither; give 0.1, 0.2, 0.4"),
+        (
+            {"hyperparameter": ("beta", "alpha")},
+            "one hyperparameter, such as 'temperature', not ('beta', 'al",
+        ),
+        ({"hyperparameter": None}, "one hyperparameter, such as 'temperature', not None"),
+        ({"zero": 0}, "zero is an objective such as 'softmax', or '', not 0"),
+        (
+            {"zero": "softmax"},
+            "cannot begin at 'softmax', another objective; without logit_penalty it is 'sigm",
+        ),
+        ({"zero": "sigmoid + logit_norm"}, "cannot begin at 'sigmoid + logit_norm'"),
+        ({"values": (0, 0.1)}, "'logit_penalty(beta=0) + sigmoid' is 'sigmoid' once more; leave 0 out"),
+        (
+            {"objective": "dropout", "hyperparameter": "keep", "values": (1.0, 0.7), "zero": "softmax"},
+            "'dropout(keep=1)' is 'softmax' once more; leave 1 out of the values, or zero",
+        ),
     ],
 )
 def test_what_is_no_curve_is_refused_with_the_nearest_fix(changes: dict[str, object], told: str) -> None:
@@ -103,6 +122,66 @@ def test_what_is_no_curve_is_refused_with_the_nearest_fix(changes: dict[str, obj
         dataclasses.replace(PENALTY, **changes)  # type: ignore[arg-type]
     assert told in str(refused.value)
     assert str(refused.value).startswith("the sweep of ")
+
+
+@pytest.mark.parametrize(
+    ("objective", "hyperparameter", "values", "wrong"),
+    [
+        ("softmax + projector(width=24)", "projector.depth", (1, 2, 3), (1, 4)),
+        ("sigmoid + projector", "width", (16, 64), (0, 64)),
+        ("softmax + koleo", "weight", (0.01, 0.1), (-0.1, 0.1)),
+        ("koleo + center_loss", "center_loss.weight", (0.01, 0.1), (0.01, "0.1")),
+        ("simplex_etf", "scale", (1, 5), (0, 1)),
+        ("simplex_etf + entropy", "entropy.weight", (0.5, 0.05), (0.5, 0.5)),
+    ],
+)
+def test_projectors_regularisers_and_fixed_heads_are_knobs_like_any(
+    objective: str, hyperparameter: str, values: tuple[float, ...], wrong: tuple[float, ...]
+) -> None:
+    sweep = Sweep("a knob", objective, hyperparameter, values, seeds=(0, 1))
+    (grid,) = sweep.runs
+    name = hyperparameter.rpartition(".")[2]
+    owner = grid.swept.rpartition(".")[0]
+    found = [next(term for term in resolve(spec).terms if term.name == owner) for spec in grid.objectives]
+    assert tuple(term.arguments[name] for term in found) == values
+    others = {tuple(str(term) for term in resolve(spec).terms if term.name != owner) for spec in sweep.specs}
+    assert len(others) == 1
+    trained = [step for step in unfold(of(grid)).steps.values() if step.name == "train"]
+    assert len(trained) == 2 * len(values)
+    with pytest.raises(RequestError, match="the sweep of 'a knob': "):
+        dataclasses.replace(sweep, values=wrong)
+
+
+def test_a_curve_may_begin_without_its_term_or_at_another_strength_of_it() -> None:
+    assert Sweep("p", "softmax + projector", "depth", (1, 2), zero="softmax").specs[0] == "softmax"
+    at_zero = dataclasses.replace(PENALTY, zero="logit_penalty(beta=0) + sigmoid")
+    assert at_zero.specs[0] == "logit_penalty(beta=0) + sigmoid"
+    assert dataclasses.replace(PENALTY, values=(0, 0.1), zero="").specs[0].startswith("logit_penalty(beta=0)")
+
+
+def test_one_arm_is_one_curve() -> None:
+    other = Sweep(PENALTY.family, "softmax + projector", "depth", (1, 2), seeds=(5,))
+    with pytest.raises(RequestError, match=r"sweeps over logit_penalty.beta and over projector.depth, which"):
+        of(*PENALTY.runs, *other.runs)
+    further = dataclasses.replace(PENALTY, values=(0.02, 0.03), seeds=(5,))
+    of(*PENALTY.runs, *further.runs)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"sigmoid": {"epoch": 5}}, "unknown setting of the recipe 'epoch'. Did you mean 'epochs'?"),
+        ({"sigmoid": 5}, "changes of a recipe are {setting: value}, not 5"),
+        (5, "changes are {objective: {setting of the recipe: value}}, not 5"),
+        ({"sigmoyd": {}}, "Did you mean 'sigmoid'?"),
+    ],
+)
+def test_changes_that_no_recipe_has_are_refused(changes: Any, told: str) -> None:
+    with pytest.raises(RequestError) as refused:
+        dataclasses.replace(PENALTY, changes=changes).runs  # noqa: B018
+    assert told in str(refused.value)
+    with pytest.raises(RequestError, match="recipe is a Recipe, not None"):
+        dataclasses.replace(PENALTY, recipe=None).runs  # type: ignore[arg-type]  # noqa: B018
 
 
 def test_a_sweep_itself_among_networks_is_answered_with_its_runs() -> None:

@@ -194,12 +194,18 @@ def runs_by_recipe(
 ) -> tuple[Runs, ...]:
     """Return grids of objectives, in their order; `changes` is {objective: {setting of the recipe: value}}.
 
+    Raise RequestError for changes of another form, and for a setting that a recipe does not have.
+
     >>> changes = {"sigmoid": {"learning_rate": 0.3}}
     >>> [(block.objectives, block.recipe.learning_rate)
     ...  for block in runs_by_recipe(("softmax", "sigmoid"), Recipe(), changes)]
     [(('softmax',), 0.6), (('sigmoid',), 0.3)]
     """
-    canonical = {_canonical(text): dict(change) for text, change in changes.items()}
+    if not isinstance(recipe, Recipe):
+        raise RequestError(f"recipe is a Recipe, not {recipe!r}")
+    if not isinstance(changes, Mapping):
+        raise RequestError(f"changes are {{objective: {{setting of the recipe: value}}}}, not {changes!r}")
+    canonical = {_canonical(text): change for text, change in changes.items()}
     groups = itertools.groupby(
         map(_canonical, objectives), lambda text: recipe.changed(canonical.get(text, {}))
     )

@@ -169,12 +169,18 @@ class Study:
     def _check_keys(self) -> None:
         recipes: dict[NetworkKey, tuple[Recipe, int]] = {}
         draws: dict[NetworkKey, int | None] = {}
+        swept: dict[str, str] = {}
         expect_apart("arms", (block.arm for block in self.runs))
         sources: dict[str, tuple[str, bool]] = {}
         for block in self.networks:
             if isinstance(block, Given):
                 self._check_given(block, sources)
                 continue
+            if block.swept and swept.setdefault(block.arm, block.swept) != block.swept:
+                raise RequestError(
+                    f"the arm '{block.arm}' sweeps over {swept[block.arm]} and over {block.swept}, which make"
+                    " two curves; give one of the families another name"
+                )
             for key in block.keys():
                 before = recipes.setdefault(key, (block.recipe, block.classes))
                 if before != (block.recipe, block.classes):

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penultimate.errors import RequestError, nearest
-from penultimate.objectives.presets import resolve
+from penultimate.objectives.parts import PARTS
+from penultimate.objectives.presets import PRESETS, SOFTMAX, resolve
 from penultimate.specs import Spec, parse_sum
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.fields import as_tuple, no_repeats
 from penultimate.training.recipe import Recipe
+
+NEUTRAL = {"keep": 1}
+"""The values at which hyperparameters change nothing; of all others it is 0."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +26,15 @@ class Sweep:
     objective       the spec of the objective without the varied hyperparameter: "sigmoid + logit_penalty"
     hyperparameter  the name of what is varied; where several terms have one of that name,
                     "cosine_softmax.temperature" says of which
-    values          two strengths or more, in the order in which a curve joins them
+    values          two strengths or more, rising or falling: a curve joins them in their order
     seeds           the seeds of every strength
-    zero            the objective at strength zero, where the curve begins: "softmax"; "" if there is none
+    zero            the objective at strength zero, where the curve begins: what is left without the varied
+                    term ("softmax"), or that term at another value; "" if there is none
     changes         {objective: {setting of the recipe: value}}, as for `runs_by_recipe`
 
     A step of a sweep is that of the same network in any other study. Raise RequestError for a hyperparameter
-    that the objective lacks, for fewer than two values, and for a value that is out of range or repeated.
+    that the objective lacks, for fewer than two values, for values that neither rise nor fall or are out of
+    range, and for a zero that is another objective.
 
     >>> sweep = Sweep("label smoothing", "label_smoothing", "alpha", (0.1, 0.4), zero="softmax")
     >>> sweep.specs
@@ -57,6 +63,13 @@ class Sweep:
     def _check(self) -> None:
         if not isinstance(self.family, str) or not self.family.strip():
             raise RequestError("family is the name of an arm, such as 'label smoothing'")
+        if not isinstance(self.hyperparameter, str):
+            raise RequestError(
+                f"a sweep varies one hyperparameter, such as 'temperature', not {self.hyperparameter!r}; give"
+                " each a sweep of its own, or list the objectives in Runs(...)"
+            )
+        if not isinstance(self.zero, str):
+            raise RequestError(f"zero is an objective such as 'softmax', or '', not {self.zero!r}")
         values = as_tuple(self, "values", (int, float), "numbers")
         if len(values) < 2:
             raise RequestError(
@@ -64,7 +77,37 @@ class Sweep:
                 f" {self.hyperparameter}, or train one network with Runs(('{self.objective}',), ...)"
             )
         no_repeats("values", values)
+        if list(values) not in (sorted(values), sorted(values, reverse=True)):
+            raise RequestError(
+                "a curve joins the values in their order, so they rise or fall, and"
+                f" {', '.join(map(str, values))} do neither; give {', '.join(map(str, sorted(values)))}"
+            )
         no_repeats("the sweep", self.specs)
+        self._check_zero()
+
+    def _check_zero(self) -> None:
+        """Raise RequestError for a zero that is no strength of the family, or that is there twice.
+
+        What a plug-in becomes without strength is not known.
+        """
+        if not self.zero:
+            return
+        owner, name = self._place()
+        terms = resolve(self.objective).terms
+        others = " + ".join(str(term) for term in terms if term.name != owner) or SOFTMAX.name
+        without, zero = resolve(others), resolve(self.zero)
+        neutral = NEUTRAL.get(name, 0)
+        if zero == without and neutral in self.values:
+            raise RequestError(
+                f"'{self.at(neutral)}' is '{self.zero}' once more; leave {neutral} out of the values, or zero"
+            )
+        changed = [{**term.arguments, name: None} if term.name == owner else term for term in zero.terms]
+        ours = [{**term.arguments, name: None} if term.name == owner else term for term in terms]
+        if owner in (*PRESETS, *PARTS) and zero != without and changed != ours:
+            raise RequestError(
+                f"the curve of '{self.objective}' cannot begin at '{self.zero}', another objective; without"
+                f" {owner} it is '{without.canonical}': give that as zero, or none"
+            )
 
     @property
     def specs(self) -> tuple[str, ...]:
@@ -83,7 +126,7 @@ class Sweep:
 
     def _place(self) -> tuple[str, str]:
         """Return the term that has the hyperparameter, and the hyperparameter's name within it."""
-        owner, _, name = str(self.hyperparameter).rpartition(".")
+        owner, _, name = self.hyperparameter.rpartition(".")
         bound = {term.name: term.arguments for term in resolve(self.objective).terms}
         owners = [term for term in bound if name in bound[term] and owner in ("", term)]
         if not owners:
@@ -92,7 +135,7 @@ class Sweep:
             names = known if owner else [each.partition(".")[2] for each in known]
             raise RequestError(
                 f"'{self.objective}' has no hyperparameter '{self.hyperparameter}': {has}."
-                f"{nearest(str(self.hyperparameter), names)}"
+                f"{nearest(self.hyperparameter, names)}"
             )
         if len(owners) > 1:
             either = " or ".join(f"'{term}.{name}'" for term in owners)

@@ -162,10 +162,18 @@ class Recipe:
     def changed(self, settings: Mapping[str, Any]) -> Recipe:
         """Return the recipe with some settings changed; "mixup" is the one of its augmentation.
 
+        Raise RequestError for a setting that a recipe does not have.
+
         >>> Recipe().changed({"epochs": 3, "mixup": 0.2}).augmentation.mixup
         0.2
         """
+        if not isinstance(settings, Mapping):
+            raise RequestError(f"changes of a recipe are {{setting: value}}, not {settings!r}")
         changes = dict(settings)
+        known = (*(each.name for each in fields(self)), "mixup")
+        for name in changes:
+            if name not in known:
+                raise unknown("setting of the recipe", name, known)
         if "mixup" in changes:
             before = changes.get("augmentation", self.augmentation)
             changes["augmentation"] = replace(before, mixup=changes.pop("mixup"))
