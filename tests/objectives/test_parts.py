@@ -333,6 +333,30 @@ def on_head(features, targets, head):  # type: ignore[no-untyped-def]
     return features.sum(1)
 
 
+def on_bias(features, targets, head):  # type: ignore[no-untyped-def]
+    with torch.no_grad():
+        head.bias.add_(1)
+    return features.sum(1)
+
+
+def behind_its_back(features, targets, head):  # type: ignore[no-untyped-def]
+    head.weight.data.mul_(2)
+    return features.sum(1)
+
+
+def another_head(features, targets, head):  # type: ignore[no-untyped-def]
+    head.weight = nn.Parameter(head.weight * 2)
+    return features.sum(1)
+
+
+def to_the_same_values(features, targets, head):  # type: ignore[no-untyped-def]
+    return features.relu_().sum(1)
+
+
+def infinite(features, targets, head):  # type: ignore[no-untyped-def]
+    return features.sum(1) / 0
+
+
 def in_double(features, targets, head):  # type: ignore[no-untyped-def]
     return features.double().sum(1)
 
@@ -359,6 +383,11 @@ def forgetting() -> Iterator[None]:
         (in_place, "changes its features in place"),
         (on_targets, "changes its targets in place"),
         (on_head, "changes its head in place"),
+        (on_bias, "changes its head in place"),
+        (behind_its_back, "changes its head in place"),
+        (another_head, "changes its head in place"),
+        (to_the_same_values, "changes its features in place"),
+        (infinite, r"must return finite values, got \[inf, inf, inf\]"),
         (in_double, "must return torch.float32, like its inputs"),
         (squeezed, r"must return one value per example, \[1\] here, got \[\]"),
     ],
@@ -371,8 +400,57 @@ def test_a_regulariser_that_keeps_no_contract_is_named(wrong, message: str) -> N
 
 @pytest.mark.usefixtures("forgetting")
 @pytest.mark.parametrize(
+    ("kind", "wrong", "message"),
+    [
+        ("penalty", lambda logits, head: logits.add_(1).sum(1), "changes its logits in place"),
+        ("penalty", lambda logits, head: head.weight.mul_(2).sum() + logits.sum(1), "changes its head in pl"),
+        ("loss", lambda logits, targets: -(targets.mul_(2) * logits).sum(1), "changes its targets in place"),
+        ("head", lambda features, weight, bias: features @ weight.mul_(2).T + bias, "changes its head in pl"),
+    ],
+)
+def test_no_other_component_may_change_its_inputs(kind: str, wrong, message: str) -> None:  # type: ignore[no-untyped-def]
+    getattr(register, kind)(name="example_greedy")(wrong)
+    with pytest.raises(RequestError, match=f"{kind} 'example_greedy' {message}"):
+        objective("example_greedy", M, K)
+
+
+@pytest.mark.usefixtures("forgetting")
+def test_a_regulariser_that_returns_another_form_for_a_larger_batch_is_named_in_training() -> None:
+    @register.regulariser(name="example_late")
+    def late(features, targets, head):  # type: ignore[no-untyped-def]
+        return features.sum(1) if len(features) < 4 else features.sum()
+
+    made = objective("softmax + example_late", M, K)
+    with pytest.raises(
+        RequestError, match=r"'example_late' must return one value per example, \[7\] here, got"
+    ):
+        made.loss(features().float(), torch.arange(N) % K)
+
+
+@pytest.mark.usefixtures("forgetting")
+def test_a_regulariser_may_ask_for_a_gradient_by_the_features_in_any_precision() -> None:
+    @register.regulariser(name="example_slope")
+    def slope(features, targets, head):  # type: ignore[no-untyped-def]
+        loss = -(targets * head(features).log_softmax(1)).sum()
+        (gradient,) = torch.autograd.grad(loss, features, create_graph=True)
+        return gradient.square().sum(1)
+
+    made = objective("softmax + example_slope", M, K)
+    assert not made.compares_examples
+    for dtype in (torch.float32, torch.bfloat16):
+        leaf = features().to(dtype).requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16, enabled=dtype is torch.bfloat16):
+            made.loss(leaf * 1, torch.arange(N) % K).mean().backward()
+        assert leaf.grad is not None
+        assert leaf.grad.isfinite().all()
+
+
+@pytest.mark.usefixtures("forgetting")
+@pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda num_features: _rectifying(num_features), "changes its features in place"),
+        (lambda num_features: _undefined(num_features), "return finite values"),
         (lambda num_features: nn.Linear(num_features, 3), r"integer num_features, got Linear"),
         (lambda num_features: 3, "return an nn.Module"),
         (lambda num_features: _claiming(num_features, 4), r"\[2, 4\] here, got \[2, 3\]"),
@@ -380,13 +458,25 @@ def test_a_regulariser_that_keeps_no_contract_is_named(wrong, message: str) -> N
 )
 def test_a_projector_that_keeps_no_contract_is_named(make, message: str) -> None:  # type: ignore[no-untyped-def]
     register.projector(name="example_projector")(make)
-    with pytest.raises(RequestError, match=f"projector 'example_projector' must .*{message}"):
+    with pytest.raises(RequestError, match=f"projector 'example_projector' .*{message}"):
         objective("example_projector", M, K)
 
 
 def _claiming(num_features: int, claimed: int) -> nn.Module:
     layer = nn.Linear(num_features, 3)
     layer.num_features = claimed  # type: ignore[assignment]
+    return layer
+
+
+def _rectifying(num_features: int) -> nn.Module:
+    layers = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(num_features, 3))
+    layers.num_features = 3  # type: ignore[assignment]
+    return layers
+
+
+def _undefined(num_features: int) -> nn.Module:
+    layer = _claiming(num_features, 3)
+    nn.init.constant_(layer.weight, math.nan)  # type: ignore[arg-type]
     return layer
 
 

@@ -185,7 +185,7 @@ def as_objective(examined: Examined) -> str:
     """Check that the plug-in works as part of an objective, and that a gradient reaches the final layer."""
     counts = torch.arange(SIZES["k"]) + 1
     built = objective(examined.name, num_features=6, num_classes=SIZES["k"], class_counts=counts)
-    features = torch.rand(SIZES["n"], 6)
+    features = torch.rand(SIZES["n"], 6, requires_grad=True) * 1  # the output of a network that is trained
     loss = built.loss(features, torch.arange(SIZES["n"]) % SIZES["k"]).mean()
     loss.backward()  # type: ignore[no-untyped-call]
     gradient = built.head.weight.grad

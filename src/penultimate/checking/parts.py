@@ -33,8 +33,16 @@ class _Regularised(nn.Module):
 
 
 def _regularised(regulariser: Callable[..., Any], given: Tensors) -> Any:
-    weights = {f"head.{name}": given[name] for name in OF_HEAD}
-    return functional_call(_Regularised(regulariser, given), weights, (given["features"], given["targets"]))
+    """Call a regulariser; as in training, it may ask for a gradient by the features."""
+    weights, features = {f"head.{name}": given[name] for name in OF_HEAD}, given["features"]
+    asked = features.requires_grad or not torch.is_grad_enabled()
+    shown = features if asked else features.detach().requires_grad_().clone()
+    value = functional_call(_Regularised(regulariser, given), weights, (shown, given["targets"]))
+    if asked:
+        return value
+    features.copy_(shown.detach())  # so that a change in place is found
+    sloped = any(given[name].requires_grad for name in OF_HEAD)
+    return value.detach() if isinstance(value, Tensor) and not sloped else value
 
 
 REGULARISER = Form(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from penultimate.errors import RequestError
@@ -28,7 +31,8 @@ def component_function(component: Component) -> functools.partial[Any]:
 def make_projector(component: Component | None, num_features: int, seed: int) -> nn.Module | None:
     """Return a projector with weights that follow from the seed, or None where there is none.
 
-    Raise RequestError unless it takes features [n m] to [n num_features] of its own.
+    Raise RequestError unless it takes features [n m] to finite ones [n num_features] of its own, and leaves
+    those that it is given as they are: regularisers see them too.
     """
     if component is None:
         return None
@@ -42,9 +46,11 @@ def make_projector(component: Component | None, num_features: int, seed: int) ->
             f" {type(made).__name__} with num_features={width!r}"
         )
     made.float().eval()  # in training, this would move the moments of batch normalisation
-    with torch.no_grad():
-        tried = made(torch.zeros(2, num_features, dtype=torch.float32))
+    features = torch.randn(2, num_features, generator=torch.Generator().manual_seed(0), dtype=torch.float32)
+    with torch.no_grad(), unchanged("projector", component.name, {"features": features}):
+        tried = made(features)
         expect_form("projector", component.name, tried, (2, width), torch.float32)
+    _expect_finite("projector", component.name, tried)
     return made.train()
 
 
@@ -55,8 +61,7 @@ def make_fixed_weight(
     made = component_function(component)(num_classes, width, generator)
     expect_form("fixed head", component.name, made, (num_classes, width), torch.float32)
     weight: Tensor = made.detach()
-    if not weight.isfinite().all():
-        raise RequestError(f"fixed head '{component.name}' must return finite weights")
+    _expect_finite("fixed head", component.name, weight, "weights")
     return weight
 
 
@@ -70,23 +75,59 @@ def compares_examples(
     """
     n, k = 3, len(head.weight)
     generator = torch.Generator("cpu").manual_seed(0)
-    weight = head.weight.clone()
-    features = torch.rand(n, num_features, generator=generator, dtype=weight.dtype, device="cpu")
-    one_hot = torch.eye(k, dtype=weight.dtype, device="cpu")
-    targets = one_hot[torch.arange(n) % k]
-    given = features.clone(), targets.clone()
-    values = regulariser(*given, head)
-    expect_form("regulariser", component.name, values, (n,), features.dtype)
-    if not values.isfinite().all():
-        raise RequestError(f"regulariser '{component.name}' must return finite values, got {values.tolist()}")
-    inputs = {"features": features, "targets": targets, "head": weight}
-    for (name, before), after in zip(inputs.items(), (*given, head.weight), strict=True):
-        if not torch.equal(before, after):
-            raise RequestError(f"regulariser '{component.name}' changes its {name} in place; others read it")
-    alone = regulariser(features[:1].clone(), targets[:1].clone(), head)
-    expect_form("regulariser", component.name, alone, (1,), features.dtype)
-    alike = regulariser(features.clone(), one_hot[torch.zeros_like(torch.arange(n))], head)
+    features = torch.rand(n, num_features, generator=generator, dtype=head.weight.dtype, device="cpu")
+    one_hot = torch.eye(k, dtype=head.weight.dtype, device="cpu")
+
+    def tried(rows: slice, classes: Tensor) -> Tensor:
+        # The features are, as in training, those of a network that is trained: a gradient may be asked for.
+        leaf = features[rows].clone().requires_grad_()
+        inputs = {"features": leaf.clone(), "targets": one_hot[classes[rows]]}
+        with unchanged("regulariser", component.name, inputs, head):
+            values = regulariser(*inputs.values(), head)
+        expect_form("regulariser", component.name, values, (len(leaf),), features.dtype)
+        _expect_finite("regulariser", component.name, values)
+        found: Tensor = values.detach()
+        return found
+
+    with torch.enable_grad():
+        places = torch.arange(n)
+        values = tried(slice(n), places % k)
+        alone, alike = tried(slice(1), places % k), tried(slice(n), torch.zeros_like(places))
     return not all(torch.allclose(alone, of[:1], rtol=1e-4, atol=1e-6) for of in (values, alike))
+
+
+@contextlib.contextmanager
+def unchanged(kind: str, name: str, inputs: Mapping[str, Tensor], head: Head | None = None) -> Iterator[None]:
+    """Raise RequestError afterwards if a component has changed its inputs in place, or the head's weights.
+
+    So it is of a change to the same values too, which the way back through the network would not stand.
+    """
+    given = {**inputs, **({} if head is None else dict(head.named_parameters()))}
+    before = {what: (values.detach().clone(), _version(values)) for what, values in given.items()}
+    changes = f"{kind} '{name}' changes its {{}} in place; others read it"
+    try:
+        yield
+    except RuntimeError as error:
+        if "in-place operation" not in str(error):
+            raise
+        raise RequestError(changes.format("head" if "leaf" in str(error) else "inputs")) from None
+    now = {**inputs, **({} if head is None else dict(head.named_parameters()))}
+    for what, values in given.items():
+        were, version = before[what]
+        is_same = now.get(what) is values and _version(values) == version
+        if not is_same or not torch.allclose(were, values.detach(), rtol=0, atol=0, equal_nan=True):
+            raise RequestError(changes.format(what if what in inputs else "head"))
+
+
+def _version(values: Tensor) -> int:
+    """Return how often a tensor was changed in place; in inference mode that is not counted."""
+    return 0 if values.is_inference() else values._version
+
+
+def _expect_finite(kind: str, name: str, values: Tensor, what: str = "values") -> None:
+    if not values.isfinite().all():
+        got = f", got {values.tolist()}" if values.ndim == 1 else ""
+        raise RequestError(f"{kind} '{name}' must return finite {what}{got}")
 
 
 def expect_form(kind: str, name: str, value: Any, expected: tuple[int, ...], dtype: torch.dtype) -> None:
@@ -96,3 +137,32 @@ def expect_form(kind: str, name: str, value: Any, expected: tuple[int, ...], dty
         raise RequestError(f"{kind} '{name}' must return {hint}, {list(expected)} here, got {actual}")
     if value.dtype != dtype:
         raise RequestError(f"{kind} '{name}' must return {dtype}, like its inputs, got {value.dtype}")
+
+
+def added(per_example: Tensor, values: Tensor, component: Component) -> Tensor:
+    """Return the sum; raise RequestError for values of another form, which may depend on the batch."""
+    if not isinstance(values, Tensor) or values.shape != per_example.shape:
+        expect_form(component.kind, component.name, values, tuple(per_example.shape), per_example.dtype)
+    return per_example + values
+
+
+def checked_counts(owner: str, counts: Any, num_classes: int) -> Float[Tensor, " k"]:
+    """Return the training images of each class, float32; raise RequestError unless all are positive."""
+    if counts is None:
+        raise RequestError(
+            f"{owner} needs the number of training images of each class. A study counts them; here, give"
+            " objective(..., class_counts=[...]) as torch.bincount(labels) returns it"
+        )
+    found = torch.as_tensor(counts).detach().to("cpu", torch.float32, copy=True)
+    if found.shape != (num_classes,):
+        raise RequestError(
+            f"{owner}: class_counts must hold a number for each of {num_classes} classes, got"
+            f" {list(found.shape)}"
+        )
+    wrong = (~(found.isfinite() & (found > 0))).nonzero()
+    if len(wrong):
+        place = int(wrong[0])
+        raise RequestError(
+            f"{owner} needs at least one training image of each class; class {place} has {found[place]:g}"
+        )
+    return found

@@ -18,11 +18,14 @@ from torch import Tensor, nn
 from penultimate.errors import RequestError
 from penultimate.objectives.advice import few_classes
 from penultimate.objectives.assembly import (
+    added,
+    checked_counts,
     compares_examples,
     component_function,
     expect_form,
     make_fixed_weight,
     make_projector,
+    unchanged,
 )
 from penultimate.objectives.heads import Head, initial_deviation, linear
 from penultimate.objectives.losses import needs_class_counts, reading_of
@@ -109,7 +112,7 @@ class Objective(nn.Module):
         self._reading = reading_of(self._loss.func)
         counts = None
         if needs_class_counts(self._loss.func):
-            counts = _checked_counts(composition.loss.name, class_counts, self.num_classes)
+            counts = checked_counts(composition.loss.name, class_counts, self.num_classes)
         self.register_buffer("class_counts", counts)
         self._stream: tuple[int, int, int] | None = None
         self._share = 0, 1
@@ -178,10 +181,11 @@ class Objective(nn.Module):
             per_example = self._data_loss(logits, distributions)
             if self.composition.scale != 1:
                 per_example = self.composition.scale * per_example
-            for penalty in self._penalties:
-                per_example = per_example + penalty(logits, self.head)
-            for regulariser in self._regularisers:
-                per_example = per_example + regulariser(features, distributions, self.head)
+            composed, head = self.composition, self.head
+            for component, penalty in zip(composed.penalties, self._penalties, strict=True):
+                per_example = added(per_example, penalty(logits, head), component)
+            for component, regulariser in zip(composed.regularisers, self._regularisers, strict=True):
+                per_example = added(per_example, regulariser(features, distributions, head), component)
         return per_example
 
     def log_probabilities(self, logits: Array, temperature: float = 1.0) -> Float[Tensor, "n k"]:
@@ -285,39 +289,19 @@ class Objective(nn.Module):
     def _rehearse(self) -> None:
         """Compute the loss of two examples, so that an invalid plug-in fails here, with its name."""
         n, k = 2, self.num_classes
-        logits = self.head(self.head.weight.new_zeros(n, self.head.weight.shape[1]))
-        dtype = self.head.weight.dtype
-        expect_form("head", self.composition.head.name, logits, (n, k), dtype)
+        composed, dtype = self.composition, self.head.weight.dtype
+        features = self.head.weight.new_zeros(n, self.head.weight.shape[1])
+        with unchanged("head", composed.head.name, {"features": features}, self.head):
+            logits = self.head(features)
+        expect_form("head", composed.head.name, logits, (n, k), dtype)
         targets = torch.full_like(logits, 1 / k)
-        expect_form("loss", self.composition.loss.name, self._data_loss(logits, targets), (n,), dtype)
-        for component, penalty in zip(self.composition.penalties, self._penalties, strict=True):
-            expect_form("penalty", component.name, penalty(logits, self.head), (n,), dtype)
+        with unchanged("loss", composed.loss.name, {"logits": logits, "targets": targets}):
+            expect_form("loss", composed.loss.name, self._data_loss(logits, targets), (n,), dtype)
+        for component, penalty in zip(composed.penalties, self._penalties, strict=True):
+            with unchanged("penalty", component.name, {"logits": logits}, self.head):
+                expect_form("penalty", component.name, penalty(logits, self.head), (n,), dtype)
         for component, regulariser in zip(self.composition.regularisers, self._regularisers, strict=True):
             self.compares_examples |= compares_examples(component, regulariser, self.head, self.num_features)
-
-
-def _checked_counts(
-    owner: str, counts: Sequence[float] | Array | None, num_classes: int
-) -> Float[Tensor, " k"]:
-    """Return the training images of each class, float32; raise RequestError unless all are positive."""
-    if counts is None:
-        raise RequestError(
-            f"{owner} needs the number of training images of each class. A study counts them; here, give"
-            " objective(..., class_counts=[...]) as torch.bincount(labels) returns it"
-        )
-    found = torch.as_tensor(counts).detach().to("cpu", torch.float32, copy=True)
-    if found.shape != (num_classes,):
-        raise RequestError(
-            f"{owner}: class_counts must hold a number for each of {num_classes} classes, got"
-            f" {list(found.shape)}"
-        )
-    wrong = (~(found.isfinite() & (found > 0))).nonzero()
-    if len(wrong):
-        place = int(wrong[0])
-        raise RequestError(
-            f"{owner} needs at least one training image of each class; class {place} has {found[place]:g}"
-        )
-    return found
 
 
 def _one_hot(labels: Tensor, num_classes: int, dtype: torch.dtype, validate: bool) -> Tensor:

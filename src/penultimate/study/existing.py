@@ -80,6 +80,7 @@ def _placed(study: Study, row: CheckpointRow) -> CheckpointRow:
         spec = {slug: text for text, slug in study.slugs().items()}.get(row.objective)
         spec = spec or resolve(row.objective).canonical
         backbone = canonical_backbone(row.backbone) if row.backbone else ""
+        _expect_no_projector(spec)
     except RequestError as error:
         raise RequestError(f"{row.place}: {error}") from None
     arms = list(dict.fromkeys(block.arm for block in study.runs))
@@ -112,6 +113,17 @@ def _placed(study: Study, row: CheckpointRow) -> CheckpointRow:
             " in a column backbone"
         )
     return dataclasses.replace(row, objective=spec, backbone=backbone or backbones[0])
+
+
+def _expect_no_projector(spec: str) -> None:
+    """Raise RequestError for a projector, whose weights no file of a network from elsewhere holds."""
+    composed = resolve(spec)
+    if composed.projector is not None:
+        raise RequestError(
+            f"'{spec}' has a projector ({composed.projector.name}), which the file of a network that was"
+            " trained elsewhere does not hold: leave it out of the objective, since features are measured"
+            " before it"
+        )
 
 
 def _expect_once(rows: Sequence[CheckpointRow]) -> None:

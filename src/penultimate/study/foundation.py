@@ -191,6 +191,8 @@ class Foundation:
         names = {"objective": key.objective, "backbone": key.backbone, "seed": key.seed}
         threads = self.study.threads
         block.recipe.expect_shared_by(round(self.study.gpus))
+        if self.study.gpus > 1 and self._compositions[key.objective].regularisers:
+            self._expect_examples_alone(key.objective)
         recipe, changed = _settings(block.recipe)
         config = {**names, "recipe": recipe, "threads": threads, **filled(plugins=plugins)}
         identity = {**config, "recipe": changed}
@@ -201,6 +203,16 @@ class Foundation:
         columns = self.columns((key,), "network", self.study.source)
         label = self.label((key,), "network")
         return self._core("train", config, columns, label, NEXT, supplies, identity)
+
+    def _expect_examples_alone(self, objective: str) -> None:
+        """Raise RequestError for an objective that several GPUs cannot share, before anything is computed."""
+        from penultimate.objectives.objective import Objective  # late: it loads a tensor library
+        from penultimate.training.ranks import Ranks
+
+        ranks = Ranks()
+        ranks.count = round(self.study.gpus)
+        composed, classes = self._compositions[objective], self.study.card(self.study.source).classes
+        ranks.expect_examples_alone(Objective(composed, classes, classes, class_counts=[1] * classes))
 
     def bank(self, key: NetworkKey, of: str, split: str, draw: int, priority: int) -> str:
         """Return the id of the step that extracts a network's features of a split."""

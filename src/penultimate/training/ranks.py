@@ -69,7 +69,7 @@ class Ranks:
         if self.count > 1 and objective.compares_examples:
             raise RequestError(
                 f"'{objective.spec}' compares the examples of a batch, which {self.count} processes share:"
-                " train on one GPU"
+                " train on one GPU (--gpus 1)"
             )
 
     @torch.no_grad()
