@@ -18,9 +18,10 @@ from penultimate.errors import RequestError
 from penultimate.paper.claims.followed import predicted
 from penultimate.portrait import STRENGTHS
 from penultimate.portrait.exhibits.follows import followed_by
+from penultimate.portrait.exhibits.inside import unusual_words
 from penultimate.portrait.page import OWN_ORDER, headline
 from penultimate.portrait.request import OF_STRENGTHS, PortraitRequest, plan_words
-from penultimate.portrait.traits import likeness, subject_of, trait, traits, within_seeds
+from penultimate.portrait.traits import Trait, likeness, subject_of, trait, traits, within_seeds
 from penultimate.records.archive import KeptStudy, reference
 from penultimate.records.keeping import keep
 from penultimate.records.reading import study_folder
@@ -449,3 +450,14 @@ def test_a_portrait_is_drawn_on_a_tiny_world(smoke: Path, monkeypatch: pytest.Mo
     assert len(admit(joined, allow_limited=True).objectives) == 4
     again = draw(request, "runs", 1)
     assert again.summary.computed == 0
+
+
+def test_a_trait_that_stands_out_on_two_sets_of_images_is_named_with_them() -> None:
+    def outside(where: str) -> Trait:
+        others = {spec: {0: value} for spec, value in (("a", 0.7), ("b", 0.8), ("c", 0.75), ("d", 0.72))}
+        return Trait(f"Log loss, {where}", Quantity("log_loss", "test", digits=2), {0: 1.4}, others)
+
+    both = unusual_words([outside("test images"), outside("training images")])
+    assert "Log loss (test images: 1.40, others 0.70 to 0.80)" in both
+    assert "Log loss (training images: 1.40, others 0.70 to 0.80)" in both
+    assert "Log loss (1.40, others 0.70 to 0.80)" in unusual_words([outside("test images")])

@@ -122,11 +122,15 @@ def unusual_words(found: list[Trait]) -> str:
     if not outside:
         return f"In none of {counted(len(found), 'trait')} does it lie beyond the others."
     every = sum(one.is_outside for one in found)
+    shown = outside[:MOST_NAMED]
+    short = [one.name.partition(", ")[0] for one in shown]
     named = listed(
         [
-            f"{one.name.partition(',')[0]} ({one.text(one.value)}, others {one.text(min(one.means.values()))}"
+            f"{name} ({where}{one.text(one.value)}, others {one.text(min(one.means.values()))}"
             f" to {one.text(max(one.means.values()))})"
-            for one in outside[:MOST_NAMED]
+            for name, one in zip(short, shown, strict=True)
+            # The images are named where the same trait stands out on two sets of them.
+            for where in [one.name.partition(", ")[2] + ": " if short.count(name) > 1 else ""]
         ]
     )
     return f"It lies beyond all others in {every} of {counted(len(found), 'trait')}, farthest in {named}."
