@@ -455,7 +455,9 @@ def test_a_portrait_is_drawn_on_a_tiny_world(smoke: Path, monkeypatch: pytest.Mo
 def test_a_trait_that_stands_out_on_two_sets_of_images_is_named_with_them() -> None:
     def outside(where: str) -> Trait:
         others = {spec: {0: value} for spec, value in (("a", 0.7), ("b", 0.8), ("c", 0.75), ("d", 0.72))}
-        return Trait(f"Log loss, {where}", Quantity("log_loss", "test", factor=1, decimals=2), {0: 1.4}, others)
+        return Trait(
+            f"Log loss, {where}", Quantity("log_loss", "test", factor=1, decimals=2), {0: 1.4}, others
+        )
 
     both = unusual_words([outside("test images"), outside("training images")])
     assert "Log loss (test images: 1.40, others 0.70 to 0.80)" in both

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penultimate.measures.calibration import SUFFIXES, log_probabilities
+from penultimate.measures.calibration import SCALED, SUFFIXES, log_probabilities
 from penultimate.measures.classifier import tempered
 from penultimate.measures.declaration import ClassOrder, Cost, Features, Head, LogProbabilities, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined
@@ -52,7 +52,7 @@ def _yields(prefix: str, of: str) -> tuple[Yield, ...]:
             unit,
             better="high" if name == "brier_resolution" else "" if name == "brier_within" else "low",
             words=f"{words}{of}{how}.",
-            called=called,
+            called=f"{called}{SCALED[suffix]}",
         )
         for unit, group in (("fraction", ERRORS), ("ratio", PARTS))
         for name, (words, called) in group.items()
@@ -98,7 +98,7 @@ def brier(inputs: Inputs) -> Iterator[Number | Undefined]:
                 unit,
                 better="low",
                 words=f"{words}, of a linear probe{how}.",
-                called=called,
+                called=f"{called}{SCALED[suffix]}",
             )
             for name, unit, words, called in (
                 (

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SUFFIXES = {"": "", "_scaled": ", at the temperature that suits held-out images"}
 """The suffixes of metrics before and after temperature scaling, and the words for them."""
+SCALED = {"": "", "_scaled": " after temperature scaling"}
+"""The same suffixes, and what stands behind the name of a metric within a sentence."""
 BLOCK = 1024
 """The number of images whose probabilities are computed at once."""
 OF_BINS = {
@@ -35,11 +37,17 @@ ECE = (
 )
 YIELDS = (
     *(
-        Yield(f"nll{suffix}", "nats", better="low", words=f"{NLL}{how}.", called="log loss")
+        Yield(f"nll{suffix}", "nats", better="low", words=f"{NLL}{how}.", called=f"log loss{SCALED[suffix]}")
         for suffix, how in SUFFIXES.items()
     ),
     *(
-        Yield(f"ece{suffix}", "fraction", better="low", words=f"{ECE}{how}.", called="calibration error")
+        Yield(
+            f"ece{suffix}",
+            "fraction",
+            better="low",
+            words=f"{ECE}{how}.",
+            called=f"calibration error{SCALED[suffix]}",
+        )
         for suffix, how in SUFFIXES.items()
     ),
     *(

@@ -32,17 +32,20 @@ OTHER_DISTANCES = (
         DISTANCES["cosine_centered"],
         "ratio",
         words=f"{MEANING}; the features are centred before they are scaled to length one.",
-        called="R²",
+        called="R² of centred features",
     ),
     Yield(
         DISTANCES["euclidean"],
         "ratio",
         words=f"{MEANING}; distances are Euclidean, and the features keep their lengths.",
-        called="R²",
+        called="R² of Euclidean distances",
     ),
 )
 UNBIASED_SEPARATION = Yield(
-    UNBIASED, "ratio", words=f"{MEANING}; it does not depend on how many images a class has.", called="R²"
+    UNBIASED,
+    "ratio",
+    words=f"{MEANING}; it does not depend on how many images a class has.",
+    called="unbiased R²",
 )
 
 

@@ -49,7 +49,7 @@ from penultimate.registry import register
             "ratio",
             better="high",
             words="How much of the spread of a task's features lies between its classes (R²).",
-            called="R²",
+            called="R² of a task's classes",
         ),
     ),
     seconds=0.3,
