@@ -273,7 +273,7 @@ def test_a_study_does_again_what_rests_on_a_file_that_changed(tmp_path: Path) ->
     text(tmp_path, 2)
     summary, told = studied(file)
     assert (summary.computed, summary.cached) == (1, total - 1)
-    assert told[0].startswith("what plug-ins read is not what it was when the study was last run (w.txt);")
+    assert told[0].startswith("files that plug-ins read have changed since the study was last run (w.txt);")
     summary, told = studied(file)
     assert (summary.computed, told) == (0, [])
     (tmp_path / "w.txt").unlink()
@@ -378,7 +378,7 @@ def test_a_network_is_trained_again_when_its_loss_reads_other_weights(
     assert "Everything is done already" in runs()
     before = {path.name for path in (tmp_path / "runs/steps").iterdir()}
     array(tmp_path, 2)
-    assert "what plug-ins read is not what it was when the study was last run (w.npy)" in runs()
+    assert "files that plug-ins read have changed since the study was last run (w.npy)" in runs()
     fresh = {
         path.name.partition(".")[0] for path in (tmp_path / "runs/steps").iterdir() if path.name not in before
     }

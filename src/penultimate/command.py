@@ -105,7 +105,7 @@ def tell(summary: Summary, report: Path) -> None:
         left = f"left out because of these: {skipped}; " if summary.skipped else ""
         say(f"{left}the same command tries again", file=sys.stderr)
         for plugin in loaded():
-            say(f"What is wrong with a plug-in: penultimate check {plugin.path}", file=sys.stderr)
+            say(f"To check the plug-in: penultimate check {plugin.path}", file=sys.stderr)
     say(f"Report: {report}")
 
 
@@ -141,7 +141,7 @@ def verifies(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="first digest every file of every finished step, and compute what is damaged again",
+        help="first check every file of every finished step by its digest, and recompute what is damaged",
     )
 
 
@@ -199,8 +199,8 @@ def takes_no_timing(parser: argparse.ArgumentParser) -> None:
         "--no-timing",
         action="store_false",
         dest="timing",
-        help="plan without timing a batch of each architecture first: what it costs is then unknown, unless"
-        " it was timed here before",
+        help="do not time a batch of each architecture first; costs that were not timed here before are then"
+        " unknown",
     )
 
 
@@ -231,20 +231,37 @@ def takes_processes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
 
 
-def tell_plan(study: Study, options: argparse.Namespace, as_json: bool = False) -> int:
-    """Print which steps of a study are done, and what the rest is expected to cost.
+def tell_plan(
+    study: Study,
+    options: argparse.Namespace,
+    as_json: bool = False,
+    device: str = "",
+    rate: float | None = None,
+) -> int:
+    """Print which steps of a study are done, and what the rest is expected to cost: here, or on a `device`.
 
-    Timing is announced on standard error beforehand, because a large network takes half a minute.
+    Timing is announced on standard error beforehand, because a large network takes half a minute. With a
+    `rate`, of images a second, trainings cost what follows from it.
     """
+    from penultimate.engine.elsewhere import at_rate, on_device
     from penultimate.engine.forecast.timings import Timings
     from penultimate.engine.run import plan
     from penultimate.engine.schedule import side_by_side
     from penultimate.files import size_text
     from penultimate.progress import seconds_text
 
-    made = plan(study, options.out, Timings(options.timing, announce_timing))
-    processes = options.processes or side_by_side(study.threads)
-    hindrance = _hindrance(study, made, options.out, processes)
+    is_elsewhere = bool(device) or rate is not None
+    made = plan(study, options.out, Timings(options.timing and not is_elsewhere, announce_timing))
+    processes = options.processes or (1 if is_elsewhere else side_by_side(study.threads))
+    where = ""
+    if device:
+        found = on_device(made, device)
+        made, processes = found.plan, options.processes or found.processes
+        beside = f"{found.processes} side by side"
+        where = f"by the seconds that steps of {found.run} took on one {found.device}, {beside}"
+    elif rate is not None:
+        made, where = at_rate(made, rate), f"trainings at {rate:,g} images a second each, as you said"
+    hindrance = "" if is_elsewhere else _hindrance(study, made, options.out, processes)
     if as_json:
         print(json.dumps(_plan_as_json(study, made, processes, hindrance), indent=2))
         return 0
@@ -256,9 +273,11 @@ def tell_plan(study: Study, options: argparse.Namespace, as_json: bool = False) 
         left = "unknown" if cost.seconds_left is None else seconds_text(cost.seconds_left)
         say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
     if any(cost.is_guess for cost in made.costs):
-        say("~ is a guess: one batch of each architecture was timed on this machine, with first weights")
-    if made.unknown and not options.timing:
-        say("what is unknown can be timed on this machine: the same command without --no-timing")
+        say("~ marks a guess: one batch of each architecture was timed on this machine, with random weights")
+    if where:
+        say(where)
+    if made.unknown and not options.timing and not is_elsewhere:
+        say("Without --no-timing, the unknown costs are timed on this machine.")
     steps = len(made.graph.steps) - len(made.done)
     counts = [counted(steps, "step")]
     if made.trainings:
@@ -276,8 +295,8 @@ def tell_plan(study: Study, options: argparse.Namespace, as_json: bool = False) 
     nowhere = [name for name in data if name in study.nowhere]
     if nowhere:
         say(
-            "It is not said where these lie, so their sizes are as published, and what is done is not known:"
-            f" {', '.join(nowhere)} (--data NAME=FOLDER, --root FOLDER)"
+            f"The location of {', '.join(nowhere)} was not given (--data NAME=FOLDER, --root FOLDER): sizes"
+            " are as published, and steps that are done already are not recognised."
         )
     return 0
 
@@ -322,4 +341,4 @@ def _plan_as_json(study: Study, made: Plan, processes: int, hindrance: str) -> d
 
 def announce_timing(text: str) -> None:
     """Print on standard error what is being timed."""
-    say(f"penultimate: {text}; it is kept, and --no-timing plans without it", file=sys.stderr)
+    say(f"penultimate: {text}; the result is kept, and --no-timing plans without it", file=sys.stderr)

@@ -203,7 +203,7 @@ def test_a_bad_network_and_bad_data_cost_nothing_of_the_others(
     assert "Traceback" not in said.out + said.err
     page = (tmp_path / "runs" / "studies" / "evaluation" / "report.html").read_text()
     assert "No number of bad on shapes" in page
-    assert "Left out of cut, train, for they cannot be read" in page
+    assert "Left out of cut, train, because they cannot be read" in page
     assert "000.jpg' is not a complete image" in html.unescape(page)
     assert "Unfinished" in page
     assert any("test_vit-shapes" in name for name in steps(tmp_path / "runs", "probed"))
@@ -471,7 +471,7 @@ def test_that_a_folder_has_changed_since_the_last_run_is_said(tmp_path: Path) ->
     fill(root / "a", 6, 0, seed=8)
     changed = replace(study, name=study.name)  # which looks at the folders again
     assert pu.run(changed, tmp_path / "runs", observer=Noting(), engine=InProcess()).computed == 4
-    assert said[0].startswith("the images of 'x' are not what they were when the study was last run")
+    assert said[0].startswith("the images of 'x' have changed since the study was last run")
     assert not any("'y'" in message for message in said)
     assert said[1].startswith("no longer part of the study: ")
     assert said[1].endswith(", whose results are kept")  # no command brings images back
@@ -557,7 +557,7 @@ def test_a_plan_times_each_network_and_calls_it_a_guess(
     assert (costs["given_tune_cell"].seconds_each or 0) > (costs["extract"].seconds_each or 0)
     arguments = ["--model", NETWORKS["vit"], "--data", f"shapes={folders['shapes']}", "--out", str(tmp_path)]
     assert main(["evaluate", "--plan", *arguments]) == 0
-    assert "~ is a guess" in capsys.readouterr().out
+    assert "~ marks a guess" in capsys.readouterr().out
     assert not Store(tmp_path).root.joinpath("steps").exists()
 
 
@@ -566,7 +566,9 @@ def test_an_evaluation_is_read_from_its_rows_alone(evaluated: Evaluation) -> Non
     results = read_study(evaluated.out)
     measurements = admit(results)
     assert measurements.targets == ("shapes", "<i>few</i>")
-    assert [objective.label for objective in measurements.objectives] == [*NETWORKS]
+    ranked = [row.label for row in exhibit("ranking", results).tables[0].rows]
+    assert [objective.label for objective in measurements.objectives] == ranked
+    assert {*ranked} == {*NETWORKS}
 
 
 def radiographs(root: Path) -> str:

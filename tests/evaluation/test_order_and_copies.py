@@ -112,7 +112,7 @@ def test_an_order_that_no_trainer_uses_is_noticed_and_said_by_a_file(colours: Pa
     (tmp_path / "order.json").write_text(json.dumps({name: place for place, name in enumerate(shuffled)}))
     said = evaluated(shuffled, colours, tmp_path / "a", class_order=tmp_path / "order.json")
     assert top1(said) == [1.0]
-    assert "taken for the classes of source as was said" in said.remarks[0]
+    assert "taken for the classes of source as you gave them" in said.remarks[0]
     other = evaluated(TEXT, colours, tmp_path / "a", class_order=shuffled)
     assert "Say --class-order text" in " ".join(other.remarks)
     backwards = evaluated(shuffled[::-1], colours, tmp_path / "a", class_order=shuffled)

@@ -452,8 +452,8 @@ def test_two_values_of_one_quantity_are_an_error() -> None:
 
 def test_with_one_seed_nothing_is_bold_and_that_is_said() -> None:
     for seeds, said in (
-        ((0,), "with one seed nothing is called best"),
-        ((0, 1), "with two seeds nothing is"),
+        ((0,), "one seed cannot show which is best"),
+        ((0, 1), "two seeds cannot show"),
     ):
         built = exhibit("table1", study(seeds))
         assert not any(cell.best for table in built.tables for row in table.rows for cell in row.cells)

@@ -135,7 +135,7 @@ def test_the_page_lies_in_a_folder_of_its_own_and_names_its_studies(
     path = store / "pages" / "separation-transfer-longer" / "report.html"
     assert str(path) in capsys.readouterr().out
     page = path.read_text()
-    assert "This page is of 3 studies" in page
+    assert "This page shows 3 studies" in page
     assert "(other networks under the names of earlier ones)" in page
     assert "The numbers are those of <code>transfer</code>" in page
     files = {each.name for each in (path.parent / "report_files").iterdir()}
@@ -151,7 +151,7 @@ def test_the_page_of_one_study_says_nothing_of_several(store: Path, tmp_path: Pa
     assert main(["report", "separation", "--out", str(store), "--to", str(tmp_path / "one.html")]) == 0
     page = (tmp_path / "one.html").read_text()
     assert "The numbers are those of" not in page
-    assert "This page is of" not in page
+    assert "This page shows" not in page
 
 
 @pytest.mark.parametrize(

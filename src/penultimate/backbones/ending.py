@@ -199,9 +199,9 @@ def not_found(module: nn.Module, output: Any, say: str = SAY) -> RequestError:
     more = f" and {len(looked) - LISTED} before them" if len(looked) > LISTED else ""
     own = say.replace("NAME", OUTPUT)
     return RequestError(
-        f"the final layer of {type(module).__name__} was not found: its output ({described(output)}) is made"
-        f" of none of its layers in a way that is known; looked at from the end: {names or 'no layer'}{more}."
-        f" Name the layer whose output are the features: {say}, or {own} for its own"
+        f"the final layer of {type(module).__name__} was not found: its output ({described(output)}) does not"
+        f" follow from its layers in a known way. Searched from the end: {names or 'no layer'}{more}. Name"
+        f" the layer whose output is to be the features: {say}, or {own} for the network's own output"
     )
 
 

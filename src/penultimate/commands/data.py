@@ -14,8 +14,11 @@ def _takes_data(parser: argparse.ArgumentParser) -> None:
         dest="doing", metavar="check | get | prepare", required=True, help="what to do"
     )
     for name, text in (
-        ("check", "Say what of a data set is there, what is missing and what cannot be read; decode it all."),
-        ("get", "Unpack a published data set's archives that lie in --root, or download it if that can be."),
+        (
+            "check",
+            "Check which files of a data set are there, missing or unreadable. Every image is decoded.",
+        ),
+        ("get", "Unpack a published data set from archives in --root, or download it where possible."),
     ):
         doing = doings.add_parser(name, help=text, description=text)
         own = ", or a folder, table or file of arrays of your own" if name == "check" else ""
@@ -27,7 +30,7 @@ def _takes_data(parser: argparse.ArgumentParser) -> None:
                 action="store_true",
                 help="also name test images that look like training images, though their bytes differ",
             )
-    text = "Copy the images, resized, into a few large files, to train on them faster; resumed if killed."
+    text = "Copy the images, resized, into a few large files for faster training. A killed copy is resumed."
     doing = doings.add_parser("prepare", help=text, description=text)
     doing.add_argument("name", help="a published one, or a folder, table or file of arrays of your own")
     doing.add_argument("--root", metavar="DIR", help="the folder in which it lies")
@@ -75,8 +78,8 @@ def _takes_bank(parser: argparse.ArgumentParser) -> None:
         "--group",
         default="",
         metavar="NAME",
-        help="the column of groups, such as patients, that are learnt from or tested on as wholes; intervals"
-        " and tests are then of groups",
+        help="the column of groups, such as patients: each is used whole for training or for testing, and"
+        " intervals and tests are of groups",
     )
     parser.add_argument("--ids", metavar="NAME", help="the column by which rows of several files are matched")
     parser.add_argument(
@@ -99,7 +102,7 @@ def _data(options: argparse.Namespace) -> int:
         prepare(options.name, options.root, options.to, options.size, say, quality, _counting)
         return 0
     if options.root is None:
-        raise RequestError(f"give the folder it is to lie in: penultimate data get {options.name} --root DIR")
+        raise RequestError(f"say which folder to put it in: penultimate data get {options.name} --root DIR")
     get(options.name, options.root, say)
     return 0
 
@@ -135,7 +138,7 @@ COMMANDS = (
     Command("data", "Look at a data set on disk, or get one.", _takes_data, _data),
     Command(
         "bank",
-        "Say what the features in a file organise (.npz, .safetensors or .parquet): R^2 and the accuracies of"
+        "Measure how features in a file (.npz, .safetensors or .parquet) are organised: R^2 and accuracies of"
         " probes for each column of labels. Several files are compared on the same examples.",
         _takes_bank,
         _bank,

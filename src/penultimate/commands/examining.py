@@ -42,12 +42,12 @@ def _check(options: argparse.Namespace) -> int:
 COMMANDS = (
     Command(
         "doctor",
-        "Say what of the machine, the versions, the results and the data is sound, and what to do about what"
-        " is not. Every file is read; none is changed.",
+        "Check the machine, the versions, the results and the data, and say what to do about each fault."
+        " Every file is read; none is changed.",
         takes_out,
         _doctor,
     ),
     Command(
-        "check", "Check the plug-ins of a file: what is wrong is said in a sentence.", _takes_check, _check
+        "check", "Check the plug-ins of a file, and explain each mistake in a sentence.", _takes_check, _check
     ),
 )

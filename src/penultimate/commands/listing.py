@@ -51,8 +51,9 @@ def _list(options: argparse.Namespace) -> int:
         from penultimate.report.listing import lines
 
         say(*lines(options.out))
-        say("", "What full measures comes with the package: penultimate show NAME --reference --study full")
-        say("So does evidence, the same with the seeds that claims need: penultimate show NAME --reference")
+        say("", "Finished runs of all of them come with the package:")
+        say("penultimate show NAME --reference               evidence, with the seeds that claims need")
+        say("penultimate show NAME --reference --study full  full, with one seed or two")
         return 0
     load_plugins(options)
     for failure in open_packages():

@@ -38,14 +38,18 @@ def _takes_reference(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reference",
         action="store_true",
-        help="from a reference run that comes with the package (default: evidence; with --study another one)",
+        help="read a reference run that comes with the package (evidence, unless --study names another)",
     )
 
 
 def _takes_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exhibit", help="its name (penultimate list exhibits)")
-    parser.add_argument("words", nargs="*", help="only the rows with these words, such as: claims separation")
-    parser.add_argument("--verdict", action="store_true", help="of claims, only each claim and its verdict")
+    parser.add_argument(
+        "words", nargs="*", help="print only the rows with these words: show claims separation"
+    )
+    parser.add_argument(
+        "--verdict", action="store_true", help="for claims: print only each claim and its verdict"
+    )
     form = parser.add_mutually_exclusive_group()
     takes_json(form)
     form.add_argument("--csv", action="store_true", help="its tables as CSV, with unrounded numbers")
@@ -64,7 +68,7 @@ def _takes_status(parser: argparse.ArgumentParser) -> None:
 
 
 def _takes_why(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("exhibit", help="whose numbers are meant (penultimate list exhibits)")
+    parser.add_argument("exhibit", help="the exhibit that shows the number (penultimate list exhibits)")
     parser.add_argument("objective", help="an objective of the study, or a network that was given")
     parser.add_argument("target", nargs="?", help="a data set of the study (default: the pretraining set)")
     _takes_reference(parser)
@@ -96,7 +100,7 @@ def _takes_join(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("parts", nargs="+", metavar="FOLDER", help="what keep wrote of a part")
     parser.add_argument("--to", required=True, metavar="FOLDER", help="the folder for the whole")
     parser.add_argument(
-        "--partial", action="store_true", help="though some networks or measurements are in no part"
+        "--partial", action="store_true", help="allow networks or measurements that no part has"
     )
 
 
@@ -149,7 +153,7 @@ def _show(options: argparse.Namespace) -> int:
         from penultimate.report.tables import latex_of, to_csv
 
         if not built.tables:
-            raise RequestError(f"{built.name} has no table; --json and the page have what it draws")
+            raise RequestError(f"{built.name} has no table, only figures; the page has their points as CSV")
         say_as_it_is(*(map(to_csv, built.tables) if options.csv else latex_of(built).values()))
     elif options.verdict:
         say(*_verdicts(built))
@@ -231,7 +235,7 @@ def _report(options: argparse.Namespace) -> int:
     load_plugins(options)
     if options.studies and (options.study or options.reference):
         other = "--study" if options.study else "--reference"
-        raise RequestError(f"studies are named as they are, or by {other}; give one of them")
+        raise RequestError(f"name the studies, or give {other}, not both")
     if len(options.studies) > 1:
         say(f"Report: {write_joint_page(options.out, options.studies, options.to)}")
         return 0
@@ -316,7 +320,7 @@ COMMANDS = (
     ),
     Command(
         "join",
-        "Write the kept parts of a study, run apart or on several machines, as the kept whole.",
+        "Join the kept parts of a study that was run in parts or on several machines.",
         _takes_join,
         _join,
     ),

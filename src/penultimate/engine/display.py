@@ -72,7 +72,9 @@ class Display:
         self._study(graph)
         if not cached and not self.total:  # said once, since a tuning opens one graph after another
             place = self.store.root.absolute()
-            self.say(escape(f"no results of it in '{place}': all is computed; --out names another folder"))
+            self.say(
+                escape(f"'{place}' has no results of it, so all is computed; --out names another folder")
+            )
         self.done, self.total = cached, len(graph.steps)
         self.left = self._time_left(graph, processes)
         side = "as many side by side as the nodes have room for"

@@ -220,8 +220,8 @@ def expect_located(study: Study, thorough: bool = False) -> Study:
     if lacking:
         named = ", ".join(f"{card.title} (--data {card.name}=FOLDER)" for card in lacking)
         raise RequestError(
-            f"where the data of '{study.name}' lie is not said: {named}; --root FOLDER says it of all that"
-            " lie there. penultimate data check NAME says what goes where"
+            f"the location of data of '{study.name}' is not given: {named}; --root FOLDER gives it for all"
+            " data in one folder. penultimate data check NAME says what goes where"
         )
     if thorough:
         expect_sound(study.data.values())
@@ -261,13 +261,13 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
     reads = read_by(graph.steps.values(), Seen(store.root))
     if changed := changes(before.description.get("reads"), reads):
         observer.noticed(
-            f"what plug-ins read is not what it was when the study was last run ({', '.join(changed)}); what"
-            " rests on it is computed again"
+            f"files that plug-ins read have changed since the study was last run ({', '.join(changed)}); what"
+            " depends on them is computed again"
         )
     for name in _changed(graph, before.description["steps"]):
         observer.noticed(
-            f"the images of '{name}' are not what they were when the study was last run; what rests on them"
-            " is computed again"
+            f"the images of '{name}' have changed since the study was last run; what depends on them is"
+            " computed again"
         )
     left = sum(step_id not in graph.steps for step_id in before.description["steps"])
     if left:

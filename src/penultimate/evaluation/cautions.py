@@ -82,8 +82,8 @@ def _at_chance(measurements: Measurements) -> Iterator[Caution]:
         for standing in board.standings if board else ():
             if standing.interval.low <= chance:
                 text = (
-                    f"its linear probe ({in_percent(standing.interval.value)} %) is not told apart from"
-                    f" always naming one class ({in_percent(chance)} %)"
+                    f"its linear probe ({in_percent(standing.interval.value)} %) is not better, beyond"
+                    f" chance, than always naming one class ({in_percent(chance)} %)"
                 )
                 yield Caution(standing.network, task.name, "at chance", text)
 
@@ -103,7 +103,7 @@ def _at_edge(measurements: Measurements) -> Iterator[Caution]:
             if not LAMBDAS[0] * (1 + 1e-6) < row.value < LAMBDAS[1] * (1 - 1e-6):
                 which = "smallest" if row.value < 1 else "largest"
                 text = (
-                    f"the {which} of the linear probe's strengths (λ = {row.value:g}) is best on validation"
-                    " images; one beyond the 45 that are tried may be better"
+                    f"validation chose the {which} of the linear probe's 45 strengths (λ = {row.value:g});"
+                    " one beyond them may be better"
                 )
                 yield Caution(network, target, "λ at its edge", text)

@@ -61,7 +61,10 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         " networks that were trained here; with settings 'timm:NAME(pretrained=False)'; repeatable",
     )
     parser.add_argument(
-        "--weights", action=_Weights, metavar="FILE", help="the weights of the --model before: a checkpoint"
+        "--weights",
+        action=_Weights,
+        metavar="FILE",
+        help="a checkpoint with the weights of the --model before it",
     )
     parser.add_argument(
         "--features",
@@ -86,8 +89,8 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FOLDER",
-        help="images of other data, of any classes or none: how well each network tells them from the"
-        " source's (without a source, from the first task's); the name of a --data, or like one; repeatable",
+        help="images of other data, with any classes or none: measures how well each network tells them from"
+        " the source's (without a source, from the first task's); written as for --data; repeatable",
     )
     parser.add_argument(
         "--classifies",
@@ -115,8 +118,8 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         "--copies",
         choices=("keep", "drop"),
         default="keep",
-        help="of images on disk that are equal, byte for byte: keep all (default), or drop all but one, which"
-        " is a test image if any is, and all of those that are labelled in two ways",
+        help="what to do with equal files: keep all (default), or drop all but one (a test image where there"
+        " is one), and drop all copies of an image that has two labels",
     )
     parser.add_argument("--root", default="", metavar="FOLDER", help="where data that are only named lie")
     parser.add_argument(
@@ -140,9 +143,8 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         "--poolings",
         default="",
         metavar="all|POOLING,...",
-        help="evaluate networks with tokens (vision transformers) once more for each way in which these give"
-        " features: cls, mean (of all tokens), patches:mean (of those of patches), cls+mean (the class token"
-        " and the mean of patches, side by side)",
+        help="evaluate vision transformers once more with each of these poolings of their tokens: cls, mean"
+        " (of all tokens), patches:mean, cls+mean (the class token and the mean of patches, side by side)",
     )
     parser.add_argument(
         "--speed",
@@ -152,24 +154,27 @@ def _takes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--calibrate",
         action="store_true",
-        help="also say how far the linear probes' probabilities can be trusted, which fits each again",
+        help="also measure the calibration of the linear probes, for which each is fitted again",
     )
     parser.add_argument(
         "--size",
         type=int,
         metavar="PIXELS",
-        help="of the images that all networks see (default: each its own)",
+        help="the size of the images that all networks see (default: each network's own)",
     )
     parser.add_argument(
         "--crop",
         type=float,
         metavar="SHARE",
-        help="of the resized image, the part cut out of its middle: 0.9 (default: each network's own)",
+        help="the share of the resized image that the centre crop keeps, such as 0.9 (default: each network's"
+        " own)",
     )
     parser.add_argument(
-        "--name", default="", help="of the study, to keep several apart (default: evaluation)"
+        "--name", default="", help="the name of the study, to keep several apart (default: evaluation)"
     )
-    parser.add_argument("--plan", action="store_true", help="only say what it would do, and cost")
+    parser.add_argument(
+        "--plan", action="store_true", help="only say what would be done, and how long it takes"
+    )
     takes_no_timing(parser)
     takes_out(parser)
     takes_processes(parser)

@@ -8,7 +8,7 @@ from penultimate.report.measurements import Measurements
 from penultimate.report.text import listed
 
 UNITS = (
-    "In them whole groups are drawn and tested, for the images of one group are not independent: intervals of"
+    "Whole groups are drawn and tested, because images of one group are not independent: intervals of"
     " accuracies count as many images as would be as certain (Korn and Graubard), tests flip the signs of"
     " whole groups, ranks come from draws of groups (the cluster bootstrap), and areas under ROC curves have"
     " the variance of groups (Obuchowski). Other intervals on this page, and the choice of the probes'"

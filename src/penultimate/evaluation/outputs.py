@@ -20,12 +20,12 @@ def order_of_classes(description: Mapping[str, Any]) -> str:
         return ""
     usual = called(names)
     if "class_order" in description.get("reading", {}).get(source, {}):
-        how = "as was said"
+        how = "as you gave them"
     else:
         how = f"sorted {USUAL[usual]}" if usual else "as the data set has them"
     return (
         f"The networks' outputs were taken for the classes of {source} {how}: {shown(names)}."
-        " --class-order says another order."
+        " --class-order gives another order."
     )
 
 

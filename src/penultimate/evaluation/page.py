@@ -67,7 +67,7 @@ def shows(built: Built) -> bool:
 
 def _answer(boards: list[Board], measurements: Measurements) -> str:
     if not boards and measurements.several_labels:
-        return "Of images of several labels each label is scored by itself, by the area under its ROC curve."
+        return "Images have several labels each, so each label is scored by the area under its ROC curve."
     if not boards:
         return "No network has been tested on any task yet."
     single = boards[0]
@@ -89,10 +89,10 @@ def _reading(boards: list[Board]) -> str:
     if not boards:
         return ""
     return (
-        "The line is the accuracy of a linear classifier on the frozen features, the band its 95 % interval"
-        " over test images. Paired tests on the same images decide the rest: the number at the left is the"
-        " place among the networks, or the places that the tests leave open; in colour, no other network is"
-        " better beyond chance. They tell more apart than bands that overlap suggest."
+        "The line marks the accuracy of a linear classifier on the frozen features, and the band its 95 %"
+        " interval over test images. The number on the left is the network's place, or the range of places"
+        " that paired tests on the same images leave open. A line in colour: no other network is better"
+        " beyond chance. Paired tests can tell networks apart whose bands overlap."
     )
 
 
@@ -126,14 +126,14 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
     if not any(block.get("classifies") for block in given):
         gaps.append(
             "Accuracy, calibration and agreement of the networks' own final layers, class overlap, NCE and"
-            " LEEP, selective classification:"
-            " they take a source whose classes the networks tell apart (--source FOLDER --classifies all)."
+            " LEEP, and selective classification. They need a source with the classes that the networks tell"
+            " apart (--source FOLDER --classifies all)."
         )
     if DEPTH not in by_name or not shows(by_name[DEPTH]):
         why = (
             "no probe of the layers before the last was asked for"
             if DEPTH not in asked
-            else "no layer before the last has a value, for the networks have none or for the reasons above"
+            else "the networks have no layer before the last, or it has no value for the reasons above"
             if DEPTH in done
             else ONE_LABEL
         )

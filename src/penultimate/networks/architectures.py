@@ -196,7 +196,7 @@ def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | 
             raise RequestError(f"torchvision has no weights '{weights}' of {name}; it has {listed}") from None
         raise RequestError(
             f"the weights of {kind}:{name} cannot be downloaded ({type(error).__name__}); give a file,"
-            f" {kind}:{name}(weights='FILE'), or pretrained=False for first weights"
+            f" {kind}:{name}(weights='FILE'), or pretrained=False for random weights"
         ) from None
     return module
 

@@ -36,7 +36,7 @@ def at_hand(kind: str, name: str, weights: str | bool) -> Iterator[None]:
     if found is not None and (why := unreachable(found[1])):
         raise RequestError(
             f"the weights of {kind}:{name} cannot be downloaded: {why}; give a file,"
-            f" {kind}:{name}(weights='FILE'), or pretrained=False for first weights"
+            f" {kind}:{name}(weights='FILE'), or pretrained=False for random weights"
         )
     yield
 

@@ -280,7 +280,7 @@ def end_of(text: str, source: Source, module: nn.Module, prepared: Preparation) 
         if not all(found.final.layers):
             raise RequestError(
                 f"'{text}': its output is that of a linear layer which is applied as a function, not called"
-                f" as a module of {type(module).__name__}. Name the layer whose output are the features:"
+                f" as a module of {type(module).__name__}. Name the layer whose output is to be the features:"
                 f" {say}, or {say.replace('NAME', OUTPUT)} for the network's own"
             )
         return found.final, MAY_EMBED.format(found.unsure) if found.unclear else ""

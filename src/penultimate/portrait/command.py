@@ -50,8 +50,10 @@ def _takes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-strengths", action="store_true", help="train only the strength that the search chooses"
     )
-    parser.add_argument("--name", default="", help="of its study (default: portrait-OBJECTIVE)")
-    parser.add_argument("--plan", action="store_true", help="only say what it would do, and cost")
+    parser.add_argument("--name", default="", help="the name of its study (default: portrait-OBJECTIVE)")
+    parser.add_argument(
+        "--plan", action="store_true", help="only say what would be done, and how long it takes"
+    )
     takes_no_timing(parser)
     takes_plugins(parser)
     takes_out(parser)

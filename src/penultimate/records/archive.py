@@ -171,6 +171,11 @@ def references() -> dict[str, Path]:
     return {path.parent.name: path.parent for root in roots for path in sorted(root.glob(f"*/{KEPT}"))}
 
 
+def reference_cards() -> list[dict[str, Any]]:
+    """Return the description and provenance of each reference run, without its rows."""
+    return [read_sealed(folder / KEPT, SCHEMA) for folder in references().values()]
+
+
 def reference(study: str = "") -> KeptStudy:
     """Return the reference run of a study, by default the main one of the first paper that has any.
 

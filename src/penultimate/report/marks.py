@@ -22,12 +22,12 @@ def bold_notes(measurements: Measurements) -> tuple[str, ...]:
     """Return notes on the meaning of bold in this study, and on the test behind it."""
     least, few = counted(LEAST_RUNS, "seed"), counted(len(measurements.seeds), "seed")
     if len(measurements.seeds) < LEAST_RUNS:
-        return (f"Nothing is bold: with {few} nothing is called best; {least} are needed.",)
+        return (f"Nothing is bold: {few} cannot show which is best; {least} are needed.",)
     return (
         f"{BOLD}{UNBEATEN}.",
-        "What is beyond chance: objectives are compared within seeds (paired t-test, two-sided level"
-        f" {LEVEL:g}, {least} or more), and p is corrected for all comparisons of an objective (Holm), as the"
-        " claims are judged; that one is ahead of each of the others needs no correction.",
+        "Beyond chance: objectives are compared seed by seed (paired t-test, two-sided level"
+        f" {LEVEL:g}, {least} or more), with p corrected for all comparisons of an objective (Holm), as for"
+        " the claims. An objective that is ahead of each of the others needs no correction.",
     )
 
 

@@ -221,13 +221,13 @@ def of_several(results: StudyResults) -> str:
     if not results.parts:
         return ""
     said = (
-        f"This page is of {len(results.parts)} studies: {_quoted(part.name for part in results.parts)}. Each"
+        f"This page shows {len(results.parts)} studies: {_quoted(part.name for part in results.parts)}. Each"
         " exhibit says whose numbers it shows: those of the first study that lacks nothing of it, in this"
         " order."
     )
     apart = [f"`{name}` ({why})" for name, why in results.provenance["apart"].items()]
     if apart:
-        said += f" Their numbers stand by themselves, and are joined with no others: {listed(apart)}."
+        said += f" Their numbers are not joined with those of other studies: {listed(apart)}."
     return said
 
 

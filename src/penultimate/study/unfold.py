@@ -270,7 +270,7 @@ class _Unfolding:
         if on_disk and not any(isinstance(need, needs.Layers) for need in what.needs):
             raise RequestError(
                 f"study '{self.study.name}' measures {what.name} on '{name}', whose images lie on disk; a"
-                " network that begins with first weights does not say how they are resized and cropped: leave"
+                " network that starts from random weights does not say how to resize and crop them: leave"
                 " it out"
             )
 

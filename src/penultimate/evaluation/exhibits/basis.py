@@ -17,7 +17,7 @@ def _basis(measurements: Measurements) -> Piece:
     where = measurements.results.description.get("data", {})
     left_out = measurements.results.provenance.get("left_out", {})
     notes = [
-        f"Left out of {plain(split)}, for they cannot be read: {plain('; '.join(images))}."
+        f"Left out of {plain(split)}, because they cannot be read: {plain('; '.join(images))}."
         for split, images in left_out.items()
     ]
     notes += [
@@ -119,10 +119,9 @@ METHOD = (
     " distance, the number chosen by leaving one out.",
     "Intervals: of a share of the test images exact (Clopper and Pearson); of a mean over classes or tasks by"
     " the same rule for images of several weights (after Fay and Feuer). They hold for few images too. They"
-    " say how far an accuracy would hold on other test images of the same kind, and nothing of other training"
-    " images or other weights.",
-    "Places, bold and comparisons: paired tests on the same test images, corrected for all pairs of a column"
-    " (Holm). They tell more apart than intervals that overlap suggest.",
+    " cover other test images of the same kind, but not other training images or other weights.",
+    "Places, marks and comparisons: paired tests on the same test images, corrected for all pairs of a column"
+    " (Holm). They can tell networks apart whose intervals overlap.",
     "Class separation, sparsity, ranks and CKA are of test images alone.",
 )
 

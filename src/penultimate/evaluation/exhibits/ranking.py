@@ -139,7 +139,7 @@ def _pairs(measurements: Measurements) -> Piece:
     if tables:
         return Piece(tuple(tables))
     alone = bool(tasks_of(measurements))
-    return Piece(notes=("One network alone has nothing to be compared with.",), wanted=alone)
+    return Piece(notes=("There is only one network, so nothing is compared.",), wanted=alone)
 
 
 def _compared(measurements: Measurements, probe: str) -> ExhibitTable | None:
@@ -206,9 +206,10 @@ RANKING = Exhibit(
 COMPARISONS = Exhibit(
     name="comparisons",
     title="Who is ahead of whom, on the same images",
-    caption="By how many points one network is ahead of another. Both answered the same test images, so only"
-    " those count that they answer differently (McNemar's exact test; where images do not all weigh the same,"
-    " flips of signs). p is two-sided and corrected for all pairs of a column (Holm); bold: told apart.",
+    caption="By how many points one network is ahead of another. Both classified the same test images, so"
+    " only images on which one of them is wrong count (McNemar's exact test; where images have different"
+    " weights, flips of signs). p is two-sided and corrected for all pairs of a column (Holm). Bold: a"
+    " difference beyond chance.",
     parts=(Bespoke(_pairs),),
     place=12,
     measured_by=EVALUATE,

@@ -28,7 +28,7 @@ def _ranks(measurements: Measurements) -> Piece:
     boards = [board for board in boards_of(tasks_of(measurements)) if len(board.standings) > 1]
     if not boards:
         alone = bool(tasks_of(measurements))
-        return Piece(notes=("One network alone has no rank among others.",), wanted=alone)
+        return Piece(notes=("There is only one network, so there are no ranks.",), wanted=alone)
     of_tasks = boards[0].name == ""
     columns, found = [], []
     for board in boards:
@@ -49,8 +49,8 @@ def _ranks(measurements: Measurements) -> Piece:
     )
     title = "Ranks by the linear probe's accuracy, with 95 % intervals of the paired bootstrap"
     few = (
-        f"There are {counted(len(boards[0].tasks), 'task')} to draw from, which is few: how ranks would"
-        " change on other tasks is hardly known."
+        f"With only {counted(len(boards[0].tasks), 'task')} to draw from, how ranks would change on other"
+        " tasks is uncertain."
     )
     notes = [few] if of_tasks and len(boards[0].tasks) < FEW_TASKS else []
     grouped = [task.title for task in boards[0].tasks if task.answers.groups is not None]
@@ -128,7 +128,7 @@ METHOD = (
     " to networks that the tests tell apart.",
     "The detectable difference follows from the images that exactly one network of a pair gets right, at"
     f" the level {LEVEL:g} divided by the number of pairs, which is Holm's first and strictest step (Connor,"
-    " 1987). A pair that differs by less may differ in truth: these images are too few to show it.",
+    " 1987). A smaller difference may be real, but these images are too few to show it.",
 )
 RANKS = Exhibit(
     name="ranks",

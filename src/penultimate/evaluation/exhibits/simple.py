@@ -17,7 +17,7 @@ METHOD = (
     "Baselines: linear probes of four strengths, chosen on a fifth of the training images, on standardised"
     " features: the colours of 8 x 8 cells; mean, deviation and histogram of the colours; 32 random filters,"
     f" rectified and pooled over quarters. Of a split at most {MOST:,} images are used, the same for all, and"
-    " the networks are compared with them on the same test images. They are no part of any ranking.",
+    " the networks are compared with them on the same test images. They are not ranked.",
 )
 
 
@@ -60,9 +60,9 @@ def _cell(of_all: Answers, row: int, name: str = "") -> Cell:
 
 BASELINES = Exhibit(
     name="baselines",
-    title="What needs no network",
-    caption="Linear probes on features that need no training, on the same test images. A network below one of"
-    " them was probably shown images that it was not trained for, or has lost its weights.",
+    title="Baselines without a network",
+    caption="Linear probes on features that need no training, on the same test images. A network that"
+    " does worse than one of them was probably shown wrongly prepared images, or lost its weights.",
     parts=(Bespoke(_baselines, ACCURACIES),),
     place=12,
     measured_by=EVALUATE,

@@ -143,7 +143,7 @@ def _search(measurements: Measurements) -> Piece:
         chosen = (
             f"{OURS}: {tuned.best} is chosen"
             if tuned.best
-            else f"{OURS}: nothing is chosen, for every value diverged"
+            else f"{OURS}: nothing is chosen, because every value diverged"
         )
         notes += [f"{chosen}. The search: {budget_text(tuning)}.", *map(plain, tuned.remarks)]
         known = [of for of in searches_held(measurements.results.description) if of.study != tuning.study]
