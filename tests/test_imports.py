@@ -86,8 +86,10 @@ def test_naming_listing_and_asking_import_nothing_heavy(finished_smoke: Path) ->
     assert found.keys() == LIGHT.keys()
     measured = [line for line in said.splitlines() if line.startswith("table1 ")]
     assert "measured (smoke, limited)" in "".join(measured)
-    assert "comes with the package: penultimate show NAME --reference --study full\n" in said
-    assert "the same with the seeds that claims need: penultimate show NAME --reference\n" in said
+    assert "penultimate show NAME --reference --study full  full, with one seed or two\n" in said
+    assert (
+        "penultimate show NAME --reference               evidence, with the seeds that claims need\n" in said
+    )
 
 
 @pytest.mark.parametrize(

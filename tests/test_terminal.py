@@ -120,6 +120,20 @@ def test_what_is_meant_to_be_copied_is_not_folded(
         assert max(map(len, told.split("\n"))) > 100
 
 
+def test_an_exhibit_opens_in_a_browser(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert main(["show", "figure5", "--reference", "--open"]) == 0
+    written = Path(capsys.readouterr().out.removeprefix("Written: ").strip())
+    assert opened == [written.as_uri()]
+    page = written.read_text("utf-8")
+    assert "<svg" in page
+    assert "Figure 5" in page
+
+
 def test_one_claim_is_reached_by_its_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "claims", "separation", "peaks", "--verdict", "--reference"]) == 0
     (verdict,) = capsys.readouterr().out.splitlines()

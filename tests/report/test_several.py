@@ -159,8 +159,8 @@ def test_the_page_of_one_study_says_nothing_of_several(store: Path, tmp_path: Pa
     [
         (["separation", "separation"], "study 'separation' is named twice; name it once"),
         (["separation", "separatio"], "has not been run in .* Did you mean 'separation'"),
-        (["separation", "transfer", "--study", "sweep"], "studies are named as they are, or by --study"),
-        (["separation", "transfer", "--reference"], "studies are named as they are, or by --reference"),
+        (["separation", "transfer", "--study", "sweep"], "name the studies, or give --study, not both"),
+        (["separation", "transfer", "--reference"], "name the studies, or give --reference, not both"),
     ],
 )
 def test_what_cannot_be_one_page_is_refused(

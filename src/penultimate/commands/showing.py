@@ -24,6 +24,8 @@ from penultimate.command import (
 from penultimate.console import folded, terminal_width
 from penultimate.errors import RequestError
 
+LONG = 150
+"""The number of lines of an exhibit from which its last line says how to print fewer."""
 if TYPE_CHECKING:
     from penultimate.report import StudyResults
     from penultimate.report.base import Built, ExhibitTable
@@ -54,6 +56,7 @@ def _takes_show(parser: argparse.ArgumentParser) -> None:
     takes_json(form)
     form.add_argument("--csv", action="store_true", help="its tables as CSV, with unrounded numbers")
     form.add_argument("--latex", action="store_true", help="its tables as LaTeX, for a paper")
+    form.add_argument("--open", action="store_true", help="show its figures and tables in a browser")
     _takes_reference(parser)
     _takes_results(parser, ", or several, separated by commas")
     parser.add_argument(
@@ -155,11 +158,33 @@ def _show(options: argparse.Namespace) -> int:
         if not built.tables:
             raise RequestError(f"{built.name} has no table, only figures; the page has their points as CSV")
         say_as_it_is(*(map(to_csv, built.tables) if options.csv else latex_of(built).values()))
+    elif options.open:
+        say(f"Written: {_opened(built)}")
     elif options.verdict:
         say(*_verdicts(built))
     else:
-        say(render_exhibit_text(built))
+        text = render_exhibit_text(built)
+        say(text)
+        if text.count("\n") > LONG and not options.words:
+            verdicts = "; --verdict prints the verdicts alone" if built.name == "claims" else ""
+            say(f"Some rows alone: penultimate show {built.name} WORDS{verdicts}")
     return 0 if built.is_measured or built.galleries else 1
+
+
+def _opened(built: Built) -> Path:
+    """Write an exhibit as HTML into a temporary folder, open it in a browser, and return its path."""
+    import tempfile
+    import webbrowser
+
+    from penultimate.notebook import text
+    from penultimate.report.inline import exhibit_html
+
+    path = Path(tempfile.mkdtemp(prefix="penultimate-")) / f"{built.name}.html"
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{text(built.title)}</title>'
+    style = '<body style="font-family: sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em">'
+    path.write_text(f"{head}{style}{exhibit_html(built)}</body></html>", encoding="utf-8", errors="replace")
+    webbrowser.open(path.as_uri())
+    return path
 
 
 def _with_words(built: Built, words: str) -> Built:
