@@ -9,7 +9,15 @@ import pytest
 from scipy.stats import binomtest
 
 from penultimate.errors import RequestError
-from penultimate.statistics.paired import Answers, answers, compared, intervals, paired_p, places
+from penultimate.statistics.paired import (
+    Answers,
+    answers,
+    compared,
+    difference_interval,
+    intervals,
+    paired_p,
+    places,
+)
 
 
 def drawn(accuracies: tuple[float, ...], examples: int, seed: int = 0, per_class: bool = False) -> Answers:
@@ -96,6 +104,47 @@ def test_however_many_are_compared_flips_of_signs_tell_apart_what_is_far_apart()
     """Of 100 networks each p is multiplied by up to 4,950."""
     tasks = [drawn((0.95, 0.4), 200, 1), drawn((0.95, 0.4), 150, 2)]
     assert 4950 * paired_p(tasks, 0, 1) < 0.001
+
+
+def test_the_interval_of_a_difference_is_near_that_of_bonett_and_price() -> None:
+    ahead, behind, of = 30, 14, 400
+    correct = np.zeros((2, of), bool)
+    correct[0, :ahead] = correct[1, ahead : ahead + behind] = True
+    found = difference_interval([Answers(correct, np.zeros(of, int))], 0, 1)
+    first, second = ((count + 1) / (of + 2) for count in (ahead, behind))
+    reach = 1.96 * ((first + second - (first - second) ** 2) / (of + 2)) ** 0.5
+    assert found.value == pytest.approx((ahead - behind) / of)
+    assert (found.high - found.low) / 2 == pytest.approx(reach, rel=0.02)
+    turned = difference_interval([Answers(correct, np.zeros(of, int))], 1, 0)
+    assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
+
+
+@pytest.mark.parametrize(
+    ("size", "per_class", "of_group"), [(20, False, 1), (60, True, 1), (200, False, 1), (240, False, 8)]
+)
+def test_the_interval_of_a_difference_holds_the_truth_as_often_as_it_says(
+    size: int, per_class: bool, of_group: int
+) -> None:
+    """Planted: the first is right where the second is not in 15 % of examples, the other way in 5 %."""
+    random = np.random.default_rng(4)
+    groups = np.arange(size) // of_group
+    hits = 0
+    for _ in range(1000):
+        drawn_once = random.random(groups.max() + 1)[groups]
+        correct = np.stack(
+            [(drawn_once < 0.15) | (drawn_once > 0.5), (drawn_once >= 0.15) & (drawn_once < 0.2)]
+        )
+        correct[1] |= drawn_once > 0.5
+        task = Answers(correct, np.arange(size) % 3, per_class, None if of_group == 1 else groups)
+        found = difference_interval([task], 0, 1)
+        hits += found.low <= 0.1 <= found.high
+    assert hits >= 930
+
+
+def test_few_equal_answers_are_not_sure_to_be_equal() -> None:
+    task = Answers(np.ones((2, 30), bool), np.zeros(30, int))
+    found = difference_interval([task, task], 0, 1)
+    assert -0.1 < found.low < -0.03 < 0.03 < found.high < 0.1
 
 
 def test_networks_that_answer_alike_are_not_told_apart() -> None:

@@ -147,6 +147,12 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         " (of all tokens), patches:mean, cls+mean (the class token and the mean of patches, side by side)",
     )
     parser.add_argument(
+        "--layers",
+        action="store_true",
+        help="also name the layer of each network to read for each task, chosen on validation images, and"
+        " what it gains over the penultimate features on test images",
+    )
+    parser.add_argument(
         "--speed",
         action="store_true",
         help="also measure how many images a second each network takes on this machine",
@@ -212,6 +218,7 @@ def _request(options: argparse.Namespace) -> Request:
         outside=outside_named(options.outside, data, options.root),
         calibrate=options.calibrate,
         poolings="all" if options.poolings == "all" else _listed(options.poolings),
+        layers=options.layers,
         group=int(options.group) if options.group.isdecimal() else options.group,
     )
 
@@ -258,7 +265,7 @@ def _evaluate(options: argparse.Namespace) -> int:
     )
     if done.warnings:
         say(*done.warnings, "")
-    for name in ("ranking", "labels", "tableD1"):
+    for name in ("ranking", "readout", "labels", "tableD1"):
         shown = exhibit(name, options.out, done.study)
         if shown.is_measured or name == "ranking" or any(": no value: " in note for note in shown.notes):
             say(render_exhibit_text(shown))

@@ -125,6 +125,7 @@ def evaluate(
     calibrate: bool = False,
     group: str | int = "",
     poolings: str | Sequence[str] = (),
+    layers: bool = False,
     command: str = "",
     verify: bool = False,
 ) -> Evaluation:
@@ -156,7 +157,8 @@ def evaluate(
     tables, or the level of the folders (1: the first below a class), whose images are kept together: a drawn
     split parts no group, and intervals and tests are of whole groups. `poolings="all"`, or some of "cls",
     "mean", "cls+mean" and "patches:mean", evaluates each network with tokens once more for each way in which
-    these become features. Raises RequestError for names and
+    these become features. `layers=True` chooses for each network and task the layer to read, on validation
+    images, and tests it beside the penultimate features. Raises RequestError for names and
     folders that cannot be used, and if there is no disk space or no GPU.
     """
     request = Request(
@@ -178,6 +180,7 @@ def evaluate(
         calibrate=calibrate,
         group=group,
         poolings=poolings,
+        layers=layers,
     )
     command = command or "penultimate.evaluate(...) in Python"
     return carry_out(request, out, processes, observer, command, on, verify)

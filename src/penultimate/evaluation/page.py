@@ -30,7 +30,7 @@ CHAPTERS = {
     "What they confuse": ("confusions",),
     "Fine-tuned": ("tuned",),
     "Few labels": ("few_labels",),
-    "Layer by layer": (DEPTH,),
+    "Layer by layer": ("readout", DEPTH),
     "The features": ("features", "likeness"),
     "What it costs": ("cost",),
     "Transfer, foretold": ("foretold",),
@@ -138,6 +138,8 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
             else ONE_LABEL
         )
         gaps.append(f"Which layer serves each task best: {why}.")
+    if "readout" not in asked:
+        gaps.append("Whether an earlier layer gains beyond chance (--layers).")
     if "baselines" not in asked:
         gaps.append("Pixels, colours and random convolutions, with which networks are compared by default.")
     if OUTSIDE not in asked:

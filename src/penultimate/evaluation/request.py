@@ -47,8 +47,9 @@ MEASURE = (
 """The measurements of each network that can provide their input; the last seven need a final layer."""
 BASELINES, COST, JOINED, GROUPS = "baselines", "cost", "joined", "groups"
 """The measurements of baselines and of groups, without a network, of its cost, and of joined features."""
-BY_LAYER, FINE_TUNING, OF_LABELS = "depth", "given_fine_tuning", "multilabel"
-"""Probes of every block; training of all weights on each task; areas under the ROC curve of each label."""
+BY_LAYER, READOUT, FINE_TUNING, OF_LABELS = "depth", "readout", "given_fine_tuning", "multilabel"
+"""Probes of every block; the layer to read, tested beside the penultimate features; training of all weights
+on each task; areas under the ROC curve of each label."""
 OUTSIDE, OF_PROBES = "outside", "probe_calibration"
 """Images of other data told from the source's; calibration of the linear probes."""
 OWN = {"crop": {"crop", "resize"}, "share": {"share", "resize"}}
@@ -75,6 +76,8 @@ class Request:
     baselines    whether pixels, colours and random convolutions are measured on each task as well
     speed        whether it is measured how many images a second each network takes
     join         networks whose features are joined: "a+b"
+    layers       whether each network's layer to read is chosen for each task, on validation images, and
+                 tested beside the penultimate features
     poolings     ways in which tokens become features; "all" stands for every way. A network with tokens is
                  evaluated once for each
     group        the column or folder level of groups that no split parts, of all tasks of your own that do
@@ -99,6 +102,7 @@ class Request:
     calibrate: bool = False
     group: str | int = ""
     poolings: str | Sequence[str] = ()
+    layers: bool = False
 
     def __post_init__(self) -> None:
         for what, given, of in (
@@ -150,6 +154,7 @@ class Request:
         further = (
             f"{COST}(speed=True)" if self.speed else COST,
             BY_LAYER,
+            *([READOUT] if self.layers else []),
             *([BASELINES] if self.baselines else []),
             *([FINE_TUNING] if self.fine_tune else []),
             *([f"{OF_LABELS}(scores=True)"] if several else []),

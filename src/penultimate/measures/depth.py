@@ -32,6 +32,15 @@ def depth(inputs: Inputs) -> Iterator[Number | Undefined]:
     block equals the penultimate features, only the latter are measured. A layer that is the same for all
     images is left out.
     """
+    for layer, train, test in banks_of_layers(inputs):
+        yield from _transfer(inputs, train, test, layer)
+
+
+def banks_of_layers(inputs: Inputs) -> Iterator[tuple[str, FeatureBank, FeatureBank]]:
+    """Yield each layer's name and pooled outputs for the training and the test images, and the features last.
+
+    If the pooled output of the last block equals the penultimate features, only the latter are there.
+    """
     import numpy as np
 
     from penultimate.features.bank import FeatureBank
@@ -47,8 +56,8 @@ def depth(inputs: Inputs) -> Iterator[Number | Undefined]:
             FeatureBank(np.load(files[split][layer], "r"), bank.labels) for split, bank in banks.items()
         )
         if layer != layers[-1] or not _is_same(test, banks["test"]):
-            yield from _transfer(inputs, train, test, layer)
-    yield from _transfer(inputs, banks["train"], banks["test"], PENULTIMATE)
+            yield layer, train, test
+    yield PENULTIMATE, banks["train"], banks["test"]
 
 
 def _is_same(one: FeatureBank, other: FeatureBank) -> bool:
