@@ -18,7 +18,7 @@ EXAMPLES = 300
 LABELS = np.arange(EXAMPLES) % 3
 
 
-def answered(right: int, first: int = 0) -> np.ndarray:  # type: ignore[type-arg]
+def answered(right: int, first: int = 0) -> np.ndarray:
     """Predictions of which that many are right, from the first on."""
     places = (np.arange(EXAMPLES) - first) % EXAMPLES
     return np.where(places < right, LABELS, (LABELS + 1) % 3)

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import pytest
+from scipy.stats import pearsonr
 
 from penultimate import registry
 from penultimate.data.catalog import card
@@ -14,7 +15,7 @@ from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
 from penultimate.paper import published
 from penultimate.records.table import Row, Table
-from penultimate.report import StudyResults, exhibit
+from penultimate.report import StudyResults, exhibit, read_reference
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.shapes.scatter import MOST_RUNS
 from penultimate.report.spec import assemble
@@ -197,7 +198,7 @@ def test_the_last_column_of_table_e2_is_set_against_class_separation(reference: 
     rho = f"{spearman_rho(*means.values()):.2f}".replace("-", "−")
     said = exhibit("tableE2", reference).finding
     assert (
-        f"show no relation beyond chance (ρ = {rho}, p = 0.059, nine objectives; with any two left out"
+        f"show no rank correlation beyond chance (ρ = {rho}, p = 0.059, nine objectives; with any two left"
         in said
     )
     assert "; in the paper ρ = −0.93, p = 0.0008)." in said
@@ -533,3 +534,20 @@ def test_a_row_without_a_place_of_its_own_is_on_the_source() -> None:
     rows = [dataclasses.replace(row, target=None) if row.target == "glyphs" else row for row in results.table]
     assert exhibit("table3", dataclasses.replace(results, table=Table(rows))) == exhibit("table3", results)
     assert isinstance(rows[0], Row)
+
+
+def test_a_line_that_one_objective_decides_is_said_to_be_such(reference: StudyResults) -> None:
+    """By scipy's r of the nine of the kept run; without one objective that decides, nothing is said."""
+    built = exhibit("figure5", read_reference("glyphs"))
+    points = {point.label: (point.x, point.y) for point in panels(built)["figure5-ours"].points}
+    whole = pearsonr(*zip(*points.values(), strict=True))
+    without = pearsonr(*zip(*(at for label, at in points.items() if label != "Squared error"), strict=True))
+    assert whole.statistic < 0 < without.statistic
+    sizes = [
+        f"{of.statistic:+.2f} ({'p = ' if of.pvalue >= 1e-4 else 'p < '}".replace("-", "−")
+        for of in (whole, without)
+    ]
+    (said,) = (note for note in built.notes if note.startswith("In a straight line one objective decides"))
+    assert f"Pearson's r is {sizes[0]}" in said
+    assert f"and without Squared error {sizes[1]}" in said
+    assert not any("In a straight line" in note for note in exhibit("figure5", study((0, 1, 2))).notes)

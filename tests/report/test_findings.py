@@ -170,7 +170,7 @@ UNRELATED = dict(zip(FIVE, [(value,) * 3 for value in (60.0, 64.0, 61.0, 59.0, 6
     [
         (RISING, "the higher the x, the higher the y"),
         (FALLING, "the higher the x, the lower the y"),
-        (UNRELATED, "the x and the y show no relation beyond chance"),
+        (UNRELATED, "the x and the y show no rank correlation beyond chance"),
     ],
 )
 def test_a_relation_is_claimed_in_its_direction_or_not_at_all(

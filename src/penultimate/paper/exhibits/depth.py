@@ -1,9 +1,10 @@
-"""Transfer from every depth: the best layer for each task, and the objectives that an earlier layer helps."""
+"""Transfer from every depth: the best layer for each task, and how far objectives differ there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from statistics import stdev
 
 from penultimate.paper import BASELINE
 from penultimate.paper.layers import PROBES, LayerProbe, Served, mean_of_runs, served
@@ -25,27 +26,27 @@ from penultimate.report.shapes.cells import run_cell
 from penultimate.report.shapes.depth import PENULTIMATE, numbered
 from penultimate.report.shapes.findings import direction
 from penultimate.report.shapes.numbers import error_of, summarise
-from penultimate.report.shapes.scatter import correlation_of, finding, leaning_on
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, fixed, in_words, p_value, plain, signed
-from penultimate.statistics.comparison import LEVEL
+from penultimate.report.text import counted, fixed, in_words, plain, signed
 
 LEAST_LEAD = 1.0
 """The smallest lead of softmax, in points, by which a gain is divided."""
+LEAST_SPREAD, FLAT = 3, 1e-9
+"""The fewest objectives that have a spread, and the smallest one, in points, by which another is divided."""
 LONGEST_AXIS = 60
 LAST = "last"
 """The name of the penultimate features in the table of layers."""
 
 
 def _build(measurements: Measurements) -> Piece:
-    """Return each probe's lines and tables, the gains from earlier layers, and a sentence about these."""
+    """Return each probe's lines and tables, the gains from earlier layers, and how far all lie apart."""
     found = {probe: served(measurements, probe) for probe in PROBES}
     if not all(found.values()):
         asked = measurements.networks.requested("depth") is not None
         return Piece(missing=(Missing("Transfer from earlier layers"),), wanted=asked)
     panels = [_lines(measurements, probe, of_each) for probe, of_each in found.items()]
     gains = {probe: _gains(measurements, probe, of_each) for probe, of_each in found.items()}
-    compared = [panel for panel in gains.values() if correlation_of(panel.points)]
+    compared = [panel for panel in gains.values() if len(panel.points) >= LEAST_SPREAD]
     panels += compared
     scatter = " and scatter plots of what each gains by its own best layers against its penultimate transfer"
     figure = Figure(
@@ -63,7 +64,7 @@ def _build(measurements: Measurements) -> Piece:
     ]
     counts = [len(one.last) for of_each in found.values() for one in of_each.values()]
     few = "" if measurements.networks.are_given else direction(counts)
-    said = _gains_sentence([(probe.word, gains[probe].points) for probe in PROBES], _noun(measurements), few)
+    said = _spread_sentence(found, _noun(measurements), few)
     notes = [_recovered(measurements, probe, of_each) for probe, of_each in found.items()]
     if measurements.networks.are_given:
         said = " ".join(filter(None, (_which_layer(measurements, found[PROBES[0]]), said)))
@@ -151,7 +152,6 @@ def _gains(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Se
         f"Mean {probe.word} transfer from the penultimate layer, %",
         "Gained by its own best layers, points",
         tuple(points),
-        finding=finding(points, _noun(measurements)),
     )
 
 
@@ -241,23 +241,25 @@ def _best_layers(measurements: Measurements, probe: LayerProbe, found: Mapping[s
     return ExhibitTable(f"depth_{probe.name}_layers", title, corner, columns, tuple(rows), notes=notes)
 
 
-def _gains_sentence(panels: list[tuple[str, tuple[Point, ...]]], noun: str, few: str) -> str:
-    """Return a sentence, for each probe, on whether objectives that transfer worse gain more."""
+def _spread_sentence(found: Mapping[LayerProbe, Mapping[str, Served]], noun: str, few: str) -> str:
+    """Return a sentence on how far apart all are at the penultimate layer, and at their own best layers.
+
+    The spread is the standard deviation of their means.
+    """
     told: list[str] = []
-    for word, points in panels:
-        found = correlation_of(points)
-        if found is None:
+    for probe, of_each in found.items():
+        last, own = (
+            [mean_of_runs(getattr(one, place)) for one in of_each.values()] for place in ("last", "own")
+        )
+        if len(last) < LEAST_SPREAD or stdev(last) < FLAT:
             return ""
-        answer = f"gain {'more' if found.rho < 0 else 'less'} from an earlier layer"
-        if found.p >= LEVEL:
-            answer = "gain no more from an earlier layer than chance would explain"
-        who = "they" if told else f"{noun}s that transfer worse"
-        leaning = leaning_on(points, named=False)
+        ends = [f"{fixed(min(of), 1)} to {fixed(max(of), 1)} %" for of in (last, own)]
         told.append(
-            f"by {word} probes {who} {answer} (ρ = {fixed(found.rho, 2)}, {p_value(found.p)}{leaning})"
+            f"by {probe.word} probes {ends[0]} from the penultimate layer and {ends[1]} from their own best"
+            f" layers, a spread {fixed(stdev(own) / stdev(last), 2)} times as large"
         )
     of_few = f" ({few})" if few else ""
-    return f"{OURS}: {'; '.join(told)}, over {counted(len(panels[0][1]), noun)}{of_few}."
+    return f"{OURS}: {counted(len(last), noun)} reach {'; '.join(told)}{of_few}."
 
 
 def _recovered(measurements: Measurements, probe: LayerProbe, found: Mapping[str, Served]) -> str:
@@ -288,7 +290,7 @@ def _recovered(measurements: Measurements, probe: LayerProbe, found: Mapping[str
 
 EXHIBIT = Exhibit(
     name="depth",
-    title="Do those that transfer worse gain more from an earlier layer?",
+    title="Do objectives differ less at their own best layers?",
     title_of_given="Which layer should I use?",
     caption="Each block's output, pooled over space, is probed as the penultimate features are. The"
     " best layer for a task is chosen by the accuracy on images of the task's training set"
@@ -298,9 +300,8 @@ EXHIBIT = Exhibit(
         Bespoke(_build, tuple(quantity for probe in PROBES for quantity in (probe.tested, probe.validated))),
     ),
     method=(
-        "Rank correlations of a gain with the accuracy that it is counted from lean to the negative: noise in"
-        " that accuracy lowers the one and raises the other. Over few of them it also leans on single"
-        " ones, so their range with any two left out stands beside them.",
+        "No correlation of a gain with the accuracy that it is counted from is given: noise in that accuracy"
+        " lowers the one and raises the other, so that they go together even where a layer helps all alike.",
     ),
     place=4,
     measured_by="full",

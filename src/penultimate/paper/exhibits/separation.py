@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from statistics import correlation
 
 from penultimate.measures.class_separation import UNBIASED
 from penultimate.paper import printed
 from penultimate.paper.arms import SWEEP
 from penultimate.paper.printed import mean_of_printed, printed_transfer
 from penultimate.paper.restriction import restriction_table
+from penultimate.report.base import Point
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import name_in
 from penultimate.report.quantity import Quantity
@@ -18,7 +21,8 @@ from penultimate.report.shapes.numbers import summarise
 from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel
 from penultimate.report.shapes.table import Printed, PrintedTable, TableOfRuns, as_printed
 from penultimate.report.spec import Bespoke, Exhibit
-from penultimate.report.text import fixed
+from penultimate.report.text import fixed, p_value, signed
+from penultimate.statistics.comparison import LEVEL
 
 R2_TRAIN = Quantity("class_separation", "train", label="Class separation R² on the training images")
 LINEAR = Quantity("linear_{accuracy}", label="Mean linear transfer accuracy, %", target="targets")
@@ -109,6 +113,42 @@ SEPARATION_IN_PAPER = PrintedPanel(
 )
 """The two panels behind the headline of a report."""
 
+LEAST_POINTS = 5
+"""The fewest objectives of which one may be left out of a straight line."""
+
+
+def in_a_straight_line(measurements: Measurements) -> str:
+    """Return Pearson's r with and without the objective that changes it most, if that changes the answer."""
+    points = SEPARATION.means(measurements)
+    if len(points) < LEAST_POINTS:
+        return ""
+    whole = _pearson(points)
+    others = {one.label: _pearson([point for point in points if point is not one]) for one in points}
+    known = {label: found for label, found in others.items() if found is not None}
+    if whole is None or not known:
+        return ""
+    label = max(known, key=lambda name: abs(known[name][0] - whole[0]))
+    (r, p), (r_without, p_without) = whole, known[label]
+    if r * r_without > 0 and (p < LEVEL) == (p_without < LEVEL):
+        return ""
+    return (
+        f"In a straight line one objective decides: Pearson's r is {signed(r, 2)} ({p_value(p)}), and without"
+        f" {label} {signed(r_without, 2)} ({p_value(p_without)})."
+    )
+
+
+def _pearson(points: Sequence[Point]) -> tuple[float, float] | None:
+    """Return Pearson's r with its two-sided p by t; None if all points are alike on an axis."""
+    from scipy.special import stdtr
+
+    x, y = [point.x for point in points], [point.y for point in points]
+    if len({*x}) < 2 or len({*y}) < 2:
+        return None
+    r, freedom = correlation(x, y), len(points) - 2
+    t = abs(r) * (freedom / max(1 - r * r, 1e-15)) ** 0.5
+    return r, 2 * float(stdtr(freedom, -t))
+
+
 RIGHT_HALF = "The figure's right half, a sweep of cosine softmax over temperatures"
 FIGURE5 = Exhibit(
     name="figure5",
@@ -149,7 +189,7 @@ FIGURE5 = Exhibit(
     ),
     paper_says="The paper prints ρ = −0.93 with p = 0.002. The p shown here follows from its printed tables;"
     " all p are exact, from all orders of the ranks, up to twelve marks.",
-    findings=(findings.goes_with(printed.SEPARATION, printed.LINEAR),),
+    findings=(findings.goes_with(printed.SEPARATION, printed.LINEAR), in_a_straight_line),
     section="3.4",
     place=1,
     measured_by="glyphs",

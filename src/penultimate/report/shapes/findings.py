@@ -158,7 +158,9 @@ def goes_with(x: Asked, *others: Asked) -> Sentence:
                 lead = "and " if clauses else f"the higher the {x.words}, "
                 clauses.append(f"{lead}the {way} the {y.words} ({size})")
             else:
-                clauses.append(f"the {x.words} and the {y.words} show no relation beyond chance ({size})")
+                clauses.append(
+                    f"the {x.words} and the {y.words} show no rank correlation beyond chance ({size})"
+                )
         return _sentence(clauses, seen)
 
     return say
