@@ -266,7 +266,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
     for part, piece in zip(exhibit.parts, pieces, strict=False):
         why = undefined(measurements, part.quantities) if piece.missing else ""
         if piece.missing and needs_training(measurements, part.quantities):
-            why = "these networks were trained elsewhere, and it is measured while one is trained"
+            why = "it is measured during training, and these networks were trained elsewhere"
         without += [f"{gap.what}: no value: {why}." for gap in piece.missing if why]
         needed = [(one, exhibit.arms_of(one)) for one in part.quantities]
         found = [] if why else [_at_full_size(gap, exhibit, measurements) for gap in piece.missing]

@@ -113,8 +113,8 @@ def _png(pixels: Any) -> bytes:
 CONFUSIONS = Exhibit(
     name="confusions",
     title="What each network confuses",
-    caption="The classes that the linear probe on each network's features most often takes for another class,"
-    " with some of the test images that it gets wrong so: what they show, and what they were taken for.",
+    caption="The classes that the linear probe on each network's features confuses most often, with test"
+    " images that it gets wrong: what they show, and what they were taken for.",
     parts=(Bespoke(_build),),
     place=13,
     measured_by=EVALUATE,

@@ -20,13 +20,13 @@ BYTES = 4
 METHOD = (
     "Multiply-adds: of convolutions and matrix products, for one image at the network's own size, up to its"
     " features; half of what PyTorch's FlopCounterMode counts. Parameters and bytes (float32) are of the"
-    " features too. On the front: no other network is as accurate at fewer multiply-adds, be the lead chance"
-    " or not."
+    " features too. On the front: no other network is as accurate at fewer multiply-adds; whether a"
+    " lead is beyond chance does not count here."
 )
 SPEED = (
-    "Images a second: of the median forward pass over {batch} images that lie in memory, float32, {device},"
-    " {threads}, on {machine}, beside whatever else ran there. It is in no table of results, for it is"
-    " another on another machine."
+    "Images a second: from the median forward pass over {batch} images in memory, float32, {device},"
+    " {threads}, on {machine}, beside whatever else ran there. No table of results has it, because it differs"
+    " from machine to machine."
 )
 
 

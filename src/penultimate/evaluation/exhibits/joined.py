@@ -14,9 +14,9 @@ ACCURACIES = (Quantity("joined_{accuracy}", target=TARGETS, optional=True),)
 JOINED = "joined: "
 """The beginning of the spec under which joined networks are compared; no network has such a spec."""
 METHOD = (
-    "Joined: of every network the mean over the training images is taken off its features, which are then"
-    " scaled by one number, so that the penalty of the probe meets networks of equal variance. The probe is"
-    " that of the ranking. Comparisons are paired tests on the same images, corrected for all pairs of this"
+    "Joined: the features of each network are centred by their mean over the training images and scaled by"
+    " one number to equal variance, so that the probe's penalty treats all networks alike. The probe is that"
+    " of the ranking. Comparisons are paired tests on the same images, corrected for all pairs of this"
     " table's column (Holm).",
 )
 

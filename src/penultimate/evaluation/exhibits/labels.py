@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 MEAN = "Mean of the labels"
 METHOD = (
-    "AUC: of an image that shows a label and one that does not, how often the first has the higher score;"
-    " exact, with DeLong's 95 % interval. Differences: DeLong's test for the same images, two-sided,"
-    " corrected for all pairs of a column (Holm). The mean heeds that labels of one image may go together.",
+    "AUC: how often an image that shows the label has a higher score than one that does not; exact, with"
+    " DeLong's 95 % interval. Differences: DeLong's test for the same images, two-sided,"
+    " corrected for all pairs of a column (Holm). The interval of the mean allows for labels that occur"
+    " together.",
 )
 
 

@@ -225,7 +225,7 @@ def _tuned(measurements: Measurements) -> Piece:
     ]
     note = (
         f"For {in_words(sum(on_edge))} of {in_words(len(on_edge))} (one for each network and task) the"
-        " learning rate or decay that was chosen is the lowest or highest tried; one beyond may be better."
+        " learning rate or decay that was chosen is the lowest or highest tried; others may be better."
     )
     notes = (*([note] if any(on_edge) else ()), *not_validated(measurements))
     return Piece((replace(table, corner="Network"),), notes=notes)
@@ -274,9 +274,9 @@ def _classifiers(measurements: Measurements) -> Piece:
 FEATURES_OF_ALL = Exhibit(
     name="features",
     title="The features themselves",
-    caption="How the penultimate features of {source} lie: how far its classes are apart (R², each class"
-    " weighing the same), how many activations are not zero, over how many directions the variance is"
-    " spread.",
+    caption="The geometry of the penultimate features of {source}: how far its classes are apart (R², with"
+    " equal weight for each class), how many activations are not zero, and over how many directions the"
+    " variance is spread.",
     parts=(Bespoke(_features, FEATURES),),
     place=15,
     measured_by=EVALUATE,
@@ -288,7 +288,7 @@ LIKENESS = Exhibit(
     title="How alike the networks are",
     caption="Linear CKA on the same test images of {source}: 1 where two networks' features differ only by a"
     " rotation and a scale, near 0 where they have nothing in common. Below, with the p of a permutation of"
-    " the images and beside four measures that see other things: nearest neighbours in common (of ten, by"
+    " the images and beside four measures of other kinds: nearest neighbours in common (of ten, by"
     " cosine), the best rotation of one onto the other (Procrustes), and how distances between images"
     " correlate (RSA).",
     parts=(Bespoke(_likeness, (Quantity("pair_cka"), *ALIKE)),),
@@ -299,10 +299,10 @@ LIKENESS = Exhibit(
 )
 FORETOLD = Exhibit(
     name="foretold",
-    title="Could one have known without testing?",
-    caption="Scores that are meant to foretell transfer from the training images alone, beside what was"
-    " measured. The better network is meant to have the higher one; of NC1, CDNV, α-ReQ and intrinsic"
-    " dimensions the lower.",
+    title="Can transfer be foretold without testing?",
+    caption="Transferability scores, which predict transfer from the training images alone, beside what was"
+    " measured. The better network should have the higher score, or the lower NC1, CDNV, α-ReQ and intrinsic"
+    " dimension.",
     parts=(Bespoke(_foretold, (*SCORES, *(replace(one, target=TARGETS) for one in SCORES))),),
     place=17,
     measured_by=EVALUATE,
@@ -325,8 +325,8 @@ FINE_TUNED = Exhibit(
 CLASSIFIERS = Exhibit(
     name="classifiers",
     title="As classifiers of the source",
-    caption="How well and how surely the networks' own final layers classify {source}, as the networks"
-    " come and with their probabilities scaled by one number.",
+    caption="Accuracy and calibration of the networks' own final layers on {source}, as they are and after"
+    " temperature scaling.",
     parts=(Bespoke(_classifiers, AS_CLASSIFIERS),),
     place=18,
     measured_by=EVALUATE,

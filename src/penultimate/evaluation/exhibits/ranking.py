@@ -85,7 +85,7 @@ def _place(board: Board, network: StudyObjective) -> Cell:
     return (
         Cell(MISSING)
         if found is None
-        else Cell(found.place, detail="the places that the paired tests leave to it")
+        else Cell(found.place, detail="the places that the paired tests leave open")
     )
 
 
@@ -194,9 +194,9 @@ RANKING = Exhibit(
     name="ranking",
     title="Which network serves which task best",
     caption="Accuracy on each task's test images of a classifier on the frozen features (and, where it was"
-    " asked for, after fine-tuning), with 95 % intervals that hold for few images too. The place is that of"
-    " the mean over tasks, each of which weighs the same: all places that the paired comparisons leave to a"
-    " network.",
+    " asked for, after fine-tuning), with 95 % intervals that hold for few images too. The place is by the"
+    " mean over tasks, with equal weight for each: the range of places that the paired comparisons leave"
+    " open.",
     parts=(Bespoke(_ranking, ACCURACIES),),
     place=11,
     measured_by=EVALUATE,
@@ -207,7 +207,7 @@ COMPARISONS = Exhibit(
     name="comparisons",
     title="Who is ahead of whom, on the same images",
     caption="By how many points one network is ahead of another. Both classified the same test images, so"
-    " only images on which one of them is wrong count (McNemar's exact test; where images have different"
+    " only images on which exactly one is wrong count (McNemar's exact test; where images have different"
     " weights, flips of signs). p is two-sided and corrected for all pairs of a column (Holm). Bold: a"
     " difference beyond chance.",
     parts=(Bespoke(_pairs),),
