@@ -53,7 +53,7 @@ KEEP      := $(BIN)/penultimate keep --out $(OUT)
 CHOSEN    := matched_search:chosen_matched matched_search_scaled:chosen_matched_scaled matched_sweep_search:chosen_matched_sweep
 PARTS     := glyphs_first shared_classes glyphs_second glyphs_third glyphs_one_draw glyphs_temperatures \
              evidence_measured evidence_otherwise evidence_backbones full_objectives full_changed sweep_first \
-             head_decay_first class_counts
+             head_decay_first class_counts better_search better
 GLYPHS    := $(filter glyphs_%,$(PARTS))
 EVIDENCE  := $(filter evidence_%,$(PARTS))
 FULL      := $(filter full_%,$(PARTS))
@@ -83,7 +83,7 @@ reference: searches parts ## every run that the package keeps, in the order of w
 	$(BIN)/penultimate join glyphs $(GLYPHS:%=$(OUT)/kept/%) --to $(REFERENCE)/glyphs
 	$(BIN)/penultimate join evidence $(REFERENCE)/glyphs $(EVIDENCE:%=$(OUT)/kept/%) --to $(REFERENCE)/evidence
 	$(BIN)/penultimate join full $(FULL:%=$(OUT)/kept/%) --to $(REFERENCE)/full
-	cp -R $(addprefix $(OUT)/kept/,shared_classes sweep_first head_decay_first class_counts) $(REFERENCE)/
+	cp -R $(addprefix $(OUT)/kept/,shared_classes sweep_first head_decay_first class_counts better_search better) $(REFERENCE)/
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Setting up $(VENV) (PyTorch among it: about two minutes) ..."

@@ -44,6 +44,7 @@ RUNS = {
     "sweep_first": (9 + 5 * 5 + 3 * 4 + 8) * 3,
     "head_decay_first": 9 * 3,
     "class_counts": 3 * 4 * 3,
+    "better_search": 8 * 2,
 }
 """The runs that are kept, and how many networks each has."""
 WITHOUT_ROWS = {"data", "sheet", "extract", "corrupted", "hard"}

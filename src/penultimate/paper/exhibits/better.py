@@ -323,7 +323,7 @@ BETTER = Exhibit(
     " within seeds.",
     parts=(Bespoke(_better, tuple(QUANTITIES[aspect] for aspect, _, _ in ROWS)),),
     place=1,
-    measured_by=SEARCHED[0],
+    measured_by=STUDY,
     of_given=False,
     summary="Gains on softmax in both accuracy and transfer: candidates, and the chosen one on other tasks",
     short="Better in both",

@@ -12,6 +12,7 @@ FOLDED = (
     "alike",
     "certainty",
     "better_search",
+    "better",
     "matched_search",
     "matched_search_scaled",
     "matched_sweep_search",
@@ -45,6 +46,10 @@ for _name, _summary in (
     (
         "better_search",
         "softmax and seven candidates that may beat it in both accuracy and transfer, two draws",
+    ),
+    (
+        "better",
+        "softmax and the chosen one of twelve candidates, eight draws; comes with the package",
     ),
     (
         "matched_search",
