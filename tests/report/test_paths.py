@@ -360,6 +360,19 @@ def test_a_planted_fall_holds_on_every_linear_path_and_an_oracle_agrees_on_the_o
     assert all(path.contradicts for levels, path in upwards.items() if levels[2] == "Linear")
 
 
+def test_objectives_of_one_label_are_left_out_one_by_one() -> None:
+    depths = [f"projector(depth={depth}, width=512)" for depth in (1, 2, 3)]
+    specs = [*NINE[:5], *depths]
+    results = planted(
+        {spec: {"separation": 0.3 + 0.05 * at, "linear": 80.0 - at} for at, spec in enumerate(specs)}
+    )
+    paths = specification_curve(admit(results, allow_limited=True)).paths
+    levels = [tuple(path.levels.values()) for path in paths]
+    assert len({*levels}) == len(levels)
+    assert {f"No {spec}" for spec in depths} <= {path.levels[OBJECTIVES] for path in paths}
+    assert exhibit("paths", results, allow_limited=True).wanted
+
+
 def test_families_count_only_where_their_order_exists() -> None:
     results = planted_strengths(priced(-2.0), "sweep_smallest", (200, 201, 202), noise=0.01)
     paths = {levels: path for levels, path in by_words(results).items() if levels[0] == FAMILIES}

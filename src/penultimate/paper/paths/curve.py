@@ -253,7 +253,10 @@ def _subsets(evidence: EvidenceOnPath, each: bool) -> list[tuple[str, frozenset[
     for words, names in SUBSETS.items():
         found[frozenset(labels) - {*names}] = (words, frozenset(names))
     for name, label in labels.items() if each else ():
-        found.setdefault(frozenset(labels) - {name}, (f"No {label[0].lower()}{label[1:]}", frozenset([name])))
+        words = f"No {label[0].lower()}{label[1:]}"
+        alike = [*labels.values()].count(label) > 1 or words in SUBSETS
+        # Objectives of one label, such as projectors of two depths, are told apart by their specs.
+        found.setdefault(frozenset(labels) - {name}, (f"No {name}" if alike else words, frozenset([name])))
     return list(found.values())
 
 
