@@ -22,6 +22,7 @@ from penultimate.records.table import Row
 from penultimate.report import StudyResults, exhibit, write_report
 from penultimate.report.measurements import admit
 from penultimate.statistics import partial_slopes, resampled_mean
+from penultimate.study import load_study
 from tests.report.reading import glyphs, with_rows
 from tests.report.test_dose_claims import evidence_of, planted_strengths, priced
 
@@ -50,6 +51,40 @@ def test_a_curve_joins_the_strengths_of_a_family_in_their_order(smallest: StudyR
     shades = [point.shade for point in frontier.panels[0].points if point.shade is not None]
     assert (len(shades), min(shades), max(shades)) == (19, 0.0, 1.0)
     assert [one.source for one in figure.panels] == ["ours", "published"] * 2
+
+
+def test_a_strength_that_diverged_is_on_no_curve_and_is_named() -> None:
+    """In one seed, or in all: its mean over the other draws of the images would bend the curve."""
+    in_one, in_all = "logit_penalty(beta=0.0024)", "label_smoothing(alpha=0.8)"
+    without = [(in_one, 201), *((in_all, seed) for seed in SEEDS)]
+    results = planted_strengths(priced(-2.0), "sweep_smallest", SEEDS, noise=0.1, without=without)
+    built = exhibit("doses", results)
+    panel = next(one for one in built.figures[0].panels if one.name == "doses-linear")
+    curves = {curve.objective: curve for curve in panel.curves if not curve.faint}
+    assert {
+        family: len(curves[family].points) for family in ("logit_penalty", "label_smoothing", "sigmoid")
+    } == {
+        "logit_penalty": 2,
+        "label_smoothing": 2,
+        "sigmoid": 3,
+    }
+    assert len(panel.points) == len(built.figures[1].panels[0].points) == 17
+    assert sum(curve.faint for curve in panel.curves) == 7 * len(SEEDS)
+    names = "Label smoothing (α = 0.8) and Logit penalty (β = 0.0024)"
+    assert f"On no curve, since not every seed has them: {names}." in built.notes
+    strengths = next(table for table in built.tables if table.name == "doses_strengths")
+    assert "Logit penalty (β = 0.0024)" in {row.label.removesuffix(" ◆") for row in strengths.rows}
+
+
+def test_a_study_of_which_no_strength_is_whole_yet_draws_no_curve() -> None:
+    specs = {
+        spec for block in load_study("sweep_smallest").describe()["networks"] for spec in block["objectives"]
+    }
+    without = [(spec, SEEDS[place % 3]) for place, spec in enumerate(sorted(specs))]
+    results = planted_strengths(priced(-2.0), "sweep_smallest", SEEDS, without=without)
+    built = exhibit("doses", results)
+    assert not any("Pareto" in note and note.endswith(": .") for note in built.notes)
+    assert any(note.startswith("On no curve") for note in built.notes)
 
 
 def test_it_names_the_verdicts_and_the_front(smallest: StudyResults) -> None:

@@ -60,6 +60,36 @@ def families_of(evidence: StudyEvidence) -> dict[str, list[Strength]]:
     return found
 
 
+def complete(families: Mapping[str, Sequence[Strength]]) -> dict[str, list[Strength]]:
+    """Return the strengths that every seed of their family has, as the rules count no others.
+
+    A mean over fewer draws of the images would bend a curve.
+    """
+    found: dict[str, list[Strength]] = {}
+    for family, strengths in families.items():
+        seeds = {seed for one in strengths for seed in _seeds(one)}
+        whole = [one for one in strengths if _seeds(one) == seeds]
+        found |= {family: whole} if whole else {}
+    return found
+
+
+def left_out(evidence: StudyEvidence, shown: Mapping[str, Sequence[Strength]]) -> list[str]:
+    """Return the names of the strengths that the study plans and no curve holds."""
+    from penultimate.paper.claims.strengths import of_family
+
+    names = [
+        resolve(spec).detailed_label
+        for family in SHOWN
+        for spec in of_family(evidence, family)
+        if spec not in {one.spec for one in shown.get(family, ())}
+    ]
+    return list(dict.fromkeys(names))
+
+
+def _seeds(strength: Strength) -> set[Seed]:
+    return {*strength.values["separation"]} & {*strength.values["linear"]}
+
+
 def distinct(families: Mapping[str, Sequence[Strength]]) -> list[Strength]:
     """Return every strength once; softmax belongs to several families."""
     return list({one.spec: one for found in families.values() for one in found}.values())

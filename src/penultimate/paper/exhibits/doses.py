@@ -16,8 +16,10 @@ from penultimate.paper.families import (
     COVARIATES,
     Strength,
     below_softmax_in_training,
+    complete,
     distinct,
     families_of,
+    left_out,
     pareto_front,
     with_covariates,
 )
@@ -91,7 +93,9 @@ def _doses(measurements: Measurements) -> Piece:
             for one in judged
         ),
     )
-    front = pareto_front(distinct(families))
+    shown = complete(families)
+    front = pareto_front(distinct(shown))
+    absent = left_out(evidence, shown)
     named = listed([one.label for one in front])
     tables = (
         verdicts,
@@ -102,10 +106,15 @@ def _doses(measurements: Measurements) -> Piece:
     )
     return Piece(
         tables,
-        _figures(families),
+        _figures(shown) if shown else (),
         notes=(
             f"{OURS}: {judged[0].claim.says}: {judged[0].ours.verdict}. {judged[0].ours.reason}",
-            f"On the Pareto front of test accuracy and linear transfer, by means: {named}.",
+            *(
+                [f"On the Pareto front of test accuracy and linear transfer, by means: {named}."]
+                if front
+                else []
+            ),
+            *([f"On no curve, since not every seed has them: {listed(absent)}."] if absent else []),
         ),
         method=dose_spoken(),
     )
@@ -222,7 +231,7 @@ def _prices_table(evidence: StudyEvidence) -> ExhibitTable:
         linear, knn = (curve_of(evidence, family, aspect) for aspect in ("linear", "knn"))
         if linear is None:
             continue
-        inside = linear.among(WINDOW.get(family, ()))
+        inside, prices = linear.among(WINDOW.get(family, ())), [*linear.prices().values()]
         cells = [
             Cell(str(len(linear.separation))),
             Cell(f"{fixed(linear.span, 3)}"),
@@ -233,7 +242,7 @@ def _prices_table(evidence: StudyEvidence) -> ExhibitTable:
                     for curve in (linear, knn, inside)
                 )
             ),
-            Cell(range_text(*resampled_mean(list(linear.prices().values())), 2)),
+            Cell(range_text(*resampled_mean(prices), 2) if prices else "not judged"),
         ]
         rows.append(TableRow(PRESETS[family].label, tuple(cells), family))
     columns = (

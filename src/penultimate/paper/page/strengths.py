@@ -16,7 +16,7 @@ from penultimate.paper.claims.prices import (
 )
 from penultimate.paper.claims.strengths import dose_curves, price_text
 from penultimate.paper.claims.verdicts import LIMITED
-from penultimate.paper.families import distinct, families_of, pareto_front
+from penultimate.paper.families import complete, distinct, families_of, pareto_front
 from penultimate.report.measurements import Measurements
 from penultimate.report.page.form import Headline, Tile
 from penultimate.report.text import counted, fixed, listed, signed
@@ -94,7 +94,7 @@ def _lines(evidence: StudyEvidence) -> list[str]:
 
 
 def _front(evidence: StudyEvidence) -> list[str]:
-    front = pareto_front(distinct(families_of(evidence)))
+    front = pareto_front(distinct(complete(families_of(evidence))))
     names = [
         f"{one.label} ({fixed(one.mean('accuracy'), 1)} %, {fixed(one.mean('linear'), 1)} %)" for one in front
     ]
