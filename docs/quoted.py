@@ -15,8 +15,10 @@ import numpy as np
 from penultimate import specs
 from penultimate.paper.claims.both import STUDY as BETTER
 from penultimate.paper.claims.both import both_spoken
+from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.filed import EVERY_CLAIM
-from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF
+from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF, Ranked
+from penultimate.paper.claims.steadiness import steadiness
 from penultimate.paper.exhibits.paths import WORDS
 from penultimate.paper.exhibits.separation import SEPARATION_IN_PAPER
 from penultimate.paper.layers import PROBES, served
@@ -250,7 +252,9 @@ def of_nine() -> str:
         f" in linear transfer. Pearson's r is {signed(whole, 2)}, and"
         f" {signed(without, 2)} without squared error: one objective carries it."
     )
-    return f"{paragraph(said.answer)}\n\n{items([restricted, *said.details])}"
+    seeds = steadiness(gather(measured()), Ranked("separation", "linear", -1))
+    hangs = f"The verdict on that relation is “{claims()['separation_linear']['verdict']}”. {seeds}"
+    return f"{paragraph(said.answer)}\n\n{items([restricted, hangs, *said.details])}"
 
 
 @quote

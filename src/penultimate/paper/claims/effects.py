@@ -18,11 +18,15 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penultimate.paper.claims.criteria import CRITERIA, Criteria
 from penultimate.report.measurements import Seed
 from penultimate.statistics import MeanWithError, holm, spearman, summarise
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Verdict: TypeAlias = Literal["holds", "does not hold", "undecided"]
 BySeed: TypeAlias = Mapping[Seed, float]
@@ -365,12 +369,23 @@ def bootstrap_over_seeds(
     """
     import numpy as np
 
+    rho, tail = resampled_correlations(x, y, criteria)[2], criteria.one_sided
+    low, high = np.quantile(rho, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def resampled_correlations(
+    x: Sequence[BySeed], y: Sequence[BySeed], criteria: Criteria = CRITERIA
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the means of x and of y [b k], and their rho [b], when seeds are resampled b times."""
+    import numpy as np
+
     seeds = sorted(
         {seed for runs in (*x, *y) for seed in runs}, key=lambda seed: -1 if seed is None else seed
     )
     count = int(criteria.resamples.value)
     draws = np.random.default_rng(0).multinomial(len(seeds), np.full(len(seeds), 1 / len(seeds)), size=count)
-    ranks = []
+    ranks, of_sides = [], []
     for side in (x, y):
         present = np.array([[seed in runs for seed in seeds] for runs in side], dtype=float)
         values = np.array([[runs.get(seed, 0.0) for seed in seeds] for runs in side])
@@ -378,9 +393,7 @@ def bootstrap_over_seeds(
         plain = values.sum(1) / present.sum(1)
         means = np.where(weight > 0, (draws @ values.T) / np.maximum(weight, 1), plain)
         means = np.round(means, 12)  # equal runs, summed in another order, stay equal
+        of_sides.append(means)
         ranks.append(np.sign(means[:, :, None] - means[:, None, :]).sum(2))
     size = np.sqrt((ranks[0] ** 2).sum(1) * (ranks[1] ** 2).sum(1))
-    rho = (ranks[0] * ranks[1]).sum(1) / np.maximum(size, 1)
-    tail = criteria.one_sided
-    low, high = np.quantile(rho, [tail, 1 - tail])
-    return float(low), float(high)
+    return of_sides[0], of_sides[1], (ranks[0] * ranks[1]).sum(1) / np.maximum(size, 1)

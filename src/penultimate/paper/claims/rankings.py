@@ -129,6 +129,14 @@ def _balanced(pairs: _Pairs, evidence: Evidence) -> _Pairs:
     }
 
 
+def balanced_sides(evidence: Evidence, rule: Ranked) -> tuple[list[BySeed], list[BySeed]]:
+    """Return the runs of x and of y that a rule ranks objectives by, of those with enough runs."""
+    pairs = _pairs(evidence, rule.x, rule.y, "objectives")
+    return _sides(
+        _balanced({s: both for s, both in pairs.items() if evidence.is_enough(len(both[0]))}, evidence)
+    )
+
+
 def _sides(pairs: _Pairs) -> tuple[list[BySeed], list[BySeed]]:
     return [x for x, _ in pairs.values()], [y for _, y in pairs.values()]
 

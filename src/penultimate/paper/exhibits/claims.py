@@ -148,13 +148,18 @@ def shared_verdict(verdict: str, count: int, judged: int, of_one_verdict: bool) 
 
 
 def close_together(measurements: Measurements, claim: Claim) -> str:
-    """Return a sentence for a claim that transfer falls with R², if R² hardly varies here."""
+    """Return sentences for a claim that transfer falls with R²: on its range here, and on single seeds."""
+    from penultimate.paper.claims.evidence import gather
+    from penultimate.paper.claims.steadiness import steadiness
+
     probe = next((probe for probe, _ in PROBES if claim.rule == Ranked("separation", probe, -1)), None)
     found = narrowed(measurements, probe) if probe else None
     if found is None:
         return ""
     within = f"{found.within[0].upper()}{found.within[1:]}"
-    return f" {within}; {restricted_words(found)}." if found.is_narrow else ""
+    narrow = f"{within}; {restricted_words(found)}." if found.is_narrow else ""
+    said = " ".join(filter(None, (narrow, steadiness(gather(measurements), Ranked("separation", probe, -1)))))
+    return f" {said}" if said else ""
 
 
 def _evidence(judged: Judged, said: str, columns: int, close: str = "") -> TableRow:
