@@ -35,6 +35,8 @@ from penultimate.report.shapes.numbers import printed_rows
 from penultimate.report.shapes.scatter import correlation_of
 from penultimate.report.text import counted, fixed, in_words, listed, signed
 from penultimate.statistics import spearman
+from penultimate.study import load_study
+from penultimate.study.unfold import unfold
 
 Quote = Callable[[], str]
 QUOTES: dict[str, Quote] = {}
@@ -452,6 +454,23 @@ def of_full() -> str:
         f" all 42 tables and figures, with one seed or two of each. Of its {len(verdicts)} claims {counts(verdicts)}:"
         " so few seeds give a first look, and no conclusions."
     )
+
+
+@quote
+def of_overlap() -> str:
+    """How many steps and trainings the large studies of a laptop have, and share with `evidence`."""
+    graphs = {name: unfold(load_study(name)).steps for name in ("evidence", "glyphs", "full", "sweep")}
+    lines = [cells("study", "steps", "trainings", "steps shared with `evidence`", "trainings shared")]
+    lines.append(cells(*["---"] * 5))
+    for name, steps in graphs.items():
+        shared = [step for step_id, step in steps.items() if step_id in graphs["evidence"]]
+        counts_of = [
+            f"{len(found):,}"
+            for of in (steps.values(), shared)
+            for found in ([*of], [step for step in of if step.name == "train"])
+        ]
+        lines.append(cells(f"`{name}`", *counts_of))
+    return "\n".join(lines)
 
 
 @quote

@@ -9,6 +9,9 @@ import pytest
 from docs import pictures, quotes
 from docs.quoted import QUOTES, SHORT, answer, claims, shown
 
+from penultimate.study import load_study
+from penultimate.study.unfold import unfold
+
 PAGES = {str(path.relative_to(quotes.ROOT)): path.read_text(encoding="utf-8") for path in quotes.pages()}
 QUOTING = [name for name, text in PAGES.items() if quotes.quoted(text)]
 
@@ -26,6 +29,23 @@ def test_every_quotation_stands_on_a_page_and_every_block_is_closed() -> None:
     for text in PAGES.values():
         assert text.count("<!-- numbers: ") == text.count("<!-- end -->") == len(quotes.quoted(text))
         assert not re.search(r"^<!-- numbers: \w+ -->\S", text, re.MULTILINE), "Markdown reads it as HTML"
+
+
+def test_the_steps_of_the_quickstart_are_those_that_it_unfolds_into() -> None:
+    """They stand in commands and in sentences, where no block can."""
+    steps = len(unfold(load_study("quickstart")).steps)
+    module = quotes.ROOT / "src/penultimate/paper/studies/quickstart.py"
+    texts = {**PAGES, "quickstart.py": module.read_text(encoding="utf-8")}
+    pages = (
+        "README.md",
+        "docs/tutorials/reproduce.md",
+        "docs/start/study.md",
+        "docs/world.md",
+        "quickstart.py",
+    )
+    for name in pages:
+        said = re.findall(r"(?:quickstart[^\n]{0,40}# |\(|machine: )(\d+) steps", texts[name])
+        assert set(said) == {str(steps)}, name
 
 
 def test_a_number_that_was_changed_by_hand_is_found() -> None:
