@@ -154,7 +154,7 @@ def close_together(measurements: Measurements, claim: Claim) -> str:
 
     probe = next((probe for probe, _ in PROBES if claim.rule == Ranked("separation", probe, -1)), None)
     found = narrowed(measurements, probe) if probe else None
-    if found is None:
+    if probe is None or found is None:
         return ""
     within = f"{found.within[0].upper()}{found.within[1:]}"
     narrow = f"{within}; {restricted_words(found)}." if found.is_narrow else ""
