@@ -45,6 +45,7 @@ RUNS = {
     "head_decay_first": 9 * 3,
     "class_counts": 3 * 4 * 3,
     "better_search": 8 * 2,
+    "better": 2 * 8,
 }
 """The runs that are kept, and how many networks each has."""
 WITHOUT_ROWS = {"data", "sheet", "extract", "corrupted", "hard"}

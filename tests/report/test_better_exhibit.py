@@ -11,7 +11,6 @@ from penultimate.objectives.presets import resolve
 from penultimate.paper.claims.both import BOTH_CLAIMS, CANDIDATES, NEW_CANDIDATES, STUDY, candidates
 from penultimate.paper.exhibits import better
 from penultimate.paper.page.statements import headline
-from penultimate.records.archive import references
 from penultimate.report import StudyResults, exhibit, read_reference, render_exhibit_text, write_report
 from penultimate.report.measurements import admit
 from tests.report.html import Page
@@ -181,7 +180,6 @@ def test_a_label_is_shown_as_it_is_in_a_terminal(searched: tuple[better.Candidat
     assert "\x1b" not in text
 
 
-@pytest.mark.skipif(STUDY not in references(), reason="the run is not kept yet")
 def test_the_kept_run_tries_the_candidate_with_the_highest_score() -> None:
     results = read_reference(STUDY)
     found, absent = better.kept_candidates()

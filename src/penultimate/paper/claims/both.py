@@ -29,13 +29,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penultimate.paper.claims.aspects import NAMES, Aspect
+from penultimate.paper.claims.aspects import NAMES, Aspect, is_ratio
 from penultimate.paper.claims.criteria import CRITERIA
 from penultimate.paper.claims.effects import BySeed, common_seeds
 from penultimate.paper.claims.evidence import BASELINE, Evidence, StudyEvidence, gather
 from penultimate.paper.claims.rules import BetterInBoth, Claim
 from penultimate.paper.claims.stated import digest_of
-from penultimate.paper.claims.trials import Trial, Trials, unit
+from penultimate.paper.claims.trials import EffectUnit, Trial, Trials, unit
 from penultimate.report.measurements import Measurements, Seed
 from penultimate.report.networks import StudyObjective
 from penultimate.statistics import mean
@@ -187,7 +187,8 @@ def gain(evidence: StudyEvidence, aspect: Aspect) -> Trial | None:
     if not all(groups):
         return None
     effect = evidence.effect(groups, (1, -1), evidence.least(aspect, groups[1]))
-    return Trial(effect, unit(aspect), NAMES[aspect], runs=len(common_seeds(groups)))
+    plain = EffectUnit("{}" if is_ratio(aspect) else "{} points", unit(aspect).digits)
+    return Trial(effect, plain, NAMES[aspect], runs=len(common_seeds(groups)))
 
 
 def better_in_both(evidence: Evidence, rule: BetterInBoth) -> Trials:

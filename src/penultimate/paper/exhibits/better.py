@@ -21,7 +21,7 @@ from penultimate.paper.claims.both import (
     other_of,
 )
 from penultimate.paper.claims.criteria import CRITERIA
-from penultimate.paper.claims.trials import range_text
+from penultimate.paper.claims.trials import range_text, unit
 from penultimate.records.archive import references
 from penultimate.report import read_reference
 from penultimate.report.base import (
@@ -72,7 +72,7 @@ def answer_of_pair(measurements: Measurements) -> tuple[str, bool]:
     evidence, label = gather(measurements), other_of(measurements).label
     of_linear = judge(evidence, BOTH_CLAIMS[:1])[0].ours
     trials = {aspect: gain(evidence, aspect) for aspect in PAIR}
-    gains = " and ".join(_size(trial) for trial in trials.values() if trial)
+    gains = " and ".join(_size(trial, aspect) for aspect, trial in trials.items() if trial)
     if of_linear.judged:
         return SAID[of_linear.verdict].format(label, gains), True
     lacking = [NAMES[aspect] for aspect, trial in trials.items() if trial is None]
@@ -88,9 +88,9 @@ def answer_of_pair(measurements: Measurements) -> tuple[str, bool]:
     return " ".join(said), False
 
 
-def _size(trial: Trial) -> str:
-    """Return the size of a gain with its interval, without its name."""
-    return dataclasses.replace(trial, name="").text
+def _size(trial: Trial, aspect: Aspect) -> str:
+    """Return the size of a gain with its interval, which names what it is of."""
+    return dataclasses.replace(trial, name="", unit=unit(aspect)).text
 
 
 def _way_on(measurements: Measurements, lacks: bool) -> list[str]:
@@ -265,7 +265,13 @@ def _figure(
     x, y = across.effect, up.effect
     name = f"{places.get(other.spec, 'chosen,')} on the other tasks"
     points.append(
-        Point(x.estimate, y.estimate, other.slug, name, f"{other.label}: {_size(across)}, {_size(up)}")
+        Point(
+            x.estimate,
+            y.estimate,
+            other.slug,
+            name,
+            f"{other.label}: {_size(across, PAIR[0])}, {_size(up, PAIR[1])}",
+        )
     )
     lines = []
     if across.is_tested and up.is_tested:
