@@ -20,6 +20,7 @@ from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF, Ranked
 from penultimate.paper.claims.steadiness import steadiness
 from penultimate.paper.claims.verdicts import judge
+from penultimate.paper.exhibits.better import kept_candidates
 from penultimate.paper.exhibits.paths import WORDS
 from penultimate.paper.exhibits.separation import SEPARATION_IN_PAPER
 from penultimate.paper.layers import PROBES, served
@@ -52,7 +53,6 @@ SHORT = (
     "dose_overall",
     "dose_reading",
     "better_in_both",
-    "combinations",
 )
 """The claims of README's table of verdicts."""
 IN_PAPER = {"the paper prints no number for it": "no number printed"}
@@ -175,7 +175,7 @@ def in_short() -> str:
         f"{answer('sweep_first').answer} Among the nine objectives of the paper at the strengths that do best"
         f" on a holdout, the rank correlation of R² with transfer is {fixed(ranks.rho, 2)}"
         f" (p = {ranks.p:.2g}), where the paper has {fixed(theirs.rho, 2)}. {restricted_sentence(narrow)}"
-        f" Squared error separates furthest and transfers {lead:.1f} points worse than softmax. {_better_in_both()} {_paths()}"
+        f" Squared error separates furthest and transfers {lead:.1f} points worse than softmax. {_paths()} {_better_in_both()}"
     )
 
 
@@ -185,12 +185,11 @@ def _better_in_both() -> str:
     verdict = judge(evidence, BOTH_CLAIMS[:1])[0].ours.verdict
     gains = [gain(evidence, aspect) for aspect in ("accuracy", "linear")]
     accuracy, linear = (one.effect.estimate for one in gains if one is not None)
-    said = {"holds": "is", "does not hold": "is not", "undecided": "is, for all one can tell, neither better nor not"}
+    said = {"holds": "is", "does not hold": "is not", "undecided": "may be"}
     return (
-        f"One of {in_words(len(CANDIDATES))} candidates {said[verdict]} better than softmax in both: label smoothing with a"
-        " hidden layer between features and head that is dropped after training gains"
-        f" {fixed(accuracy, 1)} points of test accuracy and {fixed(linear, 1)} of linear transfer, with seeds and on tasks"
-        " that the choice did not see."
+        f"One of {in_words(len(CANDIDATES))} candidates {said[verdict]} better than softmax in both: label smoothing"
+        f" with a hidden layer before the head, dropped after training, gains {fixed(accuracy, 1)} points of test accuracy"
+        f" and {fixed(linear, 1)} of linear transfer, with seeds and on tasks that the choice did not see."
     )
 
 
@@ -215,7 +214,9 @@ def verdicts_in_short() -> str:
     for key in SHORT:
         one = here[key]
         printed = one.get("printed", "not varied in the paper")
-        says = one["says"].replace("The other objective", f"The chosen one of {in_words(len(CANDIDATES))} candidates")
+        says = one["says"].replace(
+            "The other objective", f"The chosen one of {in_words(len(CANDIDATES))} candidates"
+        )
         lines.append(cells(says, IN_PAPER.get(printed, printed), f"**{one['verdict']}**"))
     return "\n".join(lines)
 
@@ -455,8 +456,14 @@ def of_classes() -> str:
 @quote
 def of_better() -> str:
     """Whether an objective is better than softmax in both accuracy and transfer."""
-    said = answer(BETTER)
-    return f"{paragraph(said.answer)}\n\n{items(said.details)}"
+    said, (found, _) = answer(BETTER), kept_candidates()
+    gaining = [one for one in found if one.score > 0]
+    projectors = all("projector" in one.spec for one in gaining)
+    gained = (
+        f"{in_words(len(gaining)).capitalize()} of the {in_words(len(found))} candidates gained in both, by their means"
+        f"{'; each of them has a projector' if projectors else ''}."
+    )
+    return f"{paragraph(said.answer)}\n\n{items([*said.details, gained])}"
 
 
 @quote
