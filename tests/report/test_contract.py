@@ -248,7 +248,9 @@ def test_smoke_feeds_every_exhibit_that_one_seed_and_one_architecture_can(finish
         needed = [quantity for quantity in exhibit_of(name).quantities if not quantity.optional]
         assert not all(_measures(smoke, quantity, name) for quantity in needed), name
     for name in (
-        set(EXHIBITS) - lacking - {"plugins", "classes", "doses", "paths", *OF_CERTAINTY, *OF_EVALUATIONS}
+        set(EXHIBITS)
+        - lacking
+        - {"plugins", "better", "classes", "doses", "paths", *OF_CERTAINTY, *OF_EVALUATIONS}
     ):
         panels = [panel for figure in built[name].figures for panel in figure.panels]
         assert "ours" in {part.source for part in (*built[name].tables, *panels)}, name
