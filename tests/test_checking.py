@@ -22,6 +22,7 @@ SOUND = {
     "instruments": {"feature_scale", "nearest_mean"},
     "stripes": {"stripes", "Tiny"},
     "bars": {"bars"},
+    "slopes": {"slope"},
 }
 WRONG: dict[str, dict[str, dict[str, str]]] = {
     "wrong_losses": {

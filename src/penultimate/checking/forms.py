@@ -132,8 +132,10 @@ class Form:
                 moved = {name: torch.empty(values.shape, device="cuda") for name, values in drawn.items()}
                 device = self.invoke(examined.function, moved).device.type
         except (Exception, SystemExit) as error:
-            # An attempt to read a value (.item(), a mask) fails too, but says nothing about a GPU.
-            device = "cpu" if "device" in first_line(error) else "cuda"
+            # An attempt to read a value (.item(), a mask) fails too, but says nothing about a GPU; nor does
+            # one to take a gradient, for which torch asks a real GPU (hasPrimaryContext).
+            said = first_line(error)
+            device = "cpu" if "device" in said and "PrimaryContext" not in said else "cuda"
         if device != "cuda":
             first = next(iter(self.inputs))
             raise WrongError(
