@@ -19,8 +19,8 @@ from tests.evaluation.pictures import split_folders
 SOURCES = Path("src/penultimate")
 ASCII = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}
 """The environment of a process whose locale has no letter beyond ASCII."""
-OF_BYTES = ("Image.open", "members.open", "os.open", "packed.open", "tarfile.open")
-"""Functions called open whose files are bytes by themselves."""
+OF_BYTES = ("Image.open", "members.open", "os.open", "packed.open", "tarfile.open", "webbrowser.open")
+"""Functions called open that open no file, or one of bytes."""
 
 
 def in_the_locales_encoding(source: str) -> Iterator[str]:

@@ -78,7 +78,7 @@ def test_bad_input_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: top_k(logits[:0], labels[:0]), "no examples"),
         (lambda: top_k(logits[0], labels), r"\[examples, classes\]"),
         (lambda: top_k(np.zeros((4, 0)), labels), "no columns"),
-        (lambda: accuracy(labels, labels[1:]), "4 examples but 3 labels"),
+        (lambda: accuracy(labels, labels[1:]), "4 examples, but 3 labels"),
         (lambda: accuracy(logits, labels), "argmax"),
         (lambda: accuracy([], []), "no examples"),
         (lambda: mean_per_class(labels[:0], labels[:0]), "no examples"),

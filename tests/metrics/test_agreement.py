@@ -135,8 +135,8 @@ def test_the_tree_against_merging_the_nearest(seed: int, models: int) -> None:
 def test_bad_input_is_named() -> None:
     predictions, labels = example(0, models=2, n=4)
     for call, message in [
-        (lambda: agreement(predictions[0], predictions[1][1:], labels), "4 examples but 3 .*model 1"),
-        (lambda: agreement(*predictions, labels[1:]), "4 examples but 3 labels"),
+        (lambda: agreement(predictions[0], predictions[1][1:], labels), "4 examples, but 3 .*model 1"),
+        (lambda: agreement(*predictions, labels[1:]), "4 examples, but 3 labels"),
         (lambda: agreement(*predictions, labels - 9), "labels must be 0 or more"),
         (
             lambda: agreement(predictions[0] - 9, predictions[1], labels),

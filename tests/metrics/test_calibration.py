@@ -261,7 +261,7 @@ def test_bad_input_is_named() -> None:
             lambda: expected_calibration_error(rows, labels + 1),
             r"labels must be 0\.\.1; not so in rows 1 and 3",
         ),
-        (lambda: expected_calibration_error(rows, labels[1:]), "4 examples but 3 labels"),
+        (lambda: expected_calibration_error(rows, labels[1:]), "4 examples, but 3 labels"),
         (
             lambda: expected_calibration_error(2 * rows, labels),
             r"distribution.*rows 0, 1, 2 and 3.*sums to 2",
@@ -279,7 +279,7 @@ def test_bad_input_is_named() -> None:
         (lambda: accumulator.merge(CalibrationAccumulator(10)), "15 and 10 bins"),
         (lambda: accumulator.expected_calibration_error(), "no examples"),
         (lambda: fit_temperature(spoilt, labels), r"NaN or \+inf, or only -inf, in row 2"),
-        (lambda: fit_temperature(rows, labels[1:]), "4 examples but 3 labels"),
+        (lambda: fit_temperature(rows, labels[1:]), "4 examples, but 3 labels"),
         (lambda: fit_temperature(1e200 * np.eye(2)[[0, 0, 1]], [0, 1, 1]), "beyond 1e150"),
     ]:
         with pytest.raises(RequestError, match=message):

@@ -221,7 +221,7 @@ def test_torch_and_numpy_alike_and_the_input_stays() -> None:
         ({"bias": [0.0, np.nan, 1.0]}, r"bias must be 3 finite numbers"),
         ({"bias": [0.0, 0.0, 1.0], "predictions": [0, 1, 2, 0]}, r"bias or the predictions, not both"),
         ({"predictions": [0, 1, 2, 3]}, r"predictions must be 0\.\.2; not so in row 3"),
-        ({"labels": [0, 1, 2]}, r"4 examples but 3 labels"),
+        ({"labels": [0, 1, 2]}, r"4 examples, but 3 labels"),
     ],
 )
 def test_bad_input_is_named(change: dict[str, object], message: str) -> None:

@@ -173,7 +173,7 @@ def test_predictions_and_labels_may_both_be_names() -> None:
         (lambda: accuracy(NAMES, RANKS), "some are names and others are not"),
         (lambda: top_k(Z[:, :2], NAMES), "labels hold 3 names for 2 classes; .* pass class indices"),
         (lambda: pu.neural_collapse(X, NAMES, np.ones((5, M))), "labels hold 3 names for 5 classes"),
-        (lambda: pu.class_separation(X, NAMES[:-1]), "60 examples but 59 labels"),
+        (lambda: pu.class_separation(X, NAMES[:-1]), "60 examples, but 59 labels"),
         (lambda: pu.class_separation(X, np.ma.masked_array(NAMES, RANKS == 1)), "masked places"),
         (
             lambda: FeatureBank(X, NAMES),

@@ -319,7 +319,7 @@ def test_bad_input_is_named_and_nothing_is_lost(distance: str, monkeypatch: pyte
         (spoilt, labels, "NaN, infinity .* row 7"),
         (features, labels + 1, r"labels must be 0\.\.2; not so in row"),
         (features, labels - 1, r"labels must be 0\.\.2; not so in row"),
-        (features, labels[:-1], "44 examples but 43 labels"),
+        (features, labels[:-1], "44 examples, but 43 labels"),
         (features, labels.astype(float), "integer class indices; got torch.float64"),
         (features, np.eye(3, dtype=int)[labels], "argmax"),
         (features[:, :, None], labels, "flatten"),

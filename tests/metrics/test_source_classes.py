@@ -142,11 +142,11 @@ def test_nce_of_as_many_classes_as_examples_needs_no_table_of_pairs() -> None:
     [
         (lambda: pu.leep([[0.5, 0.6]], [0]), "row 0 .the first sums to 1.1"),
         (lambda: pu.leep([[0.5, 0.5], [np.nan, 1.0]], [0, 1]), "row 1"),
-        (lambda: pu.leep([[0.5, 0.5]], [0, 1]), "1 examples but 2 labels"),
+        (lambda: pu.leep([[0.5, 0.5]], [0, 1]), "1 example, but 2 labels"),
         (lambda: pu.leep(np.zeros((0, 2)), np.zeros(0, int)), "no examples"),
         (lambda: pu.nce([0.5], [0]), "predictions must be integer class indices"),
         (lambda: pu.nce([1], [-1]), "labels must be 0 or more"),
-        (lambda: pu.nce([1, 2], [0]), "2 examples but 1 labels"),
+        (lambda: pu.nce([1, 2], [0]), "2 examples, but 1 labels"),
         (lambda: pu.nce(np.zeros(0, int), np.zeros(0, int)), "no examples"),
         (
             lambda: pu.assignment_accuracy([0, 1], ["a", "b"], [], []),
@@ -156,7 +156,7 @@ def test_nce_of_as_many_classes_as_examples_needs_no_table_of_pairs() -> None:
         (lambda: pu.nce([0, 1], [1, "1"]), "row 0 holds 1 where others hold names"),
         (lambda: class_assignment([0, 1], ["a", "b"]), "number names once"),
         (lambda: class_assignment(np.arange(20_000), np.arange(20_000)), "20,000 classes .* too many"),
-        (lambda: pu.assignment_accuracy([1], [0], [1, 2], [0]), "2 examples but 1 labels"),
+        (lambda: pu.assignment_accuracy([1], [0], [1, 2], [0]), "2 examples, but 1 labels"),
         (lambda: semantic_overlap(["dog"], ["beagle"], {"dg": []}), "class of the task 'dg'. Did you"),
         (lambda: semantic_overlap(["dog"], ["beagle"], {"dog": ["eagle"]}), "Did you mean 'beagle'"),
     ],

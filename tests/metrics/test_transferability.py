@@ -223,7 +223,7 @@ def test_what_has_no_value_is_said() -> None:
             score(np.ones((0, 2)), torch.zeros(0, dtype=torch.int64))
         with pytest.raises(RequestError, match="row 1"):
             score(np.array([[0.0], [np.nan], [1.0]]), [0, 1, 1])
-        with pytest.raises(RequestError, match="3 examples but 2 labels"):
+        with pytest.raises(RequestError, match="3 examples, but 2 labels"):
             score(np.ones((3, 2)), [0, 1])
     with pytest.raises(RequestError, match="epsilon must be a number in"):
         pu.transrate(np.eye(4), [0, 0, 1, 1], epsilon=0)

@@ -186,7 +186,7 @@ def test_it_follows_scikit_learns_conventions():
         ({"metric": "cosin"}, [[1.0], [2.0]], [0, 1], "Did you mean 'cosine'"),
         ({"max_k": 0}, [[1.0], [2.0]], [0, 1], "max_k must be a whole number of at least 1"),
         ({}, [[1.0], [np.nan]], [0, 1], "row 1"),
-        ({}, [[1.0], [2.0]], [0, 1, 1], "2 examples but 3 y"),
+        ({}, [[1.0], [2.0]], [0, 1, 1], "2 examples, but y has 3 labels"),
     ],
 )
 def test_bad_requests_are_named(parameters, points, labels, message):

@@ -247,7 +247,7 @@ LABELS = [0, 1, 0, 1, 0, 1]
         ((POINTS, LABELS, np.full((2, 2), np.inf), [0, 1]), "X_val holds NaN or infinity in rows 0 and 1"),
         ((POINTS[:, 0], LABELS), r"X must be \[examples, features\]"),
         ((POINTS[:0], []), "no examples"),
-        ((POINTS, LABELS[:5]), "6 examples but 5 y"),
+        ((POINTS, LABELS[:5]), "6 examples, but y has 5 labels"),
         ((POINTS, [0.5, 1, 0, 1, 0, 1]), "Unknown label type: continuous"),
         ((POINTS, np.eye(2)[LABELS]), r"one-hot rows pass their argmax\(1\)"),
         ((POINTS, LABELS, POINTS, ["a", "b"] * 3), "labels must be of one kind; got both"),

@@ -428,8 +428,8 @@ def test_a_plan_says_trainings_steps_bytes_and_hours_without_the_data(
     assert main(["plan", "cifar10_allcnnc", "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "left: 225 trainings of 17,550,000 batches, 1,126 steps, 13.3 GB of files; " in said
-    assert "sizes are as published, and what is done is not known: cifar10 (" in said
-    assert "unknown" not in said.replace("not known", "")
+    assert "The location of cifar10 was not given (" in said
+    assert "unknown" not in said
     assert re.search(r"files; \d+ days", said), said
     assert main(["run", "cifar10_allcnnc", "--out", str(tmp_path)]) == 2
     assert "--data cifar10=FOLDER" in capsys.readouterr().err

@@ -106,7 +106,7 @@ def columns_without_number(built: Built) -> list[str]:
 
 
 def test_a_study_whose_data_lie_nowhere_is_planned_and_not_run(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"where the data .* CIFAR-10 \(--data cifar10=FOLDER\)"):
+    with pytest.raises(RequestError, match=r"the location of data .* CIFAR-10 \(--data cifar10=FOLDER\)"):
         run("cifar10_allcnnc", tmp_path)
     assert not list(tmp_path.iterdir())
 

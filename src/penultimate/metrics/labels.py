@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from penultimate.errors import RequestError
+from penultimate.errors import RequestError, counted
 from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, dense, expect_dense, listed_rows
 
 EXACT = 2.0**53
@@ -126,7 +126,9 @@ def as_classes(
     classes = as_numbers(values, what)
     expect_column(classes, what)
     if examples is not None and len(classes) != examples:
-        raise RequestError(f"{examples} examples, but {len(classes)} {what}; each example needs one")
+        raise RequestError(
+            f"{counted(examples, 'example')}, but {len(classes)} {what}; each example needs one"
+        )
     if len(classes) and (classes.is_floating_point() or classes.dtype == torch.bool):
         called = what.split()[0]
         fix = f"{called}.long()" if isinstance(values, Tensor) else f"numpy.asarray({called}).astype(int)"

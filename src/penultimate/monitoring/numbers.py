@@ -50,7 +50,7 @@ def measures_of(
     ['class_separation(unbiased=True)', 'knn(max_k=5)']
     >>> measures_of("knm")
     Traceback (most recent call last):
-    penultimate.errors.RequestError: unknown measurement 'knm'. Did you mean 'knn'? Known: ...
+    penultimate.errors.RequestError: unknown measurement 'knm'. Did you mean 'knn'? All ...
     """
     if isinstance(asked, Mapping):
         pairs = [(name, each) for name, each in asked.items()]

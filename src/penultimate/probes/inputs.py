@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from sklearn.utils import check_array, column_or_1d
 
-from penultimate.errors import RequestError
+from penultimate.errors import RequestError, counted
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.inputs import Bank, as_matrix, expect_unmasked, listed_rows
 from penultimate.metrics.labels import KINDS, expect_column, read_labels
@@ -102,7 +102,10 @@ def as_labels(values: Data, examples: int, what: str = "y") -> Labels:
             f"Unknown label type: continuous. {what} holds fractions in {rows}; labels are {KINDS}"
         )
     if len(given) != examples:
-        raise RequestError(f"{examples} examples, but {what} has {len(given)} labels; each example needs one")
+        raise RequestError(
+            f"{counted(examples, 'example')}, but {what} has {counted(len(given), 'label')};"
+            " each example needs one"
+        )
     return given
 
 
