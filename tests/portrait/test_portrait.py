@@ -463,3 +463,16 @@ def test_a_trait_that_stands_out_on_two_sets_of_images_is_named_with_them() -> N
     assert "Log loss (test images: 1.40, others 0.70 to 0.80)" in both
     assert "Log loss (training images: 1.40, others 0.70 to 0.80)" in both
     assert "Log loss (1.40, others 0.70 to 0.80)" in unusual_words([outside("test images")])
+
+
+def test_an_objective_that_hardly_trained_is_said_to_have(kept: KeptStudy) -> None:
+    joined = beside(own(), kept)
+    worse = Table(
+        dataclasses.replace(row, value=0.3 * row.value)
+        if row.objective == SPEC and (row.metric, row.split, row.target) == ("top1", "test", row.source)
+        else row
+        for row in joined.table
+    )
+    told = headline(admit(dataclasses.replace(joined, table=worse))).details
+    assert told[0].startswith("It is less than half as accurate as the least accurate of the others")
+    assert not any("less than half" in detail for detail in headline(admit(joined)).details)

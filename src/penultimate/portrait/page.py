@@ -11,17 +11,18 @@ from typing import Any
 from penultimate import registry
 from penultimate.portrait.exhibits.follows import followed_by, follows_words
 from penultimate.portrait.exhibits.inside import resembles_words, unusual_words
-from penultimate.portrait.exhibits.place import standing
+from penultimate.portrait.exhibits.place import TOP1, standing
 from penultimate.portrait.exhibits.search import diverged_everywhere, loss_panel, own_search
 from penultimate.portrait.traits import subject_of, traits
 from penultimate.report.base import Built, Panel
 from penultimate.report.beside import why_apart
 from penultimate.report.measurements import Measurements
-from penultimate.report.networks import USUAL_PAGE
+from penultimate.report.networks import USUAL_PAGE, StudyObjective
 from penultimate.report.page.form import Drawn, Explained, Headline
 from penultimate.report.page.study import StudyPage
 from penultimate.report.spec import Exhibit, Remarks
 from penultimate.report.text import counted, listed
+from penultimate.statistics.summary import mean
 
 NAME = "portrait"
 OWN_ORDER = (
@@ -62,11 +63,26 @@ def headline(measurements: Measurements) -> Headline:
         return Headline(said or f"{subject.label} was trained; nothing to compare it with was measured.")
     found, asked = traits(measurements, subject.spec), followed_by(measurements)
     details = [
+        _hardly_trained(measurements, subject),
         unusual_words(found) if found else "",
         resembles_words(measurements, found) if found else "",
         follows_words(asked) if asked else "",
     ]
     return Headline(said, tuple(filter(None, details)))
+
+
+def _hardly_trained(measurements: Measurements, subject: StudyObjective) -> str:
+    """Return a warning if the objective is less than half as accurate as each of the others, or ""."""
+    accuracy = measurements.values(TOP1)
+    own = accuracy.get(subject.spec)
+    others = {spec: mean(runs.values()) for spec, runs in accuracy.items() if spec != subject.spec and runs}
+    if not own or not others or 2 * mean(own.values()) >= min(others.values()):
+        return ""
+    return (
+        "It is less than half as accurate as the least accurate of the others, so that this page may say more"
+        " of a recipe that does not suit it than of the objective. Another learning rate, or a search that"
+        " begins at other values, may help, as in `--grid recipe.learning_rate=0.3,0.6,1.2`."
+    )
 
 
 @dataclass(frozen=True)
