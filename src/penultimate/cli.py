@@ -176,9 +176,11 @@ def _usage(name: str) -> str:
 
 
 def _guess(text: str, name: str) -> str:
-    """Return the nearest option of a command as a question, or an empty string."""
+    """Return the command of an option's name, or the nearest option as a question, or an empty string."""
     if not name or not text.startswith("-"):
         return ""
+    if text.startswith("--") and text[2:] in COMMANDS:
+        return f" That is a command: penultimate {text[2:]}."
     parser = _Parser(prog=f"penultimate {name}")
     COMMANDS[name].takes(parser)
     return nearest(text.partition("=")[0], (one for one in parser._option_string_actions if one[:2] == "--"))

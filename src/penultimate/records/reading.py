@@ -356,7 +356,8 @@ def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
     folders = study_folders(path)
     if not folders:
         raise RequestError(
-            f"no study has been run in '{path}'; start one with: penultimate run quickstart --out {path}"
+            f"no study has been run in '{path}'; start one with: penultimate run quickstart --out {path};"
+            " the run that comes with the package is read with --reference"
         )
     if not study:
         return min(folders, key=lambda folder: folder.is_tuning)
