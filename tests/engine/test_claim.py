@@ -30,7 +30,7 @@ class Idle:
 @pytest.mark.parametrize(
     ("command", "way_back"),
     [
-        ("penultimate run it --seeds 0", " and are part of it again after: penultimate run it --seeds 0"),
+        ("penultimate run it --seeds 0", ", and is part of it again after: penultimate run it --seeds 0"),
         ("penultimate run smoke", ""),  # what is being run
     ],
 )
@@ -40,7 +40,7 @@ def test_steps_that_are_no_longer_part_of_a_study_are_told_once_with_the_way_bac
     described(prepared(tmp_path), "smoke", ["linear.gone.0", "knn.gone.0"], command=command)
     notes = Notes()
     run("smoke", tmp_path, engine=Idle(), observer=notes)
-    assert notes.notices == [f"no longer part of the study: 2 steps, whose results are kept{way_back}"]
+    assert notes.notices == [f"no longer part of the study: 2 steps; what is done of them is kept{way_back}"]
     run("smoke", tmp_path, engine=Idle(), observer=notes)
     assert len(notes.notices) == 1
 

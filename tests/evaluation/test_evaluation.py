@@ -474,7 +474,7 @@ def test_that_a_folder_has_changed_since_the_last_run_is_said(tmp_path: Path) ->
     assert said[0].startswith("the images of 'x' have changed since the study was last run")
     assert not any("'y'" in message for message in said)
     assert said[1].startswith("no longer part of the study: ")
-    assert said[1].endswith(", whose results are kept")  # no command brings images back
+    assert said[1].endswith("; what is done of them is kept")  # no command brings images back
 
 
 def test_a_folder_that_changes_while_it_is_planned_is_read_again(tmp_path: Path) -> None:

@@ -272,9 +272,9 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
     left = sum(step_id not in graph.steps for step_id in before.description["steps"])
     if left:
         was = before.description["command"]
-        again = f" and are part of it again after: {was}" if was != command else ""  # else its images changed
+        again = f", and is part of it again after: {was}" if was != command else ""  # else its images changed
         observer.noticed(
-            f"no longer part of the study: {counted(left, 'step')}, whose results are kept{again}"
+            f"no longer part of the study: {counted(left, 'step')}; what is done of them is kept{again}"
         )
     content = {
         **graph.study.describe(),
