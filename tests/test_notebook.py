@@ -94,6 +94,8 @@ def test_an_exhibit_is_shown_whole_without_a_style_sheet() -> None:
     assert sum(element.attributes.get("role") == "img" for element in elements) == len(panels)
     assert not {"script", "style", "link", "iframe"} & {element.tag for element in elements}
     assert all("," in inside for inside in re.findall(r"var\(([^)]*)\)", source)), "no colour without a page"
+    captions = [element for element in elements if element.tag == "figcaption"]
+    assert {each.attributes.get("style") for each in captions} == {"color: inherit"}, "grey in the dark"
     assert "http" not in source.replace('xmlns="http://www.w3.org/2000/svg"', "")
     identities = [element.attributes["id"] for element in elements if "id" in element.attributes]
     assert len(identities) == len(set(identities))

@@ -29,8 +29,8 @@ from penultimate.report.tables import TAGS
 from penultimate.report.text import typeset
 
 SHEET = (
-    f"display: flex; flex-wrap: wrap; gap: 12px; padding: 8px; background: {PAPER[0]}; color: {INK[0]};"
-    " border-radius: 4px"
+    f"display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 290px), 1fr));"
+    f" gap: 12px; padding: 8px; background: {PAPER[0]}; color: {INK[0]}; border-radius: 4px"
 )
 LONG = 14
 """Tables with more rows than this are folded."""
@@ -83,7 +83,7 @@ def exhibit_html(built: Built) -> str:
     lines += [f"<p>{text(typeset(sentence))}</p>" for sentence in said if sentence]
     for figure in built.figures:
         panels = "".join(_panel(panel, known) for panel in figure.panels)
-        below = f'<div style="width: 100%">{legend(figure, known)}</div>'
+        below = f'<div style="grid-column: 1 / -1">{legend(figure, known)}</div>'
         lines.append(f'<div style="{SHEET}">{panels}{below}</div>')
     lines += map(_pictures, built.galleries)
     for table in built.tables:
@@ -103,10 +103,10 @@ def _panel(panel: Panel, known: dict[str, Mark]) -> str:
     """Return a panel under its title, with ids that no other drawing of the notebook has."""
     drawing = draw_panel(panel, known)
     prefix = f"pu{digest_bytes(drawing.raw.encode(errors='replace'))[:10]}"
-    width = f"flex: 1 1 {min(panel.size[0], 290):g}px; max-width: {1.4 * panel.size[0]:g}px; margin: 0"
+    width = f"min-width: 0; max-width: {1.4 * panel.size[0]:g}px; margin: 0"
     head = f"{text(typeset(panel.title))} ({TAGS[panel.source]})"
     drawn = drawing.styled(prefix, page=False)
-    return f'<figure style="{width}"><figcaption>{head}</figcaption>{drawn}</figure>'
+    return f'<figure style="{width}"><figcaption style="color: inherit">{head}</figcaption>{drawn}</figure>'
 
 
 def _pictures(gallery: Gallery) -> str:
