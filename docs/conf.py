@@ -17,6 +17,7 @@ html_static_path = ["_static"]
 html_css_files = ["marks.css", "site.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_use_index = False  # pages declare no entries, and the page of the index would be empty
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 7,
