@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from docs import reference
+from docs import gallery, notebooks, reference
 from PIL import Image
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -25,14 +25,19 @@ from tests import lightning_stand_in
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+TESTED = {"console", "bash", "python", "diff", ""}
+"""The languages of blocks that these tests run, parse or look up; Sphinx builds the directives."""
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 STOPS = ("|", "&&", ">", ";", "&")
 
 
 def blocks(path: Path, *languages: str) -> list[str]:
-    return [
-        text for language, text in BLOCK.findall(path.read_text(encoding="utf-8")) if language in languages
-    ]
+    """The blocks of a page in these languages; of a notebook, those in its words."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        words = (cell for cell in notebooks.cells(path) if cell["cell_type"] == notebooks.MARKDOWN)
+        text = "\n".join(map(notebooks.source, words)) + "\n"
+    return [block for language, block in BLOCK.findall(text) if language in languages]
 
 
 def named(path: Path) -> str:
@@ -152,7 +157,11 @@ def lines(path: Path) -> list[list[str]]:
 
 
 def test_every_command_of_every_page_parses() -> None:
-    found = [(named(path), words) for path in PAGES for words in lines(path)]
+    found = [(named(path), words) for path in (*PAGES, *notebooks.NOTEBOOKS) for words in lines(path)]
+    found += [
+        (name, shlex.split(portrait.provenance["command"])[1:])
+        for name, portrait in gallery.portraits().items()
+    ]
     assert len(found) > 60
     wrong = []
     for page, words in found:
@@ -162,6 +171,19 @@ def test_every_command_of_every_page_parses() -> None:
             except penultimate.PenultimateError as error:
                 wrong.append(f"{page}: penultimate {shlex.join(words)}: {error}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_no_block_is_in_a_language_that_no_test_knows() -> None:
+    for path in PAGES:
+        found = {language for language, _ in BLOCK.findall(path.read_text(encoding="utf-8"))}
+        assert found <= TESTED, named(path)
+
+
+def test_what_a_change_adds_to_a_script_names_what_there_is() -> None:
+    added = [block for path in PAGES for block in blocks(path, "diff")]
+    found = {name for block in added for name in re.findall(r"\bpu\.(\w+)", block)}
+    assert len(found) > 2
+    assert found <= {*penultimate.__all__}
 
 
 def test_a_command_that_was_removed_is_found() -> None:
