@@ -117,7 +117,7 @@ def _loaded(source: Source) -> tuple[nn.Module, Any]:
     if missing:
         named = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
         hint = (
-            f"; its own pooling would be of first weights: say another, hf:{source.name}(pooling='cls')"
+            f"; its own pooling would have random weights: say another, hf:{source.name}(pooling='cls')"
             if all("pooler" in name for name in missing)
             else ""
         )
