@@ -84,9 +84,14 @@ def answer(study: str = MAIN) -> Headline:
     return headline(measured(study))
 
 
+MARKUP = re.compile(r" (?=%|(?:[-+*>]|#+|\d+[.)]) )")
+"""The space before what is no text at a line's beginning: MyST's comment, an item of a list, a quotation, a heading."""
+
+
 def paragraph(text: str) -> str:
-    """Return a paragraph in lines of at most 126 characters."""
-    return textwrap.fill(" ".join(text.split()), 126, break_long_words=False, break_on_hyphens=False)
+    """Return a paragraph in lines of at most 126 characters, none of which begins with a mark of Markdown's."""
+    kept = MARKUP.sub("\0", " ".join(text.split()))
+    return textwrap.fill(kept, 126, break_long_words=False, break_on_hyphens=False).replace("\0", " ")
 
 
 def items(texts: Iterable[str]) -> str:

@@ -179,6 +179,13 @@ def test_no_block_is_in_a_language_that_no_test_knows() -> None:
         assert found <= TESTED, named(path)
 
 
+def test_no_line_of_words_is_a_comment() -> None:
+    """MyST leaves out a line that begins with a percent sign, without a warning, and ends the paragraph."""
+    lost = re.compile(r"^\s*%.*", re.MULTILINE)
+    for path in PAGES:
+        assert not lost.findall(BLOCK.sub("", path.read_text(encoding="utf-8"))), named(path)
+
+
 def test_what_a_change_adds_to_a_script_names_what_there_is() -> None:
     added = [block for path in PAGES for block in blocks(path, "diff")]
     found = {name for block in added for name in re.findall(r"\bpu\.(\w+)", block)}

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from docs import pictures, quotes
-from docs.quoted import QUOTES, SHORT, answer, claims, shown
+from docs.quoted import QUOTES, SHORT, answer, claims, paragraph, shown
 
 from penultimate.study import load_study
 from penultimate.study.unfold import unfold
@@ -29,6 +29,17 @@ def test_every_quotation_stands_on_a_page_and_every_block_is_closed() -> None:
     for text in PAGES.values():
         assert text.count("<!-- numbers: ") == text.count("<!-- end -->") == len(quotes.quoted(text))
         assert not re.search(r"^<!-- numbers: \w+ -->\S", text, re.MULTILINE), "Markdown reads it as HTML"
+
+
+@pytest.mark.parametrize(
+    "mark", ["%), and", "- three", "+ three", "* three", "> three", "# three", "12. Three"]
+)
+def test_no_line_of_a_paragraph_begins_with_a_mark_of_markdown(mark: str) -> None:
+    for length in range(110, 130):
+        text = f"{'a' * (length - 3)} 81 {mark} more {'b' * 100}"
+        found = paragraph(text)
+        assert " ".join(found.split()) == text
+        assert not any(line.startswith(mark.split()[0]) for line in found.splitlines())
 
 
 def test_the_steps_of_the_quickstart_are_those_that_it_unfolds_into() -> None:
