@@ -128,6 +128,22 @@ def test_degenerate_clouds_can_be_drawn(points: tuple[tuple[float, float], ...])
     assert {f"p{i}" for i in range(len(points))} <= set(texts(svg))
 
 
+def test_a_label_keeps_off_the_interval_of_its_mark() -> None:
+    """The interval is level and the mark at the right edge, so the label's first choice is on the line."""
+    interval = Curve(((2.8, 1.0), (3.2, 1.0)), "softmax", "95 %")
+    points = (Point(3.0, 1.0, "softmax", "the chosen one"),)
+    panel = Panel("p", "", "x", "y", points, (interval,), x_limits=(0, 3.3), y_limits=(0, 2), size=(640, 420))
+
+    def is_over(panel: Panel) -> bool:
+        svg = draw_panel(panel, MARKS).styled("x")
+        assert "M 540 202  L 612 202" in svg
+        label = next(each for each in ElementTree.fromstring(svg).iter() if each.text == "the chosen one")
+        return float(label.attrib["y"]) - 9 < 202 < float(label.attrib["y"]) + 3
+
+    assert not is_over(panel)
+    assert is_over(replace(panel, curves=(replace(interval, faint=True),)))
+
+
 @pytest.mark.long
 @settings(max_examples=15)
 @given(

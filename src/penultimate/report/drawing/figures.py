@@ -7,13 +7,14 @@ Ink, rules and marks are drawn in reserved colours, which `restyle` turns into t
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penultimate.report.base import Bar, Panel, Point
+from penultimate.report.base import Bar, Curve, Panel, Point
 from penultimate.report.drawing import palette, rasters
 from penultimate.report.drawing.estimates import draw_estimates
 from penultimate.report.drawing.palette import SHAPES, Mark
@@ -269,6 +270,9 @@ def _label(axes: Axes, panel: Panel, renderer: RendererBase, taken: Sequence[Box
     anchors = [pixels(point.x, point.y) for point in chosen]
     obstacles = [(_reach(point, pixels), named.index(point.label)) for point in panel.points]
     obstacles += [(box, -1) for box in taken]
+    owner = {point.objective: named.index(point.label) for point in panel.points}
+    for curve in panel.curves:
+        obstacles += [(box, owner.get(curve.objective, -1)) for box in _bars(curve, pixels)]
     bounds = axes.get_window_extent(renderer)
     frame = Box(bounds.x0, bounds.y0 + 3, bounds.x1 + MARGINS["right"], bounds.y1 + 4)
     for text, placed in zip(texts, place(anchors, sizes, obstacles, frame), strict=True):
@@ -298,6 +302,15 @@ def _reach(point: Point, pixels: Callable[[float, float], tuple[float, float]]) 
     reach_x = max(half, pixels(point.x + (point.x_error or 0), point.y)[0] - x)
     reach_y = max(half, pixels(point.x, point.y + (point.y_error or 0))[1] - y)
     return Box(x - reach_x, y - reach_y, x + reach_x, y + reach_y)
+
+
+def _bars(curve: Curve, pixels: Callable[[float, float], tuple[float, float]]) -> Iterator[Box]:
+    """Yield the boxes of a line's upright and level parts, such as intervals."""
+    if curve.faint:
+        return  # a label may lie on what is set back
+    for (left, low), (right, high) in itertools.pairwise(itertools.starmap(pixels, curve.points)):
+        if left == right or low == high:
+            yield Box(min(left, right) - 1, min(low, high) - 1, max(left, right) + 1, max(low, high) + 1)
 
 
 def mark_icon(mark: Mark) -> str:
