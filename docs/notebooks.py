@@ -106,7 +106,8 @@ def page(path: Path) -> str:
         for output in cell["outputs"]:
             drawn = "".join(output.get("data", {}).get("text/html", ()))
             body = drawn or f"<pre>{html.escape(text_of(output))}</pre>"
-            lines += ["`````{raw} html", f'<div class="output">{body}</div>', "`````", ""]
+            shown = f'<div class="cell_output"><div class="output">{body}</div></div>'
+            lines += ["`````{raw} html", shown, "`````", ""]  # the theme scrolls it, by keyboard too
     name = path.name
     return "\n".join([*lines, f"This page is the notebook `docs/tutorials/{name}`.", ""])
 

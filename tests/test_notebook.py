@@ -146,6 +146,9 @@ def test_a_notebook_is_a_page_of_the_site(path: Path) -> None:
     assert page.count("```python") == sum(
         cell["cell_type"] == notebooks.CODE for cell in notebooks.cells(path)
     )
+    outputs = sum(len(cell.get("outputs", ())) for cell in notebooks.cells(path))
+    scrolled = '<div class="cell_output"><div class="output">'
+    assert page.count(scrolled) == outputs > 0, "the theme's rules for frames name both classes"
     index = site.PAGES / "tutorials/index.md"
     link = f"[a]({path.name})"
     assert site.with_links(link, index, Path("tutorials/index.md")) == f"[a]({path.stem}.md)"
