@@ -119,6 +119,15 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def as_sentence(text: str) -> str:
+    """Return text with its full stop, unless it ends in one, or in a question.
+
+    >>> as_sentence("no function 'biuld'. Did you mean 'build'?"), as_sentence("the file is gone")
+    ("no function 'biuld'. Did you mean 'build'?", 'the file is gone.')
+    """
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
 def with_article(noun: str) -> str:
     """Return a noun with its indefinite article.
 

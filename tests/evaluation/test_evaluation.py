@@ -494,6 +494,9 @@ def test_a_folder_that_changes_while_it_is_planned_is_read_again(tmp_path: Path)
         (["--model", "timm:test_vit"], "no data to evaluate networks on"),
         (["--model", "resnet50", "--data", "digits"], "is no network: write timm:NAME"),
         (["--model", "tim:resnet50", "--data", "digits"], "'tim:resnet50' is no network"),
+        (["--model", "net.py", "--data", "digits"], "of a Python file, name the function: net.py:small"),
+        (["--model", "net.py:smal", "--data", "digits"], "no function 'smal'. Did you mean 'small'?"),
+        (["--model", "net.py:zzz", "--data", "digits"], "no function 'zzz'. It defines: small, large."),
         (
             ["--model", "timm:a", "--model", "torchvision:a", "--data", "digits"],
             "two networks are called 'a'",
@@ -520,6 +523,7 @@ def test_a_wrong_request_is_answered_in_a_sentence(
     said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text("def small():\n    return None\n\nclass large: ...\n")
     assert main(["evaluate", *arguments]) == 2
     error = capsys.readouterr().err
     assert said in error

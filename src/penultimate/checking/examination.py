@@ -13,7 +13,7 @@ from torch import Tensor
 from penultimate.answers import WrongError
 from penultimate.checking.report import CheckOutcome
 from penultimate.containment import ChangedState, contained
-from penultimate.errors import PenultimateError, RequestError
+from penultimate.errors import PenultimateError, RequestError, as_sentence
 from penultimate.plugins import raised_by
 from penultimate.registry import Entry
 from penultimate.specs import Spec, parse
@@ -76,7 +76,7 @@ def examine(entry: Entry, checks: Sequence[Check]) -> list[CheckOutcome]:
                 ok, sentence = False, str(refused)
             except (Exception, SystemExit) as error:
                 ok, sentence = False, examined.raised(error)
-        sentence = sentence if sentence.endswith((".", "?")) else f"{sentence}."
+        sentence = as_sentence(sentence)
         changed |= dict.fromkeys(left)
         waiting = len(checks) - position - 1
         if not ok and check.essential and waiting:

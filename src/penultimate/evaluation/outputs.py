@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from penultimate.errors import as_sentence
 from penultimate.measures.order import DOUBTED
 from penultimate.report.base import StudyResults
 from penultimate.report.progress import whose
@@ -36,6 +37,5 @@ def not_given(results: StudyResults) -> list[str]:
     for step, reason in results.provenance.get("undefined", {}).items():
         if step.partition(".")[0] == "classifier" and (step not in measured or DOUBTED in reason):
             none = "" if step in measured else " has no number"
-            end = "" if reason.endswith("?") else "."
-            told.append(f"As a classifier, {whose(results.provenance, step)}{none}: {reason}{end}")
+            told.append(as_sentence(f"As a classifier, {whose(results.provenance, step)}{none}: {reason}"))
     return told

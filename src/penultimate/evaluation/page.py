@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penultimate.errors import as_sentence
 from penultimate.evaluation.baselines import first_lines, shortfalls
 from penultimate.evaluation.boards import Board, boards_of, tasks_of
 from penultimate.evaluation.cautions import cautions
@@ -118,11 +119,11 @@ def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]
     given = measurements.results.description.get("networks", ())
     gaps = [note for note in by_name["ranking"].notes if note.startswith("No number")]
     provenance = measurements.results.provenance
-    failed = {step: plain(of["why"]).rstrip(".") for step, of in provenance.get("failed", {}).items()}
+    failed = {step: of["why"] for step, of in provenance.get("failed", {}).items()}
     for step, reason in (provenance.get("undefined", {}) | failed).items():
         kind = step.partition(".")[0]
         if kind not in ("probed", "given", "extract", "data"):
-            gaps.append(f"{kind} of {whose(provenance, step)}: {plain(reason).rstrip('.')}.")
+            gaps.append(as_sentence(f"{kind} of {whose(provenance, step)}: {plain(reason)}"))
     if not any(block.get("classifies") for block in given):
         gaps.append(
             "Accuracy, calibration and agreement of the networks' own final layers, class overlap, NCE and"

@@ -22,6 +22,8 @@ The network determines how images are prepared, and settings override it: crop=6
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -30,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate import registry
-from penultimate.errors import DamagedFileError, RequestError, unknown
+from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
 from penultimate.files import digest_file, given_path, read_sealed
 from penultimate.objectives.presets import resolve
 from penultimate.specs import parse
@@ -78,6 +80,8 @@ OF_FOLDER = (".json", ".safetensors", ".bin", ".pt", ".pth")
 """The endings of the files that a folder of a network's configuration and weights is identified by."""
 WEIGHTS_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 """The pattern of torchvision's names for weights that it downloads, such as IMAGENET1K_V2."""
+UNWRITTEN = re.compile(r"import\s*\(?\s*\*|\b(globals|locals|vars|exec|eval|setattr|__dict__|modules)\b")
+"""What defines names in a Python file that are not written there."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +117,12 @@ def not_a_network(text: str) -> str:
 
     >>> not_a_network("resnet18"), not_a_network("digits").split(";")[0]
     (". Did you mean 'timm:resnet18'?", ". 'digits' is a data set")
+    >>> not_a_network("net.py")
+    '; of a Python file, name the function: net.py:build'
     """
+    if text.endswith(".py"):
+        named = next(iter(_functions(Path(text))), "build")
+        return f"; of a Python file, name the function: {text}:{named}"
     what = "a folder" if Path(text).is_dir() else "a data set" if text in registry.names("dataset") else ""
     if what:
         return f". '{text}' is {what}; data are given by --data, or as the second argument"
@@ -136,11 +145,9 @@ def read_source(text: str) -> Source:
     if kind not in KINDS and (in_file := IN_FILE.fullmatch(text)):
         return _read(text, "file", in_file["name"], in_file["listed"])
     if not colon or not rest:
-        hint = f"; of a Python file, name the function: {text}:build" if text.endswith(".py") else ""
-        hint = hint or not_a_network(text)
         raise RequestError(
             f"'{text}' names no network; write KIND:NAME, such as timm:resnet18, torchvision:resnet50,"
-            f" onnx:net.onnx, folder:PATH, or FILE.py:FUNCTION{hint}"
+            f" onnx:net.onnx, folder:PATH, or FILE.py:FUNCTION{not_a_network(text)}"
         )
     if kind not in KINDS:
         raise unknown("kind of given network", kind, (*KINDS, "FILE.py"))
@@ -220,7 +227,8 @@ def has_projector(text: str) -> bool:
 def fingerprint(text: str) -> dict[str, str]:
     """Return the sha256 of every file that a source reads, by name, as part of the network's identity.
 
-    Raises RequestError if a file is missing, and DamagedFileError if a file of a training was changed.
+    Raises RequestError if a file is missing or lacks the function, and DamagedFileError if a file of a
+    training was changed.
     """
     source = read_source(text)
     if source.kind == "folder":
@@ -247,6 +255,8 @@ def fingerprint(text: str) -> dict[str, str]:
         if not given_path(path, f"what '{text}' names").is_file():
             what = "weights" if path == source.weights else "a network"
             raise RequestError(f"there is no file of {what} at '{path}'")
+    if source.kind == "file":
+        _expect_function(*source.name.rsplit(":", 1))
     digests = {path.name: digest_file(path) for path in files}
     if source.kind == "onnx":
         from penultimate.networks.graph import files_of
@@ -254,6 +264,26 @@ def fingerprint(text: str) -> dict[str, str]:
         network, *beside = files_of(Path(source.name))
         digests |= {str(path.relative_to(network.parent)): digest_file(path) for path in beside}
     return digests
+
+
+def _functions(path: Path) -> list[str]:
+    """Return what a Python file defines, without executing it; [] for anything else."""
+    with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        written = ast.parse(path.read_bytes()).body
+        kinds = (ast.FunctionDef, ast.ClassDef)
+        return [one.name for one in written if isinstance(one, kinds) and not one.name.startswith("_")]
+    return []
+
+
+def _expect_function(file: str, function: str) -> None:
+    """Raise RequestError if a Python file cannot define a name; all else is noticed once it is loaded."""
+    text = Path(file).read_text("utf-8", errors="replace")
+    if not (re.search(rf"\b{function}\b", text) or UNWRITTEN.search(text)):
+        functions = _functions(Path(file))
+        listed = f" It defines: {', '.join(functions)}." if functions else ""
+        raise RequestError(
+            f"'{file}' defines no function '{function}'.{nearest(function, functions) or listed}"
+        )
 
 
 def _written(folder: Path) -> dict[str, str]:

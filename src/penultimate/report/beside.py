@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from penultimate.errors import as_sentence
 from penultimate.records.archive import KeptStudy, reference
 from penultimate.records.table import Row, Table
 from penultimate.report.base import StudyResults
@@ -104,7 +105,9 @@ def held_of_all(
 def why_apart(results: StudyResults) -> str:
     """Return the sentence on why a study does not stand beside the kept run that it names, or ""."""
     apart = results.provenance.get("apart", {}) if results.description.get("beside") else {}
-    return "".join(f"Not shown beside `{plain(name)}`: {plain(why)}." for name, why in apart.items())
+    return "".join(
+        as_sentence(f"Not shown beside `{plain(name)}`: {plain(why)}") for name, why in apart.items()
+    )
 
 
 def reason_apart(own: StudyResults, kept: KeptStudy) -> str:

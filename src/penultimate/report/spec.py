@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from penultimate import registry
-from penultimate.errors import RequestError
+from penultimate.errors import RequestError, as_sentence
 from penultimate.report.base import Built, ExhibitTable, Figure, Gallery, Missing, number_of
 from penultimate.report.later import additions_note, with_reason
 from penultimate.report.marks import with_marks
@@ -267,7 +267,7 @@ def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:
         why = undefined(measurements, part.quantities) if piece.missing else ""
         if piece.missing and needs_training(measurements, part.quantities):
             why = "it is measured during training, and these networks were trained elsewhere"
-        without += [f"{gap.what}: no value: {why}." for gap in piece.missing if why]
+        without += [as_sentence(f"{gap.what}: no value: {why}") for gap in piece.missing if why]
         needed = [(one, exhibit.arms_of(one)) for one in part.quantities]
         found = [] if why else [_at_full_size(gap, exhibit, measurements) for gap in piece.missing]
         gaps |= dict.fromkeys(with_reason(gap, measurements.results, needed) for gap in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from penultimate.errors import as_sentence
 from penultimate.evaluation.boards import PROBES, Board, ProbedTask, boards_of, tasks_of
 from penultimate.evaluation.cautions import cautions
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
@@ -112,7 +113,8 @@ def _lacking(measurements: Measurements, tasks: tuple[ProbedTask, ...]) -> list[
         for each in measurements.objectives:
             if each.spec not in there:
                 by_reason.setdefault(_why(measurements, target, each.spec), []).append(each.label)
-        said += [f"No number of {listed(labels)} on {target}{why}." for why, labels in by_reason.items()]
+        for why, labels in by_reason.items():
+            said.append(as_sentence(f"No number of {listed(labels)} on {target}{why}"))
     return said
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penultimate.data.catalog import card
+from penultimate.errors import as_sentence
 from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Missing, TableRow
 from penultimate.report.marks import bold_notes
 from penultimate.report.measurements import ByRun, Measurements
@@ -85,7 +86,7 @@ def _build(measurements: Measurements) -> Piece:
         return Piece(missing=(Missing(WHAT),), words={"drawn": ""})
     reasons = measurements.results.provenance.get("undefined", {}).values()
     lacking = [str(why) for why in reasons if str(why).startswith("multilabel_auc")]
-    notes += [f"No value: {plain(why)}." for why in dict.fromkeys(lacking)]
+    notes += [as_sentence(f"No value: {plain(why)}") for why in dict.fromkeys(lacking)]
     drawn = not FINDINGS.isdisjoint(measurements.several_labels)
     return Piece(
         tuple(tables),
