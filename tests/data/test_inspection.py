@@ -195,6 +195,7 @@ def _png_bomb() -> bytes:
         (("check", "flower102", "--root", "x"), "data set 'flower102'. Did you mean 'flowers102'?"),
         (("check", "pets"), "where Oxford-IIIT Pets lies is not said"),
         (("get", "pet", "--root", "x"), "unknown published data set 'pet'. Did you mean 'pets'?"),
+        (("check", "own", "--root", "."), "are read without --root: penultimate data check ."),
         (("get", "pets"), "say which folder to put it in"),
         (("get", "cars", "--root", "x"), "Stanford Cars is to be got by hand: its site is gone"),
         (("get", "imagenet", "--root", "x"), "register at https://image-net.org/download.php"),

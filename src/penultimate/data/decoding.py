@@ -89,9 +89,9 @@ def read_colours(
     except UnidentifiedImageError:  # its text holds the address of an object
         package, install = TAUGHT.get(path.suffix.lower(), ("", ""))
         hint = f"; pip install {install} teaches it {path.suffix}" if package in _further_formats() else ""
-        raise DamagedFileError(
-            f"'{path}' is not a complete image: it begins as none that Pillow reads{hint}"
-        ) from None
+        is_empty = not (path.stat().st_size if content is None else content)
+        why = "it is empty" if is_empty else f"its first bytes are of no format that Pillow reads{hint}"
+        raise DamagedFileError(f"'{path}' is not a complete image: {why}") from None
     except PARSING as error:
         raise DamagedFileError(f"'{path}' is not a complete image: {error}") from None
     return image, remarks + _warnings_told(warned)

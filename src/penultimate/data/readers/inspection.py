@@ -16,14 +16,14 @@ from penultimate.cores import usable_cores
 from penultimate.data.decoding import read_colours
 from penultimate.data.listing import Listing
 from penultimate.data.readers.copies import exact_copies
-from penultimate.data.readers.entries import PublishedSet, entry
+from penultimate.data.readers.entries import ENTRIES, PublishedSet, entry
 from penultimate.data.readers.near_copies import near_copies
 from penultimate.data.readers.opening import OpenedDataset, open_dataset
 from penultimate.data.readers.places import read_place
 from penultimate.data.readers.prepared import read_copy
 from penultimate.data.readers.reading import what_goes_where
 from penultimate.data.readers.unpacking import unpack
-from penultimate.errors import DamagedFileError, PenultimateError, RequestError
+from penultimate.errors import DamagedFileError, PenultimateError, RequestError, unknown
 from penultimate.files import given_path, make_folder
 from penultimate.processes import safely
 
@@ -121,8 +121,10 @@ def check(
     Every image is decoded; where `near` copies are looked for, a second time. Raises
     RequestError for an unknown name, and for own data that cannot be used.
     """
-    if root is not None:
-        entry(name)
+    if root is not None and name not in ENTRIES:
+        own = next((place for place in (name, str(root)) if read_place(place).path.exists()), "")
+        hint = f" Data of your own are read without --root: penultimate data check {own}" if own else ""
+        raise RequestError(f"{unknown('published data set', name, ENTRIES)}{hint}")
     opened = open_dataset(name, root)
     if opened.entry is not None:
         for line in _described(opened.entry):

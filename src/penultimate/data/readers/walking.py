@@ -141,7 +141,7 @@ class OtherContents:
             f"in no class folder, and left out: {some(self.outside, 'image', 'images')}": self.outside,
             f"hidden by a dot before their names, and left out: {hidden}": self.hidden,
             f"no images by their names, and left out: {others}": self.others,
-            f"of the class above them: the images in {some(self.deeper, 'folder', 'folders')}": self.deeper,
+            f"the images in {some(self.deeper, 'folder', 'folders')} are of the class above": self.deeper,
             f"leading nowhere, and left out: {some(self.nowhere, 'link', 'links')}": self.nowhere,
             f"leading back, and left out: {some(self.circles, 'link', 'links')}": self.circles,
             f"outside of '{self.root}', by links: {some(self.linked, 'entry', 'entries')}": self.linked,
