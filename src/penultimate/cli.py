@@ -71,9 +71,7 @@ def _main(arguments: list[str], came: list[int]) -> int:
         options, extra = _parser().parse_known_args(arguments)
         if extra:
             of = arguments[0] if arguments[0] in COMMANDS else ""
-            raise RequestError(
-                f"unrecognized arguments: {' '.join(extra)}.{_guess(extra[0], of)}\n{_usage(of)}"
-            )
+            raise RequestError(f"unrecognized arguments: {' '.join(extra)}.{_guess(extra, of)}\n{_usage(of)}")
         if options.version:
             from penultimate import __version__
 
@@ -175,8 +173,14 @@ def _usage(name: str) -> str:
     return parser.format_usage().strip()
 
 
-def _guess(text: str, name: str) -> str:
+def _guess(extra: Sequence[str], name: str) -> str:
     """Return the command of an option's name, or the nearest option as a question, or an empty string."""
+    text = extra[0]
+    if name == "evaluate" and not any(each.startswith("-") for each in extra):
+        from penultimate.networks.sources import is_a_network
+
+        options = (f"--{'model' if is_a_network(each) else 'data'} {each}" for each in extra)
+        return f" Did you mean {' '.join(options)}?"
     if not name or not text.startswith("-"):
         return ""
     if text.startswith("--") and text[2:] in COMMANDS:

@@ -602,7 +602,7 @@ def test_each_label_of_images_of_several_is_scored_by_itself(
 
 
 def test_networks_data_and_studies_of_another_form_are_named(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"networks are {name: source}, not 'timm:x'"):
+    with pytest.raises(RequestError, match=r"source}, not 'timm:x'; write {'x': 'timm:x'}"):
         pu.evaluate("timm:x", {"shapes": "shapes"}, out=tmp_path)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match=r"data are {name: place}, not \['shapes'\]"):
         pu.evaluate({"a": "timm:x"}, ["shapes"], out=tmp_path)  # type: ignore[arg-type]

@@ -234,9 +234,13 @@ def test_a_spec_makes_the_objective_for_the_features_that_there_are() -> None:
     made = pu.objective("label_smoothing(alpha=0.2)", num_features=6, num_classes=7, seed=3)
     assert network.objective.spec == made.spec
     assert torch.equal(network.objective.head.weight, made.head.weight)
-    for asked, classes in (("softmax", None), (objective(), 3)):
-        with pytest.raises(RequestError, match="the number of classes is said once"):
-            pu.replace_head(pu.Model(plain(), size=8), asked, num_classes=classes)
+    for network, asked, classes, told in (
+        (pu.Model(plain(), size=8), "softmax", None, "network, 'softmax', num_classes=10"),
+        (pu.Model(plain(), size=8), objective(), 3, "classes already; leave out num_classes=3"),
+        ("softmax", plain(), 7, "the network comes first"),
+    ):
+        with pytest.raises(RequestError, match=told):
+            pu.replace_head(network, asked, num_classes=classes)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match="num_classes must be an integer >= 2"):
         pu.replace_head(pu.Model(plain(), size=8), "softmax", num_classes=1)
 

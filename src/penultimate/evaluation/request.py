@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +13,8 @@ from penultimate import registry
 from penultimate.data.catalog import card
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.places import read_place, with_group
-from penultimate.errors import RequestError, counted, unknown
+from penultimate.errors import RequestError, counted, unknown, with_article
+from penultimate.evaluation.naming import data_named, networks_named
 from penultimate.measures.joined import members
 from penultimate.networks.sources import is_a_network, read_source, with_settings
 from penultimate.specs import Spec, parse
@@ -55,6 +57,10 @@ OUTSIDE, OF_PROBES = "outside", "probe_calibration"
 OWN = {"crop": {"crop", "resize"}, "share": {"share", "resize"}}
 """The image settings for all networks, and the settings by which a source overrides each."""
 QUESTION = "Which network serves which task best?"
+
+
+LONGEST = 300
+"""The most characters of a wrong argument that a message repeats."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,8 @@ class Request:
             ("outside", self.outside, "place"),
         ):
             if not isinstance(given, Mapping):
-                raise RequestError(f"{what} are {{name: {of}}}, not {given!r}")
+                told = repr(given) if len(repr(given)) < LONGEST else with_article(type(given).__name__)
+                raise RequestError(f"{what} are {{name: {of}}}, not {told}{_with_names(what, given)}")
 
     @property
     def modules(self) -> list[str]:
@@ -295,3 +302,19 @@ def _has_several_labels(name: str, where: str) -> bool:
     if name in registry.names("dataset"):
         known = card(name)
     return known is not None and known.has_several_labels
+
+
+def _with_names(what: str, given: object) -> str:
+    """Return networks or places without names as they are to be written, or "" for anything else.
+
+    >>> _with_names("networks", "timm:resnet18"), _with_names("data", ["glyphs", "digits"])
+    ("; write {'resnet18': 'timm:resnet18'}", "; write {'glyphs': '', 'digits': ''}")
+    """
+    listed = given if isinstance(given, list | tuple) else [given]
+    texts = [str(each) for each in listed if isinstance(each, str | Path)]
+    if len(texts) < max(len(listed), 1):
+        return ""
+    with contextlib.suppress(RequestError):
+        named = networks_named([(text, "") for text in texts]) if what == "networks" else data_named(texts)
+        return f"; write {named}"
+    return ""

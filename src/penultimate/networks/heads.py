@@ -84,13 +84,22 @@ def replace_head(
     >>> network(images).shape, network(images, targets).shape, net(images).shape
     (torch.Size([4, 3]), torch.Size([4]), torch.Size([4, 5]))
     """
+    if isinstance(objective, nn.Module | Model) and isinstance(model, Objective | str):
+        raise RequestError(
+            "the network comes first, and then the objective: pu.replace_head(network, objective)"
+        )
     if not isinstance(objective, Objective | str):
         raise RequestError(
             f"the head is that of an objective, pu.objective(...), not of a {type(objective).__name__}"
         )
-    if (num_classes is None) == isinstance(objective, str):
-        how = "a spec goes with num_classes=..." if num_classes is None else "an objective has its classes"
-        raise RequestError(f"the number of classes is said once: {how}")
+    if num_classes is None and isinstance(objective, str):
+        raise RequestError(
+            f"how many classes there are is not said: pu.replace_head(network, {objective!r}, num_classes=10)"
+        )
+    if num_classes is not None and isinstance(objective, Objective):
+        raise RequestError(
+            f"the objective has {objective.num_classes} classes already; leave out num_classes={num_classes}"
+        )
     said = model if isinstance(model, Model) else Model(model)
     if said.settings.get("pooling"):
         raise RequestError("a head goes behind the output of a module, not behind a pooling of its tokens")
