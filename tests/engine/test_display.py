@@ -56,7 +56,7 @@ def test_where_no_result_is_the_folder_is_named_before_anything_begins(tmp_path:
         for _ in range(2):
             display.opened(graph, cached, 1)
         lines = written.getvalue().splitlines()
-        told = [line for line in lines if f"'{tmp_path / 'runs'}' has no results of it" in line]
+        told = [line for line in lines if f"'{tmp_path / 'runs'}' has no results of this study" in line]
         assert len(told) == expected
         assert not told or (lines[0] == told[0] and "--out names another folder" in told[0])
 

@@ -73,7 +73,9 @@ class Display:
         if not cached and not self.total:  # said once, since a tuning opens one graph after another
             place = self.store.root.absolute()
             self.say(
-                escape(f"'{place}' has no results of it, so all is computed; --out names another folder")
+                escape(
+                    f"'{place}' has no results of this study, so all is computed; --out names another folder"
+                )
             )
         self.done, self.total = cached, len(graph.steps)
         self.left = self._time_left(graph, processes)

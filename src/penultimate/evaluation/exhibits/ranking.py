@@ -13,7 +13,7 @@ from penultimate.report.networks import StudyObjective
 from penultimate.report.quantity import SOURCE, TARGETS, Quantity
 from penultimate.report.shapes.cells import MEAN_PER_CLASS
 from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
-from penultimate.report.text import listed, p_value, plain, signed
+from penultimate.report.text import counted, listed, p_value, plain, signed
 from penultimate.report.text import percent as in_percent
 from penultimate.statistics.comparison import LEVEL
 
@@ -41,8 +41,10 @@ def _ranking(measurements: Measurements) -> Piece:
     tables = [table for probe in PROBES if (table := _table(tasks_of(measurements, probe), probe))]
     lacking = _lacking(measurements, tasks)
     per_class = [task.title for task in tasks if task.answers.per_class]
-    notes = [BOLD_NOTE] if tables else []
+    cells = (cell for table in tables for row in table.rows for cell in row.cells)
+    notes = [BOLD_NOTE] if any(cell.best or cell.beaten for cell in cells) else []
     notes += map(str, cautions(measurements))
+    notes += _unread(measurements)
     if per_class:
         notes.append(
             f"{MEAN_PER_CLASS} mean of the classes' accuracies; all others are shares of the images."
@@ -100,6 +102,16 @@ def accuracy_cell(board: Board, network: StudyObjective) -> Cell:
     text = f"{in_percent(value.value)} [{in_percent(value.low)}, {in_percent(value.high)}]"
     beaten = not found.is_unbeaten
     return Cell(text, 100 * value.value, best=best, detail="95 % interval over test images", beaten=beaten)
+
+
+def _unread(measurements: Measurements) -> list[str]:
+    """Return a sentence for each split that lacks images."""
+    left_out = measurements.results.provenance.get("left_out", {})
+    return [
+        f"Left out of {plain(split)}, for all networks: {counted(len(images), 'image')} that cannot be read;"
+        " penultimate data check names them."
+        for split, images in left_out.items()
+    ]
 
 
 def _lacking(measurements: Measurements, tasks: tuple[ProbedTask, ...]) -> list[str]:

@@ -175,11 +175,11 @@ def _sentence(found: dict[str, list[Readout]], titles: dict[str, str]) -> str:
     """Return which layers to read: those that gain beyond chance, or that none does."""
     single = [(name, one) for name, of_task in found.items() if name for one in of_task]
     earlier = [(name, one) for name, one in single if one.is_earlier]
-    every = counted(len(single), "combination")
-    said = (
-        f"{OURS}: for {in_words(len(earlier), 'none')} of {every} of network and task, validation chooses an"
-        " earlier layer than the penultimate features"
-    )
+    which = f"{in_words(len(earlier), 'none')} of {counted(len(single), 'combination')} of network and task"
+    if len(single) == 1:
+        which = " on ".join((plain(single[0][1].network.label), titles[single[0][0]]))
+    layer = "an earlier layer than " if earlier or len(single) > 1 else ""
+    said = f"{OURS}: for {which}, validation chooses {layer}the penultimate features"
     told = [(name, one) for name, one in earlier if one.is_told_apart]
     for better, word in ((True, "better"), (False, "worse")):
         names = [
@@ -191,7 +191,8 @@ def _sentence(found: dict[str, list[Readout]], titles: dict[str, str]) -> str:
             more = len(names) - MOST
             shown = [*names[:MOST], f"{in_words(more)} more"] if more > 0 else names
             said += f"; it is {word} there on test images, beyond chance, for {listed(shown)}"
-    return said + ("." if told or not earlier else "; none of them differs on test images beyond chance.")
+    none = "it does not differ" if len(single) == 1 else "none of them differs"
+    return said + ("." if told or not earlier else f"; {none} on test images beyond chance.")
 
 
 READOUT = Exhibit(
