@@ -66,6 +66,7 @@ from tests.conftest import penultimate
         (["run", "nin"], "Did you mean 'nine'? All "),
         (["run", "nine", "--sedes", "3"], "Did you mean '--seeds'?\nusage: penultimate run"),
         (["run", "nine", "--plan"], "That is a command: penultimate plan."),
+        (["evaluate", "net.py:f", "pets"], "Did you mean --model net.py:f --data pets?"),
         (["run", "nine", "--add", "poly1"], "add --plugin examples:poly1"),
         (["evaluate", "--model", "resnet50", "--data", "digits"], "Did you mean 'timm:resnet50'?"),
         (["evaluate", "--model", "digits", "--data", "timm:resnet18"], "'digits' is a data set; data are"),

@@ -328,9 +328,10 @@ def test_files_without_an_image(tmp_path: Path, noise: np.ndarray) -> None:
     flat = bytearray((tmp_path / "a.bmp").read_bytes())
     flat[18:22] = bytes(4)  # its width
     contents = {"empty": b"", "text": b"<html>404</html>", "flat": bytes(flat)}
+    why = {"empty": "it is empty", "text": "its first bytes are of no format that Pillow reads", "flat": ""}
     for name, content in contents.items():
         (tmp_path / f"{name}.png").write_bytes(content)
-        with pytest.raises(DamagedFileError, match=rf"{name}\.png' is not a complete image"):
+        with pytest.raises(DamagedFileError, match=rf"{name}\.png' is not a complete image: {why[name]}"):
             read(tmp_path / f"{name}.png")
 
 

@@ -204,6 +204,7 @@ def test_a_bad_network_and_bad_data_cost_nothing_of_the_others(
     page = (tmp_path / "runs" / "studies" / "evaluation" / "report.html").read_text()
     assert "No number of bad on shapes" in page
     assert "Left out of cut, train, because they cannot be read" in page
+    assert "Left out of cut, train, for all networks: one image that cannot be read" in page
     assert "000.jpg' is not a complete image" in html.unescape(page)
     assert "Unfinished" in page
     assert any("test_vit-shapes" in name for name in steps(tmp_path / "runs", "probed"))
@@ -255,6 +256,7 @@ def test_one_class_has_no_accuracy_and_says_so(tmp_path: Path) -> None:
     page = done.report.read_text()
     assert "No network has been tested on any task yet" in page
     assert "No number of vit on one: probes on" in page
+    assert "no other network in the column is better" not in page
 
 
 @pytest.mark.long

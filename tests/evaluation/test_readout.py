@@ -9,10 +9,13 @@ from tests.evaluation.test_boards import given
 from tests.records.stores import described, finished
 
 from penultimate.cli import _parser
+from penultimate.evaluation.exhibits.readout import Readout, _sentence
 from penultimate.evaluation.request import Request
 from penultimate.report import exhibit, read_study
 from penultimate.report.base import StudyResults
+from penultimate.report.networks import StudyObjective
 from penultimate.report.page.page import render_report
+from penultimate.statistics.paired import AccuracyInterval
 
 EXAMPLES = 300
 LABELS = np.arange(EXAMPLES) % 3
@@ -82,6 +85,15 @@ def test_a_sentence_says_which_layer_to_read_and_which_not(measured: StudyResult
     assert "level" not in said
     page = render_report(measured)[""].decode()
     assert "Which layer to read, and what it gains" in page
+
+
+def test_of_one_network_on_one_task_the_sentence_names_both() -> None:
+    network = StudyObjective("net", "net", "net")
+    for layer, said in (("layer2", "an earlier layer than the"), ("Penultimate", "the")):
+        one = Readout(network, (layer,), (), AccuracyInterval(0.0, -0.1, 0.1))
+        told = _sentence({"birds": [one]}, {"birds": "Birds"})
+        assert f"for net on Birds, validation chooses {said} penultimate features" in told
+        assert told.endswith("; it does not differ on test images beyond chance.") == one.is_earlier
 
 
 def test_it_is_measured_where_it_is_asked_for() -> None:
