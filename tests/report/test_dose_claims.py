@@ -29,6 +29,7 @@ from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.prices import judged_pairs, mean_of_pairs, price_effects
 from penultimate.paper.claims.strengths import dose_curves, price_effect
 from penultimate.paper.claims.verdicts import Judged, judge
+from penultimate.paper.families import SHOWN
 from penultimate.records.table import Row, Table
 from penultimate.report.base import StudyResults
 from penultimate.report.measurements import admit
@@ -60,7 +61,7 @@ def planted_strengths(
     rows: list[Row] = []
     for block in description["networks"]:
         family = block["arm"]
-        if family not in (*FAMILIES, "dropout"):
+        if family not in SHOWN:
             continue
         specs = list(
             dict.fromkeys(

@@ -10,7 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from penultimate.objectives.presets import resolve
+from penultimate.paper.claims.doses import FAMILIES
 from penultimate.paper.families import (
+    FURTHER,
+    SHOWN,
     below_softmax_in_training,
     distinct,
     families_of,
@@ -96,6 +100,25 @@ def test_it_names_the_verdicts_and_the_front(smallest: StudyResults) -> None:
     prices = next(table for table in built.tables if table.name == "doses_prices")
     assert len(prices.rows) == 7
     assert prices.rows[-1].cells[4].text == "not judged"
+
+
+def test_further_families_are_drawn_and_priced_and_no_rule_judges_them(tmp_path: Path) -> None:
+    def linear(family: str, separation: float) -> float:
+        return priced(9.0 if family in FURTHER else -2.0)(family, separation)
+
+    results = planted_strengths(linear, "sweep", SEEDS, noise=0.01)
+    built = exhibit("doses", results)
+    curves = {curve.objective for curve in built.figures[0].panels[0].curves}
+    assert curves == {*SHOWN}
+    prices = next(table for table in built.tables if table.name == "doses_prices")
+    assert [row.objective for row in prices.rows] == [*FAMILIES, *FURTHER]
+    assert prices.notes == ("Told, and judged by no rule: Projector, Center loss and Entropy.",)
+    assert all(row.cells[2].text.startswith(("+8.9", "+9.0")) for row in prices.rows[len(FAMILIES) :])
+    verdicts = next(table for table in built.tables if table.name == "doses")
+    words = " ".join(cell.text for row in verdicts.rows for cell in row.cells)
+    assert not any(resolve(family).label in words for family in FURTHER)
+    page, *_ = write_report(results, tmp_path / "report.html")
+    assert "--mark-center-loss:" in page.read_text("utf-8")
 
 
 def test_a_study_without_families_has_no_such_exhibit() -> None:

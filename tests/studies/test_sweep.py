@@ -14,6 +14,7 @@ from penultimate import run
 from penultimate.objectives.presets import resolve
 from penultimate.paper.arms import PAPERS_STRENGTHS
 from penultimate.paper.claims.doses import FAMILIES, PAIRS, WINDOW
+from penultimate.paper.families import SHOWN
 from penultimate.paper.studies import smoke
 from penultimate.paper.studies.nine import CHANGES, NINE
 from penultimate.paper.studies.sweep import PAPERS, RECIPE, SMALLEST
@@ -34,10 +35,10 @@ def specs_of(study: Study, arm: str) -> tuple[str, ...]:
     return tuple(spec for grid in study.runs if grid.arm == arm for spec in grid.objectives)
 
 
-def test_it_trains_34_networks_a_seed_and_its_smallest_part_19() -> None:
+def test_it_trains_43_networks_a_seed_and_its_smallest_part_19() -> None:
     whole, part = steps_of(WHOLE), steps_of(PART)
-    assert (whole["train"], part["train"]) == (34 * 5, 19 * 3)
-    assert whole["linear"] == whole["knn"] == 34 * 5 * 8
+    assert (whole["train"], part["train"]) == (43 * 5, 19 * 3)
+    assert whole["linear"] == whole["knn"] == 43 * 5 * 8
     assert part["linear"] == part["knn"] == 19 * 3 * 8
     assert part["transfer_dynamics"] == 3 * 8
     assert part["dynamics"] == 3
@@ -64,9 +65,9 @@ def test_every_network_has_the_searchs_recipe_but_for_cosine_softmax_and_snapsho
 def test_its_main_arm_is_the_holdouts_nine_and_another_the_papers_strengths() -> None:
     assert tuple(dict.fromkeys(specs_of(WHOLE, ""))) == NINE
     assert specs_of(WHOLE, PAPERS_STRENGTHS) == PAPERS
-    in_families = {spec for family in (*FAMILIES, "dropout") for spec in specs_of(WHOLE, family)}
+    in_families = {spec for family in SHOWN for spec in specs_of(WHOLE, family)}
     assert {*NINE, *PAPERS} < in_families
-    assert len(in_families) == 34
+    assert len(in_families) == 43
     assert PAPERS_STRENGTHS not in {grid.arm for grid in PART.runs}
 
 

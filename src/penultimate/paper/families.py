@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from penultimate.paper.claims.evidence import StudyEvidence
     from penultimate.statistics import MeanWithError, PartialSlope
 
-SHOWN = (*FAMILIES, "dropout")
-"""The families in figures and tables: those that are judged, and dropout."""
+FURTHER = ("projector", "center_loss", "entropy")
+"""The families that were added when the others had been judged: no rule judges their prices."""
+SHOWN = (*FAMILIES, "dropout", *FURTHER)
+"""The families in figures and tables: those that are judged, dropout, and the further ones."""
 ASPECTS: tuple[Aspect, ...] = ("separation", "accuracy", "train", "linear", "knn")
 
 

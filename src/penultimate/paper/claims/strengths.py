@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from penultimate.objectives.presets import PRESETS, resolve
+from penultimate.objectives.presets import resolve
 from penultimate.paper.claims.aspects import Aspect
 from penultimate.paper.claims.criteria import DOSES, Criteria
 from penultimate.paper.claims.doses import FAMILIES
@@ -36,7 +36,7 @@ class DoseCurve:
 
     @property
     def label(self) -> str:
-        return PRESETS[self.family].label
+        return resolve(self.family).label
 
     @property
     def span(self) -> float:

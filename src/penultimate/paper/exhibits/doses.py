@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from penultimate.objectives.presets import PRESETS
+from penultimate.objectives.presets import resolve
 from penultimate.paper.claims.aspects import QUANTITIES, Aspect
 from penultimate.paper.claims.doses import DOSE_CLAIMS, FAMILIES
 from penultimate.paper.claims.effects import common_seeds
@@ -14,6 +14,8 @@ from penultimate.paper.claims.trials import range_text
 from penultimate.paper.exhibits.separation import LINEAR, R2_TRAIN
 from penultimate.paper.families import (
     COVARIATES,
+    FURTHER,
+    SHOWN,
     Strength,
     below_softmax_in_training,
     complete,
@@ -227,7 +229,7 @@ def _prices_table(evidence: StudyEvidence) -> ExhibitTable:
     from penultimate.statistics import resampled_mean
 
     rows = []
-    for family in FAMILIES:
+    for family in (*FAMILIES, *FURTHER):
         linear, knn = (curve_of(evidence, family, aspect) for aspect in ("linear", "knn"))
         if linear is None:
             continue
@@ -244,7 +246,7 @@ def _prices_table(evidence: StudyEvidence) -> ExhibitTable:
             ),
             Cell(range_text(*resampled_mean(prices), 2) if prices else "not judged"),
         ]
-        rows.append(TableRow(PRESETS[family].label, tuple(cells), family))
+        rows.append(TableRow(resolve(family).label, tuple(cells), family))
     columns = (
         Column("strengths", "Strengths"),
         Column("span", "Span of R²"),
@@ -253,7 +255,11 @@ def _prices_table(evidence: StudyEvidence) -> ExhibitTable:
         Column("window", "Linear, in the window", "Points for each .1 of R²"),
         Column("bootstrap", "Linear, seeds resampled", "Points for each .1 of R²"),
     )
-    return ExhibitTable("doses_prices", "The price of class separation", "Family", columns, tuple(rows))
+    told = [resolve(family).label for family in FURTHER if any(row.objective == family for row in rows)]
+    notes = (f"Told, and judged by no rule: {listed(told)}.",) if told else ()
+    return ExhibitTable(
+        "doses_prices", "The price of class separation", "Family", columns, tuple(rows), notes=notes
+    )
 
 
 def _figures(families: Mapping[str, Sequence[Strength]]) -> tuple[Figure, ...]:
@@ -308,7 +314,7 @@ def _points(
             one.mean(across),
             one.mean(up),
             one.mark,
-            PRESETS[one.mark].label,
+            resolve(one.mark).label,
             f"{one.label}: R² {fixed(one.mean('separation'), 3)}, {fixed(one.mean(up), 1)} %",
             *((None, None) if shaded else (error_of(one.summary(across)), error_of(one.summary(up)))),
             shade=(one.mean("separation") - low) / (high - low) if shaded and high > low else None,
@@ -324,7 +330,7 @@ def _curves(
     curves = []
     for family, found in families.items():
         whole = [one for one in found if {across, up} <= {*one.values}]
-        label = PRESETS[family].label
+        label = resolve(family).label
         seeds = common_seeds(one.values[aspect] for one in whole for aspect in (across, up)) if whole else []
         for seed in seeds if of_seeds and len(seeds) > 1 else ():
             line = tuple((one.values[across][seed], one.values[up][seed]) for one in whole)
@@ -347,7 +353,7 @@ DOSES = Exhibit(
             _doses,
             tuple(
                 QUANTITIES[aspect].of_arm(family)
-                for family in FAMILIES
+                for family in SHOWN
                 for aspect in ("accuracy", "separation", "linear", "knn")
             ),
         ),

@@ -36,7 +36,7 @@ for _name, _summary in (
     ),
     ("few_labels", "networks of glyphs_first on one to twenty images a class of eight tasks"),
     ("alike", "nine objectives, two seeds on one draw: CKA and four other measures of likeness"),
-    ("sweep", "eight families of objectives, each at several strengths, five seeds: hours on a laptop"),
+    ("sweep", "eleven families of objectives, each at several strengths, five seeds: hours on a laptop"),
     ("sweep_first", "a part of sweep: the first three of five seeds; comes with the package"),
     ("sweep_smallest", "a part of sweep: 19 networks a seed, three seeds; an hour and a half on a laptop"),
     ("head_decay", "nine objectives whose final layer has the paper's weight decay, five seeds"),
