@@ -12,8 +12,9 @@ from tests.inprocess import InProcess
 
 from penultimate import run
 from penultimate.objectives.presets import resolve
-from penultimate.paper.arms import PAPERS_STRENGTHS
+from penultimate.paper.arms import BEHIND_A_PROJECTOR, PAPERS_STRENGTHS
 from penultimate.paper.claims.doses import FAMILIES, PAIRS, WINDOW
+from penultimate.paper.claims.projectors import DEPTHS, OBJECTIVES
 from penultimate.paper.families import SHOWN
 from penultimate.paper.studies import smoke
 from penultimate.paper.studies.nine import CHANGES, NINE
@@ -35,10 +36,10 @@ def specs_of(study: Study, arm: str) -> tuple[str, ...]:
     return tuple(spec for grid in study.runs if grid.arm == arm for spec in grid.objectives)
 
 
-def test_it_trains_43_networks_a_seed_and_its_smallest_part_19() -> None:
+def test_it_trains_51_networks_a_seed_and_its_smallest_part_19() -> None:
     whole, part = steps_of(WHOLE), steps_of(PART)
-    assert (whole["train"], part["train"]) == (43 * 5, 19 * 3)
-    assert whole["linear"] == whole["knn"] == 43 * 5 * 8
+    assert (whole["train"], part["train"]) == (51 * 5, 19 * 3)
+    assert whole["linear"] == whole["knn"] == 51 * 5 * 8
     assert part["linear"] == part["knn"] == 19 * 3 * 8
     assert part["transfer_dynamics"] == 3 * 8
     assert part["dynamics"] == 3
@@ -56,7 +57,7 @@ def test_every_network_has_the_searchs_recipe_but_for_cosine_softmax_and_snapsho
             recipe = RECIPE
             if spec == "softmax":
                 recipe = dataclasses.replace(recipe, evaluate_every=4, snapshot_every=4)
-            if spec.startswith("cosine_softmax"):
+            if "cosine_softmax" in spec:
                 recipe = dataclasses.replace(recipe, learning_rate=0.6)
             assert grid.recipe == recipe, spec
     assert [change["learning_rate"] for change in CHANGES.values()] == [0.6]
@@ -68,7 +69,18 @@ def test_its_main_arm_is_the_holdouts_nine_and_another_the_papers_strengths() ->
     in_families = {spec for family in SHOWN for spec in specs_of(WHOLE, family)}
     assert {*NINE, *PAPERS} < in_families
     assert len(in_families) == 43
-    assert PAPERS_STRENGTHS not in {grid.arm for grid in PART.runs}
+    assert {grid.arm for grid in PART.runs} == {"", *SMALLEST}
+
+
+def test_an_arm_has_four_of_the_nine_behind_a_projector_of_one_layer_and_of_two() -> None:
+    compared = ("label_smoothing", "logit_norm", "cosine_softmax", "squared_error")
+    chosen = [next(spec for spec in NINE if spec.startswith(name)) for name in compared]
+    assert ("softmax", *chosen) == OBJECTIVES
+    wanted = [resolve(f"{spec} + projector(depth={depth})").canonical for spec in chosen for depth in (1, 2)]
+    assert sorted(specs_of(WHOLE, BEHIND_A_PROJECTOR)) == sorted(wanted)
+    assert {*DEPTHS[1:]} == {1, 2}
+    for depth in (1, 2):
+        assert f"projector(depth={depth}, width=512)" in specs_of(WHOLE, "projector")
 
 
 def test_the_rules_name_strengths_that_the_study_has_and_those_that_the_holdout_chose_so() -> None:

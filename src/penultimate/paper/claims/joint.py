@@ -12,6 +12,7 @@ from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.few_labels import FEW_LABELS_CLAIMS, few_labels_spoken
 from penultimate.paper.claims.head_decay import HEAD_DECAY_CLAIMS, head_decay_spoken
 from penultimate.paper.claims.label_spaces import CLASS_CLAIMS, class_spoken
+from penultimate.paper.claims.projectors import PROJECTOR_CLAIMS, projector_spoken
 from penultimate.paper.claims.rules import Claim
 from penultimate.paper.claims.verdicts import Judged, judge
 from penultimate.report.measurements import Measurements, admit
@@ -31,6 +32,7 @@ SETS = (
     ClaimSet(CLASS_CLAIMS, class_spoken),
     ClaimSet(CERTAINTY_CLAIMS, certainty_spoken),
     ClaimSet(FEW_LABELS_CLAIMS, few_labels_spoken),
+    ClaimSet(PROJECTOR_CLAIMS, projector_spoken),
 )
 """The sets of claims that stand before those that every study is asked, in the order of the page."""
 

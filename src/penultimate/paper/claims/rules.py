@@ -177,6 +177,18 @@ class BetterInBoth:
 
 
 @dataclass(frozen=True)
+class Projected:
+    """Rule on objectives behind a projector, which is thrown away after training (`claims.projectors`).
+
+    test    "gain": transfer is better with two layers than with none; "spread": the objectives differ less in
+            it; "accuracy": the objectives with two layers are as accurate as softmax with none
+    """
+
+    test: Literal["gain", "spread", "accuracy"]
+    aspect: Literal["linear", "knn"] = "linear"
+
+
+@dataclass(frozen=True)
 class Ranking:
     """Rule on the errors among the surest answers of label smoothing and softmax (`claims.certainty`).
 
@@ -264,6 +276,7 @@ Rule: TypeAlias = (
     | Regained
     | LabelSpaces
     | BetterInBoth
+    | Projected
     | Ranking
     | Unassociated
     | BestForShare

@@ -51,21 +51,25 @@ class Ratio:
         return self.of_x / self.of_y
 
 
-def spread_ratio(
-    x: np.ndarray,
-    y: np.ndarray,
-    same_tasks: bool,
-    criteria: Criteria = CRITERIA,
-    further: FurtherCriteria = FURTHER,
-) -> Ratio | None:
-    """Return the spread of x [k n t] over that of y [k n u]: k objectives, n seeds, t or u tasks.
+@dataclass(frozen=True)
+class Spreads:
+    """The spreads in x and in y, and the variances of which they are the roots in every resample [b]."""
+
+    of_x: float
+    of_y: float
+    drawn_x: np.ndarray
+    drawn_y: np.ndarray
+
+
+def spreads(x: np.ndarray, y: np.ndarray, same_tasks: bool, further: FurtherCriteria = FURTHER) -> Spreads:
+    """Return the spread of x [k n t] and of y [k n u]: k objectives, n seeds, t or u tasks.
 
         v = sum_{s != r} w_s w_r C_sr / sum_{s != r} w_s w_r,    spread = sqrt(max(v, 0))
 
     C_sr is the covariance, over objectives, of their means over tasks in seed s and in seed r; w_s is how
     often a seed is drawn (once, for the estimate). The noise of a run enters no product of two seeds, and
     what a seed adds to all objectives enters no covariance. Resamples of a single seed are left out. The
-    result is deterministic, and None if y has no spread beyond chance.
+    result is deterministic.
 
     Owen, 2007.
     """
@@ -86,26 +90,62 @@ def spread_ratio(
         float(np.sqrt(np.maximum(variance(values, once[0], tasks), 0))[0])
         for values, tasks in ((x, once[1]), (y, once[2]))
     )
-    if of_y <= 1e-9 * float(np.abs(y).max()):
-        return None
     random, count = np.random.default_rng(0), int(further.resamples.value)
     seeds, in_x, in_y = (
         random.multinomial(size, np.full(size, 1 / size), size=count).astype(float) for size in (n, t, u)
     )
     several = (seeds > 0).sum(1) > 1
     seeds, in_x, in_y = seeds[several], in_x[several], (in_x if same_tasks else in_y)[several]
-    squares = [np.maximum(variance(*drawn), 0) for drawn in ((x, seeds, in_x), (y, seeds, in_y))]
+    drawn_x, drawn_y = (np.maximum(variance(*drawn), 0) for drawn in ((x, seeds, in_x), (y, seeds, in_y)))
+    return Spreads(of_x, of_y, drawn_x, drawn_y)
+
+
+def spread_ratio(
+    x: np.ndarray,
+    y: np.ndarray,
+    same_tasks: bool,
+    criteria: Criteria = CRITERIA,
+    further: FurtherCriteria = FURTHER,
+) -> Ratio | None:
+    """Return the spread of x [k n t] over that of y [k n u], or None if y has no spread beyond chance."""
+    import numpy as np
+
+    found = spreads(x, y, same_tasks, further)
+    if found.of_y <= 1e-9 * float(np.abs(y).max()):
+        return None
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.sqrt(squares[0] / squares[1])
+        ratios = np.sqrt(found.drawn_x / found.drawn_y)
     ratios = np.nan_to_num(ratios, nan=np.inf, posinf=np.inf)
+    least, ratio = further.far.value, found.of_x / found.of_y
+    low, high, above, below = _of_resamples(ratios, least, least, criteria, further)
+    effect = Effect(least - ratio, least - high, least - low, 0.0, above, below)
+    return Ratio(found.of_x, found.of_y, effect)
+
+
+def spread_fall(
+    found: Spreads, margin: float, criteria: Criteria = CRITERIA, further: FurtherCriteria = FURTHER
+) -> Effect:
+    """Return by how much the spread in x is below that in y, which are on the same tasks."""
+    import numpy as np
+
+    falls = np.sqrt(found.drawn_y) - np.sqrt(found.drawn_x)
+    low, high, counts, none = _of_resamples(falls, margin, 0.0, criteria, further)
+    return Effect(found.of_y - found.of_x, low, high, margin, p_for=none, p_against=counts)
+
+
+def _of_resamples(
+    values: np.ndarray, at_least: float, at_most: float, criteria: Criteria, further: FurtherCriteria
+) -> tuple[float, float, float, float]:
+    """Return the interval of resampled values [b], and the p of those beyond either limit."""
+    import numpy as np
+
     tail = criteria.one_sided * further.tail.value
-    low, high = (float(end) for end in np.quantile(ratios, [tail, 1 - tail], method="inverted_cdf"))
-    least, ratio = further.far.value, of_x / of_y
+    low, high = (float(end) for end in np.quantile(values, [tail, 1 - tail], method="inverted_cdf"))
     above, below = (
-        min(1.0, (1 + int(beyond.sum())) / (1 + len(ratios)) / further.tail.value)
-        for beyond in (ratios >= least, ratios <= least)
+        min(1.0, (1 + int(beyond.sum())) / (1 + len(values)) / further.tail.value)
+        for beyond in (values >= at_least, values <= at_most)
     )
-    return Ratio(of_x, of_y, Effect(least - ratio, least - high, least - low, 0.0, above, below))
+    return low, high, above, below
 
 
 def narrower(evidence: Evidence, rule: Narrower) -> Trials:

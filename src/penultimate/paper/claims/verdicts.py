@@ -17,6 +17,7 @@ from penultimate.paper.claims import (
     likeness,
     patterns,
     prices,
+    projectors,
     rankings,
     rules,
     spreads,
@@ -57,6 +58,7 @@ TRIALS: Mapping[type, Callable[[Any, Any], Trials | Assessment]] = {
     rules.Regained: head_decay.regained,
     rules.LabelSpaces: label_spaces.judge_label_spaces,
     rules.BetterInBoth: both.better_in_both,
+    rules.Projected: projectors.judge_projected,
     rules.Ranking: certainty.judge_ranking,
 }
 """What each kind of rule tests on the evidence of a study, or of the paper, or what it finds there."""

@@ -7,9 +7,9 @@ and is the price the same for all objectives? The strength is what is set; R² i
 an arm (`study.sweeps.Sweep`). The values, the pairs of equal accuracy and the rules
 (`penultimate.paper.claims.doses`) were fixed on pretraining rows before any network was transferred.
 
-43 networks for each of the seeds 200 to 204, each seed with its own draw of the world, which no other study
-uses: by plan, five hours and a half on two CPU cores. `sweep_smallest` is a part of it, which can be run
-first: 19 networks for each of three seeds, an hour and a half. Both train the same networks in the same
+51 networks for each of the seeds 200 to 204, each seed with its own draw of the world, which no other study
+uses: by plan, six hours and forty minutes on two CPU cores. `sweep_smallest` is a part of it, which can be
+run first: 19 networks for each of three seeds, an hour and a half. Both train the same networks in the same
 steps.
 
 The recipe is that of `matched_search`; cosine softmax has the learning rate .6 that its holdout chose, at
@@ -42,11 +42,16 @@ from its nearest (entropy). They were added on 2026-11-27, when the transfer of 
 with a projector, was known; so their prices are told and no rule judges them. The regularisers' strengths
 come from a pilot of one seed on the holdout: center loss has R² .390, .451 and .594 at 77.0, 73.0 and 66.8 %,
 entropy .345, .328 and .279 at 77.1, 76.0 and 75.2 %, softmax .357 at 78.3 %.
+
+One arm, added on the same day, has four of the holdout's objectives behind a projector of one hidden layer
+and of two, which is thrown away after training: does the loss's specialisation go with it? Its rules
+(`penultimate.paper.claims.projectors`) were fixed before any of its networks was trained.
 """
 
 import dataclasses
 
 from penultimate.paper import arms
+from penultimate.paper.claims import projectors
 from penultimate.paper.studies import matched_search
 from penultimate.paper.studies.nine import CHANGES, NINE, TARGETS
 from penultimate.study.blocks import Runs, runs_by_recipe
@@ -103,6 +108,14 @@ TRANSLATED = (
     "squared_error(kappa=9, scale=1.28, target=3.75)",
 )
 """The strengths of the grid nearest to the paper's as translated; squared error has the holdout's."""
+BEHIND = {
+    projectors.behind(spec, depth): CHANGES_BY_SPEC.get(spec, {})
+    for spec in projectors.OBJECTIVES
+    for depth in projectors.DEPTHS
+    if depth and spec != "softmax"
+}
+"""Four of the holdout's objectives with hidden layers that are thrown away, and what differs from the recipe;
+softmax with a projector is a family."""
 SMALLEST = {
     "label_smoothing": (0.2, 0.8),
     "final_layer_l2": (0.0008, 0.002),
@@ -141,6 +154,7 @@ STUDY = Study(
     networks=(
         *of_strengths(SEEDS, FAMILIES),
         *runs_by_recipe(PAPERS, RECIPE, CHANGES_BY_SPEC, seeds=SEEDS, arm=arms.PAPERS_STRENGTHS),
+        *runs_by_recipe(tuple(BEHIND), RECIPE, BEHIND, seeds=SEEDS, arm=arms.BEHIND_A_PROJECTOR),
     ),
     measure=MEASURE,
     tuned_by=("matched_search", "matched_search_scaled"),
