@@ -15,6 +15,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "penultimate"
 html_static_path = ["_static"]
 html_css_files = ["marks.css", "site.css"]
+html_js_files = ["copy.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_use_index = False  # pages declare no entries, and the page of the index would be empty

@@ -18,7 +18,7 @@ from docs.notebooks import page as notebook_page
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs"
-COPIED = (".md", ".png", ".svg", ".css")
+COPIED = (".md", ".png", ".svg", ".css", ".js")
 FROM_ROOT = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """Files of the repository that are pages of the site."""
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")

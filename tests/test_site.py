@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,24 @@ def test_an_exhibit_of_another_run_is_drawn_from_it_once_it_is_kept(monkeypatch:
     assert "penultimate show classes --reference --study class_counts" in text
     monkeypatch.setattr(gallery, "references", lambda: {gallery.MAIN: None})
     assert {gallery.run_of(name) for name in gallery.RUNS} == {gallery.MAIN}
+
+
+def test_a_button_copies_the_commands_of_a_block_without_the_comments_beside_them() -> None:
+    """The script's own pattern, which reads the same in Python, against how a shell reads the lines."""
+    script = (site.PAGES / "_static/copy.js").read_text(encoding="utf-8")
+    comment = re.compile(re.findall(r"const comment = /(.*)/;", script)[0])
+    block = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+    pages = [site.ROOT / "README.md", *site.PAGES.rglob("*.md")]
+    lines = [
+        line
+        for page in pages
+        for found in block.findall(page.read_text(encoding="utf-8"))
+        for line in found.splitlines()
+    ]
+    assert len(lines) > 100
+    for line in (*lines, 'a \'b # c\' \\" # "d"'):
+        if not line.endswith("\\"):
+            copied = comment.sub(r"\1", line)
+            assert shlex.split(copied) == shlex.split(line, comments=True), line
+            assert copied == copied.rstrip()
+    assert comment.sub(r"\1", "a#b $#  # c") == "a#b $#"  # what begins within a word is no comment
