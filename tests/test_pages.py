@@ -25,7 +25,7 @@ from tests import lightning_stand_in
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
-TESTED = {"console", "bash", "python", "diff", ""}
+TESTED = {"console", "bash", "python", "diff", "toml", ""}
 """The languages of blocks that these tests run, parse or look up; Sphinx builds the directives."""
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 STOPS = ("|", "&&", ">", ";", "&")

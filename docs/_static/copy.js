@@ -9,6 +9,7 @@
     bash: (lines) => lines,
     python: (lines) => lines,
     sh: (lines) => lines,
+    toml: (lines) => lines,
   };
   const names = { console: "Copy the commands", pycon: "Copy the lines without their results" };
   const add = (language, block) => {
