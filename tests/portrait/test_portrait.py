@@ -195,6 +195,28 @@ def test_a_search_is_short_unless_it_is_to_be_as_thorough_as_the_others() -> Non
     assert [axis.grid for axis in fixed.candidates[0].axes] == [(1, 3), (0.6, 1.2)]
 
 
+def test_one_value_for_each_hyperparameter_is_trained_without_a_search() -> None:
+    given = {"gamma": (3,), "recipe.learning_rate": (0.6,)}
+    fixed = PortraitRequest(SPEC, grids=given)
+    assert fixed.plan is None
+    (block,) = fixed.study().runs
+    assert (block.objectives, block.recipe.learning_rate) == (("focal(gamma=3)",), 0.6)
+    assert block.recipe == fixed.whole.main.recipe.changed({"learning_rate": 0.6})
+    words = " ".join(plan_words(fixed))
+    assert "(gamma = 3, recipe.learning_rate = 0.6), so there is no search." in words
+    assert "what the strength changes" not in words
+    assert PortraitRequest(SPEC, grids=given | {"gamma": (1, 3)}).plan is not None
+
+
+def test_the_plan_counts_from_the_value_with_which_the_search_begins() -> None:
+    """That is the one of a given grid that is nearest to the objective's own, which is not trained."""
+    main, further = PortraitRequest(SPEC, grids={"gamma": (1, 4)}).study().runs
+    assert (main.objectives, further.objectives) == (
+        ("focal(gamma=1)",),
+        ("focal(gamma=1)", "focal(gamma=4)"),
+    )
+
+
 def test_an_objective_without_a_strength_is_not_searched_for(tmp_path: Path) -> None:
     file = tmp_path / "plain.py"
     lines = ("from penultimate import register", "@register.loss", "def plain(logits, targets):")
@@ -218,6 +240,11 @@ def test_an_objective_without_a_strength_is_not_searched_for(tmp_path: Path) -> 
         (PortraitRequest("focal(gama=2)"), "gamma"),
         (PortraitRequest(SPEC, seeds=(0, 9)), "has no seed 9; it has 0, 1, 2, 3, 4, 5, 6, 7, 8"),
         (PortraitRequest(SPEC, grids={"gama": (1, 2)}), "gamma"),
+        (PortraitRequest(SPEC, grids={"gamma": (2,), "gama": (2,)}), "Did you mean 'gamma'?"),
+        (
+            PortraitRequest("label_smoothing(alpha=0.3)", grids={"alpha": (0.2,)}),
+            "is one of the objectives of",
+        ),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(request_: PortraitRequest, why: str) -> None:

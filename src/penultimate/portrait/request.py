@@ -20,7 +20,7 @@ from penultimate.study.blocks import Runs, Search
 from penultimate.study.selection import load_study, own_name
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
-from penultimate.tuning.axes import RECIPE, Number, axes_of, with_values
+from penultimate.tuning.axes import RECIPE, Axis, Number, axes_of, check_names, settings_of, with_values
 from penultimate.tuning.chosen import recipe_changes
 from penultimate.tuning.conduct import TuningPlan, plan_tuning
 from penultimate.tuning.run import record_of
@@ -70,6 +70,10 @@ class PortraitRequest:
     def spec(self) -> str:
         """The objective as a canonical spec; raises RequestError for one that the kept run has."""
         spec = resolve(self.objective).canonical
+        self._expect_new(spec)
+        return spec
+
+    def _expect_new(self, spec: str) -> None:
         if spec in self.whole.main.objectives or spec in {
             text for block in self.whole.runs if not block.arm for text in block.objectives
         }:
@@ -77,7 +81,6 @@ class PortraitRequest:
                 f"'{spec}' is one of the objectives of {self.whole.name}, whose numbers are kept already:"
                 " penultimate show table1 --reference"
             )
-        return spec
 
     @property
     def slug(self) -> str:
@@ -87,14 +90,19 @@ class PortraitRequest:
     def study_name(self) -> str:
         return self.name or own_name(f"portrait-{self.slug.replace(' + ', '-')}")
 
+    def axes(self, recipe: Recipe) -> tuple[Axis, ...]:
+        """Return the axes: the hyperparameters and settings of the recipe, with the values to try."""
+        check_names((self.spec,), self.grids)
+        return axes_of(self.spec, recipe, self.grids)
+
     @cached_property
     def plan(self) -> TuningPlan | None:
-        """The search for the objective's strength, or None if it has none and no grid is given."""
+        """The search for the objective's strength, or None if no hyperparameter has a second value to try."""
         of_run = load_study(self.whole.tuned_by[0]) if self.whole.tuned_by else self.whole
         usual = of_run.search or Search(budget=CELLS, refine=False, expansions=0)
         recipe = of_run.main.recipe
-        axes = axes_of(self.spec, recipe, self.grids)
-        if not axes:
+        axes = self.axes(recipe)
+        if all(len(axis.grid) < 2 for axis in axes):
             return None
         needed = cells_of_grid(axes)
         budget = max(usual.budget or CELLS, needed) if self.thorough else max(CELLS, needed)
@@ -117,16 +125,21 @@ class PortraitRequest:
         return plan_tuning(study, [self.spec])
 
     def study(self, tuned: Tuned | None = None) -> Study:
-        """Return the study of the objective as a search has tuned it, or as it was asked for.
+        """Return the study of the objective as a search has tuned it, or with the values it begins with.
 
-        Of an objective that diverged under every value the one asked for is trained, so that its portrait
-        shows how it diverges.
+        Of an objective that diverged under every value the one that the search began with is trained, so that
+        its portrait shows how it diverges.
         """
-        spec, changes = self.spec, dict[str, Any]()
+        main = self.whole.main
+        axes = self.axes(main.recipe)
+        values = [axis.centre for axis in axes]
+        spec = with_values(self.spec, axes, values)
+        changes = dict[str, Any](settings_of(main.recipe, main.recipe, axes, values))
         if tuned is not None and tuned.best is not None and self.plan is not None:
             spec = tuned.best.objective
             changes = recipe_changes(record_of(self.plan, [tuned]), tuned.best)
-        main = self.whole.main
+        elif not changes:
+            self._expect_new(spec)
         label = resolve(spec).detailed_label
         study = dataclasses.replace(
             self.whole,
@@ -210,7 +223,12 @@ def plan_words(request: PortraitRequest) -> list[str]:
     """Return what a portrait will do, in sentences."""
     plan, kept = request.plan, request.whole.name
     seeds = ", ".join(map(str, request.seeds))
-    search = "There is no strength to search for."
+    values = ", ".join(f"{axis.key} = {axis.centre!r}" for axis in request.axes(request.whole.main.recipe))
+    search = (
+        f"Each hyperparameter has one value ({values}), so there is no search."
+        if values
+        else "There is no strength to search for."
+    )
     if plan is not None:
         (candidate,) = plan.candidates
         cells = candidate.most_cells(plan)
