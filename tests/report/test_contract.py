@@ -55,6 +55,7 @@ BEYOND = [
     "doses",
     "paths",
     "plugins",
+    "projectors",
     "claims",
     "scores",
     "depth",
@@ -250,7 +251,7 @@ def test_smoke_feeds_every_exhibit_that_one_seed_and_one_architecture_can(finish
     for name in (
         set(EXHIBITS)
         - lacking
-        - {"plugins", "better", "classes", "doses", "paths", *OF_CERTAINTY, *OF_EVALUATIONS}
+        - {"plugins", "better", "classes", "doses", "paths", "projectors", *OF_CERTAINTY, *OF_EVALUATIONS}
     ):
         panels = [panel for figure in built[name].figures for panel in figure.panels]
         assert "ours" in {part.source for part in (*built[name].tables, *panels)}, name

@@ -118,8 +118,9 @@ def verdicts(results: StudyResults) -> dict[str, str]:
 def by_seed(results: StudyResults, metric: str, depth: int, spec: str) -> list[float]:
     """The mean over targets in per cent of a network of every seed, straight from the rows."""
     values: dict[int, list[float]] = {}
+    own = behind(spec, depth)
     for row in results.table:
-        if row.metric.startswith(metric) and row.objective == behind(spec, depth):
+        if row.metric.startswith(metric) and row.objective == own:
             values.setdefault(int(row.seed or 0), []).append(100 * row.value)
     return [fmean(values[seed]) for seed in sorted(values)]
 

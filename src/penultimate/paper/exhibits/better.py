@@ -22,6 +22,7 @@ from penultimate.paper.claims.both import (
 )
 from penultimate.paper.claims.criteria import CRITERIA
 from penultimate.paper.claims.trials import range_text, unit
+from penultimate.paper.exhibits.verdict_table import verdict_table
 from penultimate.records.archive import references
 from penultimate.report import read_reference
 from penultimate.report.base import (
@@ -165,16 +166,7 @@ def _better(measurements: Measurements) -> Piece:
     if lacks:
         return Piece(missing=lacks)
     judged = [one for one in judge(evidence, BOTH_CLAIMS) if one.ours.missing is None]
-    verdicts = ExhibitTable(
-        "better",
-        "The claims that an objective is better in both",
-        "The claim, in our words",
-        (Column("verdict", "Verdict"), Column("ours", "This study's evidence"), Column("reason", "Why")),
-        tuple(
-            TableRow(one.claim.says, (Cell(one.ours.verdict), Cell(one.ours.ours), Cell(one.ours.reason)))
-            for one in judged
-        ),
-    )
+    verdicts = verdict_table("better", "The claims that an objective is better in both", judged)
     return Piece(
         (
             *_candidates_table(found, other_of(measurements).spec),

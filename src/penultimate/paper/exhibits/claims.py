@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penultimate.paper.claims.aspects import MEASURED_BY, read_by_claims
 from penultimate.paper.claims.rules import FIRST_RULES, Ranked
+from penultimate.paper.exhibits.verdict_table import CLAIM
 from penultimate.paper.restriction import PROBES, narrowed, restricted_words
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
 from penultimate.report.measurements import Measurements
@@ -36,7 +37,6 @@ HALVES = (
     Column("second_half", "Second half", "Replication"),
 )
 NUMBERS = (Column("value", "Value"), Column("reason", "Why"))
-CLAIM = "The claim, in our words"
 PLURAL = {"holds": "hold", "does not hold": "do not hold"}
 NOT_JUDGED, NOT_PRINTED = "not judged", "the paper prints no number for it"
 

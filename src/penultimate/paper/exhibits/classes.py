@@ -20,6 +20,7 @@ from penultimate.paper.claims.label_spaces import (
 )
 from penultimate.paper.claims.strengths import PER, price_text
 from penultimate.paper.exhibits.separation import LINEAR, R2_TRAIN
+from penultimate.paper.exhibits.verdict_table import verdict_table
 from penultimate.report.base import Cell, Column, Curve, ExhibitTable, Figure, Panel, Point, TableRow
 from penultimate.report.measurements import Measurements, Seed
 from penultimate.report.shapes.cells import run_cell
@@ -54,16 +55,7 @@ def _classes(measurements: Measurements) -> Piece:
     if len(spaces["linear"]) < 2:
         return Piece(wanted=False)
     judged = [one for one in judge(evidence, CLASS_CLAIMS) if one.ours.missing is None]
-    verdicts = ExhibitTable(
-        "classes",
-        "The claims about the number of classes",
-        "The claim, in our words",
-        (Column("verdict", "Verdict"), Column("ours", "This study's evidence"), Column("reason", "Why")),
-        tuple(
-            TableRow(one.claim.says, (Cell(one.ours.verdict), Cell(one.ours.ours), Cell(one.ours.reason)))
-            for one in judged
-        ),
-    )
+    verdicts = verdict_table("classes", "The claims about the number of classes", judged)
     numbers = ExhibitTable(
         "classes_numbers",
         "The number in the rules on classes that other rules do not have",

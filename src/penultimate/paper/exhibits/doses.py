@@ -12,6 +12,7 @@ from penultimate.paper.claims.effects import common_seeds
 from penultimate.paper.claims.strengths import PER
 from penultimate.paper.claims.trials import range_text
 from penultimate.paper.exhibits.separation import LINEAR, R2_TRAIN
+from penultimate.paper.exhibits.verdict_table import verdict_table
 from penultimate.paper.families import (
     COVARIATES,
     FURTHER,
@@ -85,16 +86,7 @@ def _doses(measurements: Measurements) -> Piece:
     if len(families) < 2:
         return Piece(wanted=False)
     judged = [one for one in judge(evidence, DOSE_CLAIMS) if one.ours.missing is None]
-    verdicts = ExhibitTable(
-        "doses",
-        "The claims about strengths",
-        "The claim, in our words",
-        (Column("verdict", "Verdict"), Column("ours", "This study's evidence"), Column("reason", "Why")),
-        tuple(
-            TableRow(one.claim.says, (Cell(one.ours.verdict), Cell(one.ours.ours), Cell(one.ours.reason)))
-            for one in judged
-        ),
-    )
+    verdicts = verdict_table("doses", "The claims about strengths", judged)
     shown = complete(families)
     front = pareto_front(distinct(shown))
     absent = left_out(evidence, shown)
