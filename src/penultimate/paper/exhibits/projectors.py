@@ -22,6 +22,7 @@ from penultimate.paper.claims.projectors import (
     mean_by_depth,
     projector_spoken,
 )
+from penultimate.paper.claims.rules import Projected
 from penultimate.paper.claims.trials import range_text
 from penultimate.paper.exhibits.doses import TOP1
 from penultimate.paper.exhibits.separation import LINEAR
@@ -134,7 +135,9 @@ def _finding(evidence: StudyEvidence, judged: Sequence[Judged]) -> str:
         return f"What layers that are thrown away change cannot be said yet. {judged[0].ours.reason}"
     said = []
     for one in decided:
-        sizes = "; ".join(trial.text for trial in judge_projected(evidence, one.claim.rule).every)
+        rule = one.claim.rule
+        trials = judge_projected(evidence, rule).every if isinstance(rule, Projected) else ()
+        sizes = "; ".join(trial.text for trial in trials)
         verdict = "is undecided" if one.ours.verdict == "undecided" else one.ours.verdict
         said.append(f"{SAID[one.claim.key]} {verdict}: {sizes}")
     left = [SAID[one.claim.key] for one in judged if not one.ours.judged]
