@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import errno
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from penultimate.cli import EXIT_CODES, main
+from penultimate.cli import COMMANDS, EXIT_CODES, main
 from penultimate.command import tell
 from penultimate.engine.observer import Summary
 from penultimate.engine.run import plan
@@ -289,3 +290,37 @@ def test_studies_that_are_parts_of_others_are_listed_only_if_asked_for(
     every = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in every] == names("study")
     assert all(entry("study", name).resolve() for name in folded)
+
+
+@pytest.mark.parametrize(
+    ("code", "where", "message"),
+    [
+        (
+            errno.ENOSPC,
+            "page.html",
+            "the disk of 'page.html' is full (No space left on device); nothing done",
+        ),
+        (errno.EDQUOT, None, "; nothing done is lost: free some space, or name a place on another disk"),
+        (errno.EROFS, "page.html", "'page.html' cannot be read or written (Read-only file system); nothing"),
+        (
+            errno.EACCES,
+            "page.html",
+            "(Permission denied); nothing done is lost: mend who may use it, or name",
+        ),
+        (errno.EIO, "page.html", "Input/output error (page.html); nothing done is lost"),
+        (errno.EIO, None, "penultimate: Input/output error; nothing done is lost"),
+    ],
+)
+def test_what_the_system_refuses_is_said_with_the_place_and_what_helps(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    code: int,
+    where: str | None,
+    message: str,
+) -> None:
+    def refused(_: object) -> int:
+        raise OSError(code, os.strerror(code), where)
+
+    monkeypatch.setitem(COMMANDS, "list", dataclasses.replace(COMMANDS["list"], do=refused))
+    assert main(["list"]) == 1
+    assert message in " ".join(capsys.readouterr().err.split())

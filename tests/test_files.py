@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import itertools
 import os
@@ -140,6 +141,20 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(OSError):  # noqa: PT011
         atomic_write(tmp_path / "file", pieces())
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_write_that_the_system_refuses_names_the_file_and_not_the_temporary_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    for path, code in ((tmp_path / "file", errno.ENOSPC), (tmp_path / "none/file", errno.ENOENT)):
+        with pytest.raises(OSError) as error:  # noqa: PT011
+            atomic_write(path, b"x")
+        assert (error.value.errno, error.value.filename) == (code, str(path))
     assert not [*tmp_path.iterdir()]
 
 

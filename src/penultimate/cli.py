@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import io
 import itertools
 import os
@@ -29,6 +30,7 @@ from penultimate.errors import (
     unknown,
 )
 from penultimate.evaluation import command as evaluation
+from penultimate.files import FULL
 from penultimate.portrait import command as portrait
 from penultimate.variables import expect_variables
 
@@ -42,6 +44,8 @@ EXIT_CODES = """exit codes:
 """
 STOPS = (signal.SIGTERM, signal.SIGHUP)
 """Signals that Slurm, systemd and docker send to stop a process, or that a closing terminal sends."""
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""Errors of the system about who may read and write, or that nobody may write."""
 COMMANDS = {
     command.name: command
     for module in (running, evaluation, portrait, showing, listing, tuning, data, examining)
@@ -99,9 +103,25 @@ def _main(arguments: list[str], came: list[int]) -> int:
             say(f"penultimate: stopped: {left}", file=sys.stderr)
         return 128 + signal.SIGPIPE
     except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        say(f"penultimate: {error.strerror or error}{where}; nothing done is lost", file=sys.stderr)
+        say(f"penultimate: {_of_the_system(error)}", file=sys.stderr)
         return 1
+
+
+def _of_the_system(error: OSError) -> str:
+    """Return what the operating system refused, where, and what helps."""
+    why, where = error.strerror or str(error), f" '{error.filename}'" if error.filename else ""
+    if error.errno in FULL:
+        at = f" of{where}" if where else ""
+        return (
+            f"the disk{at} is full ({why}); nothing done is lost: free some space, or name a place on another"
+            " disk, and give the same command again"
+        )
+    if where and error.errno in FORBIDDEN:
+        return (
+            f"{where.lstrip()} cannot be read or written ({why}); nothing done is lost: mend who may use it,"
+            " or name another place (--to, --out)"
+        )
+    return f"{why}{f' ({error.filename})' if where else ''}; nothing done is lost"
 
 
 def _open_what_is_closed() -> None:

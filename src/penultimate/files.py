@@ -160,6 +160,8 @@ def make_folder(path: Path, option: str = "--to") -> None:
         if isinstance(error, OSError) and error.errno in FULL:
             raise
         said = getattr(error, "strerror", None) or error
+        if isinstance(error, FileExistsError):
+            said = "a file has this name"
         raise RequestError(
             f"'{path}' cannot be made a folder ({said}); give another place with {option}"
         ) from None
@@ -173,6 +175,21 @@ def atomic_write(path: Path, content: bytes | Iterable[bytes], *, durable: bool 
     the same file is removed. Raises RequestError if a folder or a device has the file's name.
     """
     _expect_no_device(path)
+    with _named(path):
+        _write(path, content, durable)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Let an error of the system name a file as its user knows it, not the temporary one beside it."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = str(path)
+        raise
+
+
+def _write(path: Path, content: bytes | Iterable[bytes], durable: bool) -> None:
     handle, temporary = _temporary(path)
     try:
         with os.fdopen(handle, "wb") as file:

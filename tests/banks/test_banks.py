@@ -106,12 +106,31 @@ def test_objects_are_not_unpickled_and_damage_is_said(tmp_path: Path) -> None:
     for write in (npz, tensors):
         path = write(tmp_path)
         path.write_bytes(path.read_bytes()[:200])
-        with pytest.raises(DamagedFileError, match="cannot be read"):
+        with pytest.raises(DamagedFileError, match=rf"cannot be read as \{path.suffix}: .*save it again"):
             read_bank(path)
+    with pytest.raises(RequestError, match=r"is a folder; features are read from a file \(.npz"):
+        read_bank(tmp_path)
     with pytest.raises(RequestError, match=r"unknown kind of bank '.csv'"):
         read_bank(tmp_path / "b.csv")
     with pytest.raises(RequestError, match="no file"):
         read_bank(tmp_path / "none.npz")
+
+
+@pytest.mark.parametrize(
+    ("features", "labels", "message"),
+    [
+        (np.array([[1.0], [np.nan], [np.inf]]), [0, 1, 1], "2 examples .*rows 1, 2 are NaN or infinite"),
+        (FEATURES, KINDS[:-1], r"one label for each of 240 examples; 'labels' is \[239\]"),
+        (FEATURES, np.arange(240) / 7, "'labels' holds fractions"),
+        (FEATURES[:0], KINDS[:0], r"holds no examples: its features are \[0, \d+\]"),
+    ],
+)
+def test_what_is_wrong_with_a_bank_is_said_with_the_file(
+    tmp_path: Path, features: np.ndarray, labels: np.ndarray, message: str
+) -> None:
+    np.savez(tmp_path / "mine.npz", features=features, labels=labels)
+    with pytest.raises(RequestError, match=rf"mine.npz'.*{message}"):
+        read_bank(tmp_path / "mine.npz")
 
 
 def test_whatever_byte_is_damaged_is_said(tmp_path: Path) -> None:

@@ -91,7 +91,9 @@ def compare_banks(
     [('strong', 1), ('weak', 2)]
     """
     if len(banks) < 2:
-        raise RequestError("two banks or more are compared")
+        raise RequestError(
+            f"two banks or more are compared, not {len(banks)}; one is looked at by: penultimate bank FILE"
+        )
     if tests is not None and tests.keys() != banks.keys():
         raise RequestError("each bank has a file of its test examples, in the order of the banks")
     banks = _same_examples(banks)

@@ -77,6 +77,8 @@ def read_bank(
     DamagedFileError for a damaged file.
     """
     path = Path(path)
+    if path.is_dir():
+        raise RequestError(f"'{path}' is a folder; features are read from a file ({', '.join(OPENERS)})")
     if path.suffix not in OPENERS:
         raise unknown("kind of bank", path.suffix or path.name, OPENERS)
     if not path.is_file():
@@ -88,11 +90,18 @@ def read_bank(
             names = _label_names(path, kinds, labels, {*taken, *_listed(ids)})
             columns = {name: _column(name, read(name), len(matrix)) for name in names}
             numbers = None if ids is None else read(_array_name(path, kinds, ids))
-    except RequestError:
-        raise
+        if not len(matrix):
+            raise RequestError(f"'{path}' holds no examples: its features are {list(matrix.shape)}")
+        said = {"file": str(path)}
+        return ForeignBank(matrix, columns[names[0]].codes, None, numbers, said, columns=columns)
+    except RequestError as error:
+        if path.name in str(error):
+            raise
+        raise RequestError(f"'{path}': {error}") from None
     except (*UNREADABLE, SafetensorError) as error:
-        raise DamagedFileError(f"'{path}' cannot be read: {error}") from None
-    return ForeignBank(matrix, columns[names[0]].codes, None, numbers, {"file": str(path)}, columns=columns)
+        raise DamagedFileError(
+            f"'{path}' cannot be read as {path.suffix}: {error}; save it again, or copy the whole of it"
+        ) from None
 
 
 def _listed(names: str | Sequence[str] | None) -> list[str]:
@@ -164,7 +173,9 @@ def _label_names(
 def _column(name: str, values: np.ndarray, examples: int) -> LabelColumn:
     """Return strings or whole numbers as a column of classes."""
     if values.shape != (examples,):
-        raise RequestError(f"labels are one of each of {examples} examples; '{name}' is {list(values.shape)}")
+        raise RequestError(
+            f"there is one label for each of {examples} examples; '{name}' is {list(values.shape)}"
+        )
     exact = values.dtype.kind == "f" and np.isfinite(values).all()  # used as stored
     labels = values if exact else np.asarray(read_labels(values, f"'{name}'"))
     if labels.dtype.kind == "f" and (labels != np.round(labels)).any():

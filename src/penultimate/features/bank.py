@@ -81,7 +81,10 @@ class FeatureBank:
             if array is not None and not np.isfinite(array).all():
                 rows = np.flatnonzero(~np.isfinite(array).all(1))
                 listed = ", ".join(map(str, rows[:5])) + (", ..." if rows.size > 5 else "")
-                raise RequestError(f"{name} of {rows.size} examples are not finite (rows {listed})")
+                raise RequestError(
+                    f"{name} of {rows.size} examples are not finite (rows {listed} are NaN or infinite);"
+                    " leave these examples out, or compute them again"
+                )
 
     def __len__(self) -> int:
         return len(self.features)

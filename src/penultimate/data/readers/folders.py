@@ -69,6 +69,8 @@ def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
             lying += f"; {some(seen.others, 'is no image by its name', 'are no images by their names')}"
         if tables := [each.name for each in visible(path) if is_table(each)]:
             lying += f"; the table '{path / tables[0]}' may be given in its place"
+        if not lying and not any(below.is_file() for below in path.rglob("*")):
+            lying = "; there is no file in it"
         raise RequestError(
             f"'{path}' holds no images in class folders{lying}. Expected: a folder for each class with images"
             f" in it ({', '.join(sorted(e[1:] for e in ENDINGS))}), or train and test with such folders in"

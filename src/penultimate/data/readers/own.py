@@ -146,7 +146,10 @@ def _trained_and_tested(
             except RequestError as error:
                 raise RequestError(f"'{path}': {error}") from None
         if not tested.any():
-            raise RequestError(f"'{path}': no class has two images, one to train on and one to test on")
+            raise RequestError(
+                f"'{path}': no class has two images, one to train on and one to test on (it holds"
+                f" {counted(len(whole), 'image')}); add images, or put them into the folders train and test"
+            )
         drawn = f"{share:.0%} of each class"
         if whole.groups is not None:
             every, of_test = (len(np.unique(of)) for of in (whole.groups, whole.groups[tested]))
