@@ -21,6 +21,7 @@ from penultimate.files import (
     digest_file,
     file_name,
     given_path,
+    nearest_beside,
     read_file,
     read_sealed,
     without_digest,
@@ -156,6 +157,25 @@ def test_a_write_that_the_system_refuses_names_the_file_and_not_the_temporary_on
             atomic_write(path, b"x")
         assert (error.value.errno, error.value.filename) == (code, str(path))
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("missing", "hint"),
+    [
+        ("bird.npz", " Did you mean '{}birds.npz'?"),
+        ("quite other", ""),
+        ("none/birds.npz", ""),
+        ("birds.npz/x", ""),
+        ("b\0", ""),
+    ],
+)
+def test_the_nearest_name_beside_a_missing_path_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str, hint: str
+) -> None:
+    (tmp_path / "birds.npz").touch()
+    monkeypatch.chdir(tmp_path)
+    assert nearest_beside(missing) == hint.format("")
+    assert nearest_beside(tmp_path / missing) == hint.format(f"{tmp_path}{os.sep}")
 
 
 def test_writers_of_one_file_at_once_leave_one_of_their_contents(tmp_path: Path) -> None:

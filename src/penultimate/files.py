@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import quote
 
-from penultimate.errors import DamagedFileError, RequestError, shortened
+from penultimate.errors import DamagedFileError, RequestError, nearest, shortened
 from penultimate.locks import is_at
 
 if TYPE_CHECKING:
@@ -138,6 +138,16 @@ def given_path(path: Path | str, option: str, home: bool = False) -> Path:
         told = shortened(repr(path), 300)
         raise RequestError(f"{option} is a path, and {told} cannot be one ({why})") from None
     return found
+
+
+def nearest_beside(path: Path | str) -> str:
+    """Return the hint that ends an error about a missing path: what lies beside it under the nearest name."""
+    path = Path(path)
+    try:
+        hint = nearest(path.name, sorted(entry.name for entry in path.parent.iterdir()))
+    except (OSError, ValueError):
+        return ""
+    return hint.replace("'", f"'{path.parent}{os.sep}", 1) if path.parent.name else hint
 
 
 def write_given(path: Path | str, content: bytes, what: str) -> None:

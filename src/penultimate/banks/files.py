@@ -18,6 +18,7 @@ from safetensors import SafetensorError
 from penultimate.data.readers.sources import UNREADABLE
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.features.bank import FeatureBank
+from penultimate.files import nearest_beside
 from penultimate.memory import expect_room
 from penultimate.metrics.inputs import as_tensor
 from penultimate.metrics.labels import read_labels
@@ -82,7 +83,7 @@ def read_bank(
     if path.suffix not in OPENERS:
         raise unknown("kind of bank", path.suffix or path.name, OPENERS)
     if not path.is_file():
-        raise RequestError(f"no file '{path}'")
+        raise RequestError(f"there is no file '{path}'.{nearest_beside(path)}")
     try:
         with OPENERS[path.suffix](path) as (kinds, read):
             matrix = _features(path, kinds, read, features)

@@ -9,8 +9,8 @@ from pathlib import Path
 from penultimate import registry
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.places import read_place
-from penultimate.errors import RequestError, unknown
-from penultimate.files import given_path
+from penultimate.errors import RequestError, as_sentence, unknown
+from penultimate.files import given_path, nearest_beside
 from penultimate.networks.sources import (
     HUBS,
     KINDS,
@@ -138,8 +138,10 @@ def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
                 if name in ENTRIES:
                     what = f"Where the images of '{name}' lie is not said. "
                 elif Path(name).name == name:
-                    what = f"{unknown('data set', name, (*registry.names('dataset'), *ENTRIES))} "
-                raise RequestError(f"{what}There is no folder '{name}'{there}. Your own: NAME=FOLDER.")
+                    known = (*registry.names("dataset"), *ENTRIES)
+                    what = f"{as_sentence(str(unknown('data set', name, known)))} "
+                hint = "" if "Did you mean" in what else nearest_beside(read_place(name).path)
+                raise RequestError(f"{what}There is no folder '{name}'{there}.{hint} Your own: NAME=FOLDER.")
         if name in named:
             raise RequestError(f"two data sets are called '{name}'; name one of them otherwise: NAME=FOLDER")
         named[name] = where

@@ -33,7 +33,7 @@ from typing import Any
 
 from penultimate import registry
 from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
-from penultimate.files import digest_file, given_path, read_sealed
+from penultimate.files import digest_file, given_path, nearest_beside, read_sealed
 from penultimate.objectives.presets import resolve
 from penultimate.specs import parse
 from penultimate.store import META, SCHEMA
@@ -254,7 +254,7 @@ def fingerprint(text: str) -> dict[str, str]:
     for path in files:
         if not given_path(path, f"what '{text}' names").is_file():
             what = "weights" if path == source.weights else "a network"
-            raise RequestError(f"there is no file of {what} at '{path}'")
+            raise RequestError(f"there is no file of {what} at '{path}'.{nearest_beside(path)}")
     if source.kind == "file":
         _expect_function(*source.name.rsplit(":", 1))
     digests = {path.name: digest_file(path) for path in files}

@@ -16,6 +16,7 @@ from penultimate.data.readers.own import TEST_SHARE, read_own
 from penultimate.data.readers.places import read_place
 from penultimate.data.readers.prepared import Copy, expect_matching, read_copy
 from penultimate.errors import RequestError, nearest
+from penultimate.files import nearest_beside
 from penultimate.registry import names
 
 
@@ -127,7 +128,7 @@ def open_dataset(
     if root is None and not path.exists():
         raise RequestError(
             f"'{name}' is neither a published data set (penultimate list datasets) nor a file or folder."
-            f"{nearest(name, ENTRIES)}"
+            f"{nearest(name, ENTRIES) or nearest_beside(path)}"
         )
     try:
         splits, notes = read_own(place, seed, test_share)
