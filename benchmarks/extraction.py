@@ -2,7 +2,7 @@
 
     python -m benchmarks.extraction [--quick] [--images N] [--rounds N] [--json FILE]
 
-Networks: timm's resnet18 and vit_tiny_patch16_224 with first weights; 224 x 224, one thread, two workers on
+Networks: timm's resnet18 and vit_tiny_patch16_224 with initial weights; 224 x 224, one thread, two workers on
 either side. The peers' outputs are compared with ours before anything is timed.
 
 one network      `extract_files` (digests, journal and files included) against a loop over a DataLoader of
@@ -72,7 +72,7 @@ class Plain:
 
 
 def network(name: str) -> tuple[Plain, dict[str, object]]:
-    """With first weights, and timm's configuration of how images are prepared for it."""
+    """With initial weights, and timm's configuration of how images are prepared for it."""
     torch.manual_seed(0)
     body = timm.create_model(name, num_classes=0).eval()
     config = resolve_model_data_config(body)

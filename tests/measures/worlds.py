@@ -23,7 +23,7 @@ def world(root: Path) -> Path:
 
 
 def network(root: Path, spec: str, seed: int = 0, dead: bool = False) -> Path:
-    """A network with the first weights of a seed; in a `dead` one the first block says nothing."""
+    """A network with the initial weights of a seed; in a `dead` one the first block says nothing."""
     body, head = build(spec, BACKBONE, 4, seed)
     if dead:
         for norm in (body.block1.second.normalisation, body.block1.shortcut.normalisation):  # type: ignore[union-attr]

@@ -36,7 +36,7 @@ TINY = "timm:test_resnet(pretrained=False, seed=1)"
 
 
 def by_hand(images: np.ndarray, seed: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
-    """What goes into test_resnet's final layer with first weights, and what comes out, as timm tells it."""
+    """What goes into test_resnet's final layer with initial weights, and what comes out, as timm tells it."""
     torch.manual_seed(seed)
     model = timm.create_model("test_resnet", pretrained=False).eval()
     transform = create_transform(**resolve_model_data_config(model), is_training=False)

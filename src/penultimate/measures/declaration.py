@@ -44,7 +44,7 @@ outside             one network and one of the data sets outside the source (wit
 pair                two networks
 objective           the networks of all seeds of an objective
 objective_target    the networks of all seeds of an objective, and one target
-start_target        the networks that start from the same first weights and see the same draw, and one target
+start_target        the networks with the same initial weights and the same draw of the images, and one target
 draw                one draw of the data (for stages that make images once for all networks)
 study               all networks of an arm that share an architecture
 study_target        all networks of an arm that share an architecture, and one target

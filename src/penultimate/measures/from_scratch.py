@@ -75,7 +75,7 @@ def scratch_choice(inputs: Inputs) -> Iterator[Fact]:
     needs=(Trained(), Pixels("train"), Pixels("test"), Made("scratch_choice")),
     yields=yields_of(
         "from_scratch",
-        "The architecture is trained on the task alone, from first weights.",
+        "The architecture is trained on the task alone, from random weights.",
         "accuracy from scratch",
     ),
     ranges={**OF_CELL, "seeds": WHOLE},

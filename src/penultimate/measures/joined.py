@@ -1,7 +1,7 @@
 """A linear probe on the features of several networks together: what one knows and another does not.
 
 In a study, joined(join=('softmax+squared_error', 'softmax+softmax')) joins each network with one of the next
-seed, so that both pairs differ in their first weights, and only the objectives tell them apart.
+seed, so that both pairs differ in their initial weights, and only the objectives tell them apart.
 """
 
 from __future__ import annotations

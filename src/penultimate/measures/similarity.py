@@ -39,7 +39,7 @@ CKA = (
         Yield(
             "cka_initial",
             "ratio",
-            words="How alike a layer of a trained network and of one with first weights find the"
+            words="How alike a layer of a trained network and of one with random weights find the"
             " same images (CKA).",
             called="CKA",
         ),

@@ -63,13 +63,13 @@ def replace_head(
     """Return a classifier with an objective in the place of its final layer, for a training loop of yours.
 
     `objective` is a spec such as "label_smoothing(alpha=0.1)", with the number of classes, for as many
-    features as the classifier has, and first weights drawn from `seed`; or it is made already, by
+    features as the classifier has, and initial weights drawn from `seed`; or it is made already, by
     `pu.objective`.
 
     The final layer is found as by `pu.extract`, on two images of noise; `pu.Model(module, size=64)` says how
     large they are, and `pu.Model(module, layer="output")` that the module has no final layer and gives
     features. In the module itself an `nn.Identity` takes the layer's place; several final layers of the same
-    features are replaced together. The head is the objective's own, with its first weights: optimise
+    features are replaced together. The head is the objective's own, with its initial weights: optimise
     `network.parameters()`. With a projector, the penultimate features are still what the body gives; the
     final layer is on the projector's output.
 

@@ -57,14 +57,14 @@ def folder(source: Source) -> Path | None:
 
 
 def load(source: Source) -> nn.Module:
-    """Return the network of a source with its weights, or with first weights where these are asked for."""
+    """Return the network of a source with its weights, or with initial weights where these are asked for."""
     module, config = _loaded(source)
     module.made_with = {"config": json.loads(config.to_json_string())}  # type: ignore[assignment]
     return _tower(module)
 
 
 def create(made_with: dict[str, Any]) -> nn.Module:
-    """Return the architecture of a stored configuration, with first weights."""
+    """Return the architecture of a stored configuration, with initial weights."""
     transformers = library()
     known = dict(made_with["config"])
     config = transformers.AutoConfig.for_model(known.pop("model_type"), **known)

@@ -72,7 +72,7 @@ def folder(source: Source) -> Path | None:
 
 
 def load(source: Source) -> nn.Module:
-    """Return the tower of images of a source, with its weights or with first weights."""
+    """Return the tower of images of a source, with its weights or with initial weights."""
     open_clip = library()
     expect(source)
     own, (name, tag) = folder(source), _named(source)
@@ -99,7 +99,7 @@ def load(source: Source) -> nn.Module:
 
 
 def create(made_with: dict[str, Any]) -> nn.Module:
-    """Return the tower of images of a stored configuration, with first weights."""
+    """Return the tower of images of a stored configuration, with initial weights."""
     open_clip = library()
     known = {**made_with["config"], "text_cfg": NO_TEXTS}
     name = f"penultimate-{digest_bytes(canonical_json(known).encode())[:12]}"

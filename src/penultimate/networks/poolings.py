@@ -85,5 +85,5 @@ def _sketched(source: Source) -> nn.Module | None:
             return create(source.kind, source.name, made_with)
     except RequestError:
         raise
-    except Exception:  # some networks compute with their first weights while they are built
+    except Exception:  # some networks compute with their initial weights while they are built
         return create(source.kind, source.name, made_with)

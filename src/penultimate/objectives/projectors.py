@@ -2,7 +2,7 @@
 
 A plug-in is a function `f(num_features, *, hyperparameter=default)` that returns an nn.Module with an integer
 `num_features`: called with features [n num_features of the body], it returns what the head is given,
-[n num_features of the projector]. Its first weights come from torch's default generator.
+[n num_features of the projector]. Its initial weights come from torch's default generator.
 """
 
 from __future__ import annotations

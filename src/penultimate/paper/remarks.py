@@ -7,12 +7,12 @@ from penultimate.report.measurements import Measurements
 from penultimate.report.text import counted, plain
 
 OF_DRAWS = (
-    "Here another seed is another draw of the images, other first weights and another order; in the paper it"
-    " is other first weights and another order alone."
+    "Here another seed is another draw of the images, other initial weights and another order; in the paper"
+    " it is other initial weights and another order alone."
 )
 OF_ONE_DRAW = (
-    "Here, as in the paper, another seed is other first weights and another order: all networks saw one draw"
-    " of the images."
+    "Here, as in the paper, another seed is other initial weights and another order: all networks saw one"
+    " draw of the images."
 )
 
 

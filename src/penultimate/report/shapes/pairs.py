@@ -21,7 +21,7 @@ from penultimate.report.spec import Piece
 from penultimate.report.text import counted, fixed
 
 SEEDS_APART = (
-    "Networks of one seed share their first weights, and so are not independent runs: where a study has"
+    "Networks of one seed share their initial weights, and so are not independent runs: where a study has"
     " several seeds, the cells hold pairs of different seeds only; with one seed they hold what there is."
 )
 NEEDS_TWO = "needs two seeds"
