@@ -65,6 +65,10 @@ INTRODUCTIONS: Mapping[str, str] = {
 """What stands at the head of a page, by its file name."""
 
 
+OPTION = re.compile(r"(?<![\w'`-])--[a-z][a-z-]*(?: (?:--[a-z][a-z-]*|[A-Z]{2,}\b(?!=)))*")
+"""An option in a sentence, with the value or the options that follow it."""
+
+
 class UndocumentedError(Exception):
     """Something that a user can name has no words of its own."""
 
@@ -95,10 +99,15 @@ def spelling(action: argparse.Action) -> str:
     return f"`{listed}`" if action.nargs == 0 else f"`{listed} {value.upper()}`"
 
 
+def as_code(words: str) -> str:
+    """Return words with the options in them as code."""
+    return OPTION.sub(r"`\g<0>`", words)
+
+
 def command(name: str, words: str, parser: argparse.ArgumentParser) -> list[str]:
     """Return the section of a command, and those of the commands below it, such as `data check`."""
     rows = [
-        (spelling(action), said(action.help, f"{spelling(action)} of the command {name}"))
+        (spelling(action), as_code(said(action.help, f"{spelling(action)} of the command {name}")))
         for action in parser._actions
         if action.dest != "help"
     ]
@@ -206,8 +215,11 @@ def claims() -> list[str]:
             .partition(": ")[2]
         )
         whose = "ours" if claim.ours else "the paper's"
-        rows.append((f"`{claim.key}`", said(claim.says, claim.key), whose, claim.where, rule, claim.since))
-    return [*lines, *table(("name", "claim", "whose", "where", "rule", "since"), rows)]
+        named = f"{said(claim.says, claim.key)}<br>`{claim.key}`"  # six columns leave no room for words
+        rows.append(
+            (named, rule[:1].upper() + rule[1:], f"{whose}, {claim.where}; judged since {claim.since}")
+        )
+    return [*lines, *table(("claim", "rule", "source"), rows)]
 
 
 def documented(text: str) -> list[str]:

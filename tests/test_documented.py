@@ -11,6 +11,7 @@ import pytest
 
 from penultimate import registry
 from penultimate.cli import COMMANDS
+from penultimate.paper.claims.filed import EVERY_CLAIM
 
 ROOT = Path(__file__).parents[1]
 
@@ -32,6 +33,9 @@ def test_everything_that_a_user_can_name_is_on_a_page(reference: Any, tmp_path: 
     assert all(f"## penultimate {name}\n" in text["commands.md"] for name in COMMANDS)
     assert "## penultimate data prepare\n" in text["commands.md"]
     assert "`--gpus SHARE`" in text["commands.md"]
+    assert "with `--plugin FILE` if it is your own" in text["commands.md"]
+    assert "; `--set --help` lists them" in text["commands.md"]
+    assert all(f"<br>`{claim.key}` | " in text["claims.md"] for claim in EVERY_CLAIM)
     assert "## pu.evaluate\n" in text["python.md"]
     for kind, title in reference.KINDS.items():
         page = text[f"{title.lower().replace(' ', '-')}.md"]
