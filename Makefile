@@ -52,8 +52,8 @@ STUDIES   := src/penultimate/paper/studies
 KEEP      := $(BIN)/penultimate keep --out $(OUT)
 CHOSEN    := matched_search:chosen_matched matched_search_scaled:chosen_matched_scaled matched_sweep_search:chosen_matched_sweep
 PARTS     := glyphs_first shared_classes glyphs_second glyphs_third glyphs_one_draw glyphs_temperatures \
-             evidence_measured evidence_otherwise evidence_backbones full_objectives full_changed sweep_first \
-             head_decay_first class_counts better_search better
+             evidence_measured evidence_otherwise evidence_backbones full_objectives full_changed sweep head_decay \
+             class_counts better_search better
 GLYPHS    := $(filter glyphs_%,$(PARTS))
 EVIDENCE  := $(filter evidence_%,$(PARTS))
 FULL      := $(filter full_%,$(PARTS))
@@ -71,7 +71,6 @@ $(OUT)/kept/%/kept.json: | $(READY)
 	$(KEEP) --study $* --to $(@D)
 
 PORTRAITS   := focal poly1 cosface arcface negative_margin logit_adjustment elogitnorm supcon
-SPEC_supcon := detached + supcon
 # The margins' own scale of 64 hardly trains in this world's recipe: the search begins where it does.
 SPEC_cosface := cosface(margin=0.1, scale=16)
 SPEC_arcface := arcface(margin=0.1, scale=16)
@@ -88,7 +87,7 @@ reference: searches parts ## every run that the package keeps, in the order of w
 	$(BIN)/penultimate join glyphs $(GLYPHS:%=$(OUT)/kept/%) --to $(REFERENCE)/glyphs
 	$(BIN)/penultimate join evidence $(REFERENCE)/glyphs $(EVIDENCE:%=$(OUT)/kept/%) --to $(REFERENCE)/evidence
 	$(BIN)/penultimate join full $(FULL:%=$(OUT)/kept/%) --to $(REFERENCE)/full
-	cp -R $(addprefix $(OUT)/kept/,shared_classes sweep_first head_decay_first class_counts better_search better) $(REFERENCE)/
+	cp -R $(addprefix $(OUT)/kept/,shared_classes sweep head_decay class_counts better_search better) $(REFERENCE)/
 
 $(READY): requirements.lock pyproject.toml
 	@echo "Setting up $(VENV) (PyTorch among it: about two minutes) ..."

@@ -21,7 +21,7 @@ from penultimate.report.drawing.palette import PAPER, marks
 FOLDER = Path(__file__).parent / "pictures"
 PICTURES = {
     "strengths.svg": (
-        "sweep_first",
+        "sweep",
         "doses",
         ("Families of objectives here (linear)", "The paper's nine objectives (linear)"),
     ),

@@ -17,11 +17,11 @@ from penultimate.paper.claims.both import BOTH_CLAIMS, CANDIDATES, gain
 from penultimate.paper.claims.both import STUDY as BETTER
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.filed import EVERY_CLAIM
+from penultimate.paper.claims.projectors import PROJECTOR_CLAIMS
 from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF, Ranked
 from penultimate.paper.claims.steadiness import steadiness
 from penultimate.paper.claims.verdicts import judge
 from penultimate.paper.exhibits.better import kept_candidates
-from penultimate.paper.exhibits.paths import WORDS
 from penultimate.paper.exhibits.separation import SEPARATION_IN_PAPER
 from penultimate.paper.layers import PROBES, served
 from penultimate.paper.page.statements import headline
@@ -124,7 +124,7 @@ def nine() -> dict[str, list[float]]:
 @functools.cache
 def claims(study: str = MAIN) -> dict[str, dict[str, str]]:
     """Return what is shown of each claim, by its key."""
-    key_of = {claim.says: claim.key for claim in (*EVERY_CLAIM, *BOTH_CLAIMS)}
+    key_of = {claim.says: claim.key for claim in (*EVERY_CLAIM, *BOTH_CLAIMS, *PROJECTOR_CLAIMS)}
     found = {}
     for name in ("claims", "doses"):
         built = shown(name, study)
@@ -177,10 +177,34 @@ def in_short() -> str:
     ranks = spearman(found["separation"], found["linear"])
     lead = 100 * (linear[slugs.index("softmax")] - linear[slugs.index("squared_error")])
     return paragraph(
-        f"{answer('sweep_first').answer} Among the nine objectives of the paper at the strengths that do best"
+        f"{answer('sweep').answer} Among the nine objectives of the paper at the strengths that do best"
         f" on a holdout, the rank correlation of R² with transfer is {fixed(ranks.rho, 2)}"
         f" (p = {ranks.p:.2g}), where the paper has {fixed(theirs.rho, 2)}. {restricted_sentence(narrow)}"
-        f" Squared error separates furthest and transfers {lead:.1f} points worse than softmax. {_paths()} {_better_in_both()}"
+        f" Squared error separates furthest and transfers {lead:.1f} points worse than softmax. {_better_in_both()}"
+        f" {_thrown_away()}"
+    )
+
+
+def _thrown_away() -> str:
+    """Return the sentence on hidden layers that are dropped after training, or the exhibit's own."""
+    of = {
+        key: one for key, one in claims("sweep").items() if key in {claim.key for claim in PROJECTOR_CLAIMS}
+    }
+    if {one["verdict"] for one in of.values()} != {"holds"}:
+        return finding("projectors", "sweep")
+    table = shown("projectors", "sweep").tables[1]
+    place = next(at for at, column in enumerate(table.columns) if column.key == "linear")
+    ends = []
+    for depth in (0, 2):
+        of = [
+            row.cells[place].value or 0
+            for row in table.rows
+            if row.label.endswith(f"(depth {depth})") and row.objective
+        ]
+        ends.append(f"{fixed(min(of), 1)} and {fixed(max(of), 1)} %")
+    return (
+        f"Behind such layers objectives hardly differ: five of them transfer between {ends[0]} without, and between"
+        f" {ends[1]} with two, by rules filed before."
     )
 
 
@@ -198,23 +222,10 @@ def _better_in_both() -> str:
     )
 
 
-def _paths() -> str:
-    """Return the sentence on the paths through the choices behind the main claim, and on what decides."""
-    by_level, deciding, _ = shown("paths").tables
-    count, *_, holds, sign, _ = (cell.text for cell in by_level.rows[0].cells)
-    *rows, _ = deciding.rows
-    shares = {row.label: row.cells[0].value for row in rows if row.cells[0].value is not None}
-    first = max(shares, key=shares.__getitem__)
-    return (
-        f"Of {count} paths through the choices behind that relation, listed after the runs, {sign} % have a negative ρ"
-        f" and {holds} % one beyond chance; {WORDS[first]} decides ({fixed(shares[first], 0)} % of the variance of ρ)."
-    )
-
-
 @quote
 def verdicts_in_short() -> str:
     """The short table of verdicts."""
-    here = {**claims("sweep_first"), **claims(BETTER), **claims()}
+    here = {**claims("sweep"), **claims(BETTER), **claims()}
     lines = [cells("claim", "by the paper's printed numbers", "here"), cells("---", "---", "---")]
     for key in SHORT:
         one = here[key]
@@ -257,7 +268,7 @@ def table_of_nine() -> str:
 @quote
 def of_strengths() -> str:
     """What the sweep of strengths says."""
-    said = answer("sweep_first")
+    said = answer("sweep")
     return f"{paragraph(said.answer)}\n\n{items(said.details)}"
 
 
@@ -290,9 +301,16 @@ def of_paths() -> str:
 
 
 @quote
+def of_projectors() -> str:
+    """What hidden layers that are dropped after training do to five objectives."""
+    found = shown("projectors", "sweep")
+    return f"{paragraph(finding('projectors', 'sweep'))}\n\n{items(found.notes[1:4])}"
+
+
+@quote
 def of_papers_strengths() -> str:
     """What the two runs with another choice of strengths or decay say of the main claim."""
-    sweep, decay = claims("sweep_first")["dose_strengths"], claims("head_decay_first")["separation_linear"]
+    sweep, decay = claims("sweep")["dose_strengths"], claims("head_decay")["separation_linear"]
     return paragraph(
         f"At the strengths that the paper prints: {_first(sweep['ours'])}: {sweep['verdict']}. With the paper's weight"
         f" decay in the final layer: {_first(decay['ours'])}: {decay['verdict']}."
@@ -427,19 +445,18 @@ def of_shared_classes() -> str:
 def of_head_decay() -> str:
     """What the final layer's own decay does."""
     key = next(
-        key
-        for key, one in claims("head_decay_first").items()
-        if "weight decay in the final layer" in one["says"]
+        key for key, one in claims("head_decay").items() if "weight decay in the final layer" in one["says"]
     )
-    one, table = claims("head_decay_first")[key], shown("table1", "head_decay_first").tables[0]
+    one, table = claims("head_decay")[key], shown("table1", "head_decay").tables[0]
     found = {row.label: float(row.cells[0].value or 0) for row in table.rows}
     gains = {
         name: found[name] - found["Softmax"] for name in found if name not in ("Squared error", "Softmax")
     }
     gain = one["ours"].partition(",")[0].replace("points of test accuracy", "points")
     above = sum(value > 0 for value in gains.values())
+    seeds = len(read_reference("head_decay").description["networks"][0]["seeds"])
     return paragraph(
-        f"Over three seeds the mean gain is {gain}; {in_words(above)} of the {in_words(len(gains))} gain by their"
+        f"Over {in_words(seeds)} seeds the mean gain is {gain}; {in_words(above)} of the {in_words(len(gains))} gain by their"
         f" means, and dropout, which keeps the paper's .7, changes by {signed(gains['Dropout'], 1)} points."
         f" Verdict: {one['verdict']}."
     )

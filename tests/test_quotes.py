@@ -89,8 +89,8 @@ def test_sentences_come_from_what_the_page_itself_shows() -> None:
     table = claims()
     assert {one["verdict"] for one in table.values()} == {"holds", "does not hold", "undecided"}
     assert len(table) == len(shown("claims").tables[0].rows)
-    assert set(SHORT) <= {*table, *claims("sweep_first"), *claims("better")}
-    assert answer("sweep_first").answer.split()[0] in " ".join(PAGES["README.md"].split())
+    assert set(SHORT) <= {*table, *claims("sweep"), *claims("better")}
+    assert answer("sweep").answer.split()[0] in " ".join(PAGES["README.md"].split())
     for name in ("table2", "depth"):
         number = re.search(r"\d+\.\d", shown(name).finding)
         assert number is not None

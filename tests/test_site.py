@@ -88,7 +88,7 @@ def test_the_site_builds_without_a_warning_and_takes_nothing_from_elsewhere(tmp_
 
 
 def test_an_exhibit_of_another_run_is_drawn_from_it_once_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (gallery.run_of("doses"), gallery.run_of("table1")) == ("sweep_first", gallery.MAIN)
+    assert (gallery.run_of("doses"), gallery.run_of("table1")) == ("sweep", gallery.MAIN)
     built = gallery.shown("classes", gallery.run_of("classes"))
     known = gallery.marks([*gallery.PAGE.explained, *gallery.objectives_drawn([built])])
     text = "\n".join(gallery.page("classes", built, known))

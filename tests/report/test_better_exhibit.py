@@ -24,7 +24,7 @@ HOSTILE = "<script>alert(1)</script> {0} & {answer}"
 @pytest.fixture(scope="module")
 def all_candidates() -> tuple[better.CandidateGains, ...]:
     """Those of a forged search and of the kept sweep."""
-    return tuple(candidates([admit(search()), admit(read_reference("sweep_first"))]))
+    return tuple(candidates([admit(search()), admit(read_reference("sweep"))]))
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_another_objective_than_the_best_candidate_is_told(
 
 
 def test_a_search_that_is_not_kept_is_named_and_the_rest_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(better, "references", lambda: {"sweep_first": None})
+    monkeypatch.setattr(better, "references", lambda: {"sweep": None})
     better.kept_candidates.cache_clear()
     built = exhibit("better", pair(1.0, 1.0, 1.0))
     assert len(built.tables[0].rows) == 5

@@ -22,7 +22,7 @@ from penultimate.paper.families import (
     with_covariates,
 )
 from penultimate.paper.page.statements import headline
-from penultimate.records.table import Row
+from penultimate.records.table import Row, Table
 from penultimate.report import StudyResults, exhibit, write_report
 from penultimate.report.measurements import admit
 from penultimate.statistics import partial_slopes, resampled_mean
@@ -119,6 +119,19 @@ def test_further_families_are_drawn_and_priced_and_no_rule_judges_them(tmp_path:
     assert not any(resolve(family).label in words for family in FURTHER)
     page, *_ = write_report(results, tmp_path / "report.html")
     assert "--mark-center-loss:" in page.read_text("utf-8")
+
+
+def test_a_study_of_families_that_no_rule_judges_is_drawn_without_verdicts(tmp_path: Path) -> None:
+    whole = load_study("sweep")
+    further = dataclasses.replace(whole, networks=tuple(one for one in whole.runs if one.arm in FURTHER))
+    planted = planted_strengths(priced(-2.0), "sweep", SEEDS)
+    rows = [row for row in planted.table if row.arm in FURTHER]
+    results = StudyResults(further.describe(), Table(rows))
+    built = exhibit("doses", results)
+    assert {table.name for table in built.tables} >= {"doses_prices", "doses_strengths"}
+    assert "doses" not in {table.name for table in built.tables}
+    assert {curve.objective for curve in built.figures[0].panels[0].curves} == {*FURTHER}
+    write_report(results, tmp_path / "report.html")
 
 
 def test_a_study_without_families_has_no_such_exhibit() -> None:

@@ -67,7 +67,7 @@ ASKED_OF_STRENGTHS = {
     " (β = 0.0003) + Sigmoid 2 of 3.",
 }
 """Where a run is more accurate than softmax ever was in training, it cannot be set beside softmax then."""
-ASKED_OF = {"evidence": ASKED, "full": ASKED_OF_FULL, "sweep_first": ASKED_OF_STRENGTHS}
+ASKED_OF = {"evidence": ASKED, "full": ASKED_OF_FULL, "sweep": ASKED_OF_STRENGTHS}
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ import pytest
 import scipy.stats
 
 from penultimate.data.catalog import card
+from penultimate.paper.claims.doses import FAMILIES as JUDGED
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.rankings import ranked
 from penultimate.paper.paths.choices import (
@@ -87,7 +88,7 @@ def built() -> Built:
 def rows() -> dict[str, Values]:
     """The final values of single networks in the files of the kept runs, read line by line."""
     found: dict[str, Values] = {}
-    for name in ("evidence", "sweep_first", "head_decay_first"):
+    for name in ("evidence", "sweep", "head_decay"):
         of_run: Values = defaultdict(dict)
         with (references()[name] / "rows.csv").open(encoding="utf-8") as file:
             reader = csv.DictReader(file)
@@ -162,8 +163,8 @@ def naive(path: Specification, rows: dict[str, Values], known: dict[object, obje
     if trained == FAMILIES:
         found = []
         for sweep in SWEEPS:
-            if sweep.family not in (*(out or ()), "dropout"):
-                x, y = sides(rows["sweep_first"], sweep.family)
+            if sweep.family in JUDGED and sweep.family not in (out or ()):
+                x, y = sides(rows["sweep"], sweep.family)
                 found.append(rho([*x], x, y, ()))
         return float(np.mean(found)), len(found)
     if trained == TRANSLATED:
@@ -171,15 +172,15 @@ def naive(path: Specification, rows: dict[str, Values], known: dict[object, obje
         both = [{}, {}]  # type: ignore[var-annotated]
         for spec, arm in arms.items():
             key = spec, spec.partition("(")[0]
-            for side, of in zip(both, sides(rows["sweep_first"], arm), strict=True):
+            for side, of in zip(both, sides(rows["sweep"], arm), strict=True):
                 side[key] = of[key]
         x, y = both
     elif trained == PRINTED:
-        x, y = sides(rows["sweep_first"], "paper strengths")
+        x, y = sides(rows["sweep"], "paper strengths")
         assert {spec for spec, _ in x} == {*PAPERS}
     else:
-        name = {HOLDOUT: "evidence", OWN_DECAY: "head_decay_first"}[trained]
-        x, y = sides(rows["sweep_first" if draws == "Three others" else name], "")
+        name = {HOLDOUT: "evidence", OWN_DECAY: "head_decay"}[trained]
+        x, y = sides(rows["sweep" if draws == "Five others" else name], "")
     one = path.levels[OBJECTIVES].removeprefix("No ").replace("final layer L²", "final_layer_l2")
     names = {"logit normalization": "logit_norm", "more final_layer_l2": "final_layer_l2"}
     out = out if out is not None else (names.get(one, one.replace(" ", "_")),)
@@ -225,9 +226,9 @@ def test_a_path_over_families_has_a_t_interval_over_them(
         if tuple(one.levels.values()) == (FAMILIES, INDEXES[0].words, "Linear", ALL, WHOLE, LAST)
     )
     found = []
-    for sweep in SWEEPS[:-1]:
-        x = rows["sweep_first"]["class_separation", "train", "glyphs", "", sweep.family]
-        y = mean_of_tasks(rows["sweep_first"], "linear", sweep.family)
+    for sweep in (one for one in SWEEPS if one.family in JUDGED):
+        x = rows["sweep"]["class_separation", "train", "glyphs", "", sweep.family]
+        y = mean_of_tasks(rows["sweep"], "linear", sweep.family)
         means = [[np.mean([*of[spec].values()]) for spec in x] for of in (x, y)]
         found.append(float(scipy.stats.spearmanr(*means).statistic))
     test = scipy.stats.ttest_1samp(found, 0)
@@ -284,7 +285,7 @@ def test_the_exhibit_says_that_it_explores_and_what_no_run_has(built: Built) -> 
     assert "after every run that it reads existed" in notes
     assert "explore, and confirm nothing" in notes
     assert "measured in none of these runs: “CDNV, training”, “Ridge, 1 a class”" in notes
-    assert all(f"`{run}`" in notes for run in ("evidence", "sweep_first", "head_decay_first"))
+    assert all(f"`{run}`" in notes for run in ("evidence", "sweep", "head_decay"))
 
 
 def test_the_picture_has_a_strip_for_each_level_and_every_path_once_in_each_choice(built: Built) -> None:
@@ -325,7 +326,7 @@ def test_only_the_main_kept_run_has_companions() -> None:
     found = specification_curve(admit(own))
     assert {path.levels[TRAINED] for path in found.paths} == {HOLDOUT}
     assert [*found.runs] == ["evidence"]
-    sweep = specification_curve(admit(read_reference("sweep_first")))
+    sweep = specification_curve(admit(read_reference("sweep")))
     assert {path.levels[TRAINED] for path in sweep.paths} == {HOLDOUT, TRANSLATED, PRINTED, FAMILIES}
     assert {path.levels[DRAWS] for path in sweep.paths} == {WHOLE}
 

@@ -92,7 +92,7 @@ def _doses(measurements: Measurements) -> Piece:
     absent = left_out(evidence, shown)
     named = listed([one.label for one in front])
     tables = (
-        verdicts,
+        *([verdicts] if judged else []),
         _prices_table(evidence),
         _strengths_table(families, front),
         *_beside(measurements, families),
@@ -102,7 +102,7 @@ def _doses(measurements: Measurements) -> Piece:
         tables,
         _figures(shown) if shown else (),
         notes=(
-            f"{OURS}: {judged[0].claim.says}: {judged[0].ours.verdict}. {judged[0].ours.reason}",
+            *(f"{OURS}: {one.claim.says}: {one.ours.verdict}. {one.ours.reason}" for one in judged[:1]),
             *(
                 [f"On the Pareto front of test accuracy and linear transfer, by means: {named}."]
                 if front

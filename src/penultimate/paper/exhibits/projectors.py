@@ -57,12 +57,18 @@ COLUMNS: tuple[tuple[Aspect, str, int], ...] = (
     ("knn", "kNN transfer, %", 2),
 )
 SAID = {
-    "projector_gain": "a gain in linear transfer",
-    "projector_gain_knn": "a gain in kNN transfer",
-    "projector_spread": "a narrower spread of the objectives in linear transfer",
-    "projector_accuracy": "test accuracy no lower than softmax's with none",
+    "projector_gain": ("linear transfer is better", "linear transfer is no better"),
+    "projector_gain_knn": ("kNN transfer is better", "kNN transfer is no better"),
+    "projector_spread": (
+        "the objectives differ less in linear transfer",
+        "the objectives do not differ less in linear transfer",
+    ),
+    "projector_accuracy": (
+        "test accuracy is no lower than softmax's with none",
+        "test accuracy is lower than softmax's with none",
+    ),
 }
-"""What each claim says of two layers, in the finding."""
+"""What the finding says of two layers if a claim holds, and if it does not."""
 SHADES = {behind(spec, depth): depth / DEPTHS[-1] for spec in OBJECTIVES for depth in DEPTHS}
 """How dark a mark of the figure is: the darker, the more layers are thrown away."""
 Numbers: TypeAlias = Mapping[Aspect, Mapping[int, Mapping[str, BySeed]]]
@@ -96,6 +102,7 @@ def _projectors(measurements: Measurements) -> Piece:
     named = listed([one.label for one in front])
     notes = [
         f"{OURS}: {_finding(evidence, judged)}",
+        *_ranges(numbers["linear"]),
         *_mediator(evidence, numbers),
         *([f"On the Pareto front of test accuracy and linear transfer, by means: {named}."] if front else []),
         *([f"On no curve, since not every seed has them: {listed(absent)}."] if absent else []),
@@ -138,13 +145,24 @@ def _finding(evidence: StudyEvidence, judged: Sequence[Judged]) -> str:
         rule = one.claim.rule
         trials = judge_projected(evidence, rule).every if isinstance(rule, Projected) else ()
         sizes = "; ".join(trial.text for trial in trials)
-        verdict = "is undecided" if one.ours.verdict == "undecided" else one.ours.verdict
-        said.append(f"{SAID[one.claim.key]} {verdict}: {sizes}")
-    left = [SAID[one.claim.key] for one in judged if not one.ours.judged]
+        holds, does_not = SAID[one.claim.key]
+        words = {"holds": holds, "does not hold": does_not, "undecided": f"whether {holds} is open"}
+        said.append(f"{words[one.ours.verdict]}: {sizes}")
+    left = [f"whether {SAID[one.claim.key][0]}" for one in judged if not one.ours.judged]
     return (
         f"With {in_words(DEPTHS[-1])} hidden layers thrown away after training, {'; '.join(said)}."
         f"{f' Not judged: {listed(left)}.' if left else ''}"
     )
+
+
+def _ranges(linear: Mapping[int, Mapping[str, BySeed]]) -> list[str]:
+    """Return a sentence on how far apart the objectives' means lie at every depth that all have."""
+    told = []
+    for depth, of in linear.items():
+        if all(of.get(spec) for spec in OBJECTIVES):
+            means = [mean(runs.values()) for runs in of.values()]
+            told.append(f"{fixed(min(means), 2)} to {fixed(max(means), 2)} % at depth {depth}")
+    return [f"The objectives' linear transfer, by means: {listed(told)}."] if told else []
 
 
 def _mediator(evidence: StudyEvidence, numbers: Numbers) -> list[str]:

@@ -31,7 +31,7 @@ from penultimate.report import read_reference
 from penultimate.report.measurements import ByRun, Measurements, Seed, admit
 from penultimate.report.text import counted
 
-COMPANIONS = ("sweep_first", "head_decay_first")
+COMPANIONS = ("sweep", "head_decay")
 """The kept runs whose networks stand beside those of the main one."""
 
 

@@ -4,10 +4,8 @@ from penultimate.registry import declare
 
 FOLDED = (
     "shared_classes",
-    "sweep_first",
     "sweep_smallest",
     "head_decay",
-    "head_decay_first",
     "few_labels",
     "alike",
     "certainty",
@@ -36,11 +34,9 @@ for _name, _summary in (
     ),
     ("few_labels", "networks of glyphs_first on one to twenty images a class of eight tasks"),
     ("alike", "nine objectives, two seeds on one draw: CKA and four other measures of likeness"),
-    ("sweep", "eleven families of objectives, each at several strengths, five seeds: hours on a laptop"),
-    ("sweep_first", "a part of sweep: the first three of five seeds; comes with the package"),
+    ("sweep", "eleven families of objectives, each at several strengths, five seeds; comes with the package"),
     ("sweep_smallest", "a part of sweep: 19 networks a seed, three seeds; an hour and a half on a laptop"),
-    ("head_decay", "nine objectives whose final layer has the paper's weight decay, five seeds"),
-    ("head_decay_first", "a part of head_decay: the first three of five seeds; comes with the package"),
+    ("head_decay", "nine objectives whose final layer has the paper's weight decay; comes with the package"),
     ("certainty", "nine objectives, three seeds: calibration, selective classification, outside images"),
     ("class_counts", "three objectives on 16, 32, 64 and 128 classes, three draws; comes with the package"),
     (

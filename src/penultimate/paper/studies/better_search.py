@@ -5,7 +5,7 @@
 The first half of a search whose rules (`penultimate.paper.claims.both`) came before any of these networks:
 candidates are compared with softmax by test accuracy and by four of the eight transfer tasks. The study
 `better` tries the chosen one on the other four tasks, with seeds of its own. Five more candidates are in
-`sweep_first`.
+the first three seeds of `sweep`.
 
 The recipe is that of `matched_search`. A projector stands between the features and the head while a network
 is trained; the features that are transferred are those before it, as always.

@@ -9,7 +9,9 @@ has the one that the holdout chose; the cosine softmax has its own learning rate
 of strengths uses seeds and draws 200 to 204.
 
 The rule (`penultimate.paper.claims.head_decay`) was laid down on 2026-11-26, before any of these networks was
-trained.
+trained. The kept run was made on H100s: seeds 200 to 202 on 2026-11-26 from main at f9e919d, the commit that
+filed the rule (`kept.json` names 751dbe0, the last commit that the copy of the repository on that machine
+knew of), and seeds 203 and 204 on 2026-11-27 from b2fc2e0.
 """
 
 import dataclasses
