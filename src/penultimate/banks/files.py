@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import math
+import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -78,7 +79,7 @@ def read_bank(
     DamagedFileError for a damaged file.
     """
     path = Path(path)
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112  (`Path.is_dir` raises for a name that no file can have)
         raise RequestError(f"'{path}' is a folder; features are read from a file ({', '.join(OPENERS)})")
     if path.suffix not in OPENERS:
         raise unknown("kind of bank", path.suffix or path.name, OPENERS)
