@@ -114,7 +114,7 @@ def test_what_cannot_be_read_is_not_taken_for_absent_nor_hides_what_can(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "iterdir", refused)
         assert main(["status"]) == 1
-    assert "Permission denied (runs/studies)" in capsys.readouterr().err
+    assert "'runs/studies' cannot be read or written (Permission denied)" in capsys.readouterr().err
     monkeypatch.setattr("penultimate.files.open", refused, raising=False)
     assert main(["status"]) == 2
     assert "study.json' cannot be read (Permission denied)" in capsys.readouterr().err
