@@ -210,6 +210,15 @@ def test_temperatures_are_graded_in_the_hue_of_cosine_softmax(theme: int) -> Non
     assert known["focal(gamma=2)"] == marks(["focal(gamma=2)"])["focal(gamma=2)"]
 
 
+@pytest.mark.parametrize("slug", [*PRESET_MARKS, "focal(gamma=2)"])
+def test_the_outline_of_a_shaded_mark_is_closed(slug: str) -> None:
+    panel = Panel("p", "", "", "", (Point(1.0, 2.0, slug, "one", shade=0.0),))
+    (outline,) = re.findall(
+        r'<path id="m\w+" d="([^"]+)" style="stroke: #', draw_panel(panel, marks([slug])).raw
+    )[-1:]
+    assert outline.rstrip().lower().endswith("z")
+
+
 def test_shapes_lie_in_the_unit_circle() -> None:
     for vertices, scale in SHAPES.values():
         assert all(math.hypot(x, y) <= 1.07 for x, y in vertices)

@@ -126,6 +126,8 @@ def _frame(panel: Panel, width: float, height: float) -> tuple[float, float, flo
 
 def _fill(axes: Axes, panel: Panel, marks: Mapping[str, Mark], small: bool) -> list[Note]:
     """Draw lines, whiskers, then marks, and return the meaning of each mark in drawing order."""
+    from matplotlib.path import Path as Shape
+
     notes: list[Note] = []
 
     def noted(objective: str, text: str) -> str:
@@ -167,7 +169,7 @@ def _fill(axes: Axes, panel: Panel, marks: Mapping[str, Mark], small: bool) -> l
             [point.x],
             [point.y],
             linestyle="none",
-            marker=[(x, y) for x, y in vertices],
+            marker=Shape([*vertices, vertices[0]], closed=True),
             markersize=2 * size * scale * max(abs(v) for vertex in vertices for v in vertex),
             markerfacecolor=mark.light if shade is None else HEAT[rasters.step_of(shade, 0, 1)],
             markeredgecolor=PAPER if shade is None else mark.light,
