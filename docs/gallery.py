@@ -33,7 +33,7 @@ INTRODUCTION = (
 )
 OF_PORTRAITS = (
     "Objectives of other papers that [ship as examples](../reference/examples.md), each tuned, trained and"
-    " measured as the nine were, and drawn beside them. `make portraits` draws those that are not here yet."
+    " measured as the nine were, and drawn beside them. `make portraits` makes them again."
 )
 PORTRAITS = Path(__file__).parent / "portraits"
 """The kept rows of finished portraits, a folder each."""
