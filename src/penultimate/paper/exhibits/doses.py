@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from penultimate.objectives.presets import resolve
@@ -166,7 +167,13 @@ def _beside(
     deficits = [(one, below_softmax_in_training(measurements, one)) for one in distinct(families)]
     rows = tuple(
         TableRow(
-            one.label, (run_cell(one.values.get("accuracy"), 2), run_cell(of, 2, shows_error=True)), one.mark
+            one.label,
+            (
+                run_cell(one.values.get("accuracy"), 2),
+                replace(run_cell(of, 2, shows_error=True), of_runs=False),  # its seeds have a column
+                Cell(str(len(of)), len(of)),
+            ),
+            one.mark,
         )
         for one, of in deficits
         if of
@@ -178,6 +185,7 @@ def _beside(
         (
             Column("accuracy", "Test accuracy, %"),
             Column("deficit", "Linear transfer, less softmax's then, points"),
+            Column("seeds", "Seeds in which softmax ever was"),
         ),
         rows,
         notes=(
