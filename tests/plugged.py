@@ -13,6 +13,18 @@ SAMPLES = Path(__file__).parent / "plugins"
 
 
 @contextlib.contextmanager
+def released() -> Iterator[None]:
+    """The names of plug-ins that are registered within are released in the end."""
+    before = {*registry.registered()}
+    try:
+        yield
+    finally:
+        for place in {*registry.registered()} - before:
+            if registry.entry(*place).is_plugin:
+                registry.forget(*place)
+
+
+@contextlib.contextmanager
 def plugged(*files: Path | str) -> Iterator[list[Plugin]]:
     """Samples by name, files by path and `examples:NAME` are loaded; in the end their names are released."""
     plugins = [

@@ -16,8 +16,8 @@ import pytest
 from docs import notebooks
 from PIL import Image
 
-from penultimate import registry
 from penultimate.cli import main
+from tests.plugged import released
 from tests.test_pages import PAGES, lines, named
 
 NOT_HERE = {
@@ -104,18 +104,13 @@ def test_a_command_of_a_page_runs(
     line: str, page: str, reader: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(reader)
-    before = {*registry.registered()}
     words = in_small(shlex.split(line))
     assert words is not None
     for file in {"my_loss.py", "mine.py"} & {*words}:
         assert main(["check", "--example", "focal" if "focal" in line else "loss"]) == 0
         Path(file).write_text(capsys.readouterr().out, encoding="utf-8")
-    try:
+    with released():
         answer = main(words)
-    finally:
-        for kind, name in {*registry.registered()} - before:
-            if registry.entry(kind, name).is_plugin:
-                registry.forget(kind, name)
     said = capsys.readouterr()
     assert answer == 0, f"{page}: penultimate {line}\n{said.err}"
     assert said.out.strip(), f"{page}: penultimate {line} prints nothing"

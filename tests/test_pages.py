@@ -21,6 +21,7 @@ import penultimate
 from penultimate import registry
 from penultimate.cli import _parser
 from tests import lightning_stand_in
+from tests.plugged import released
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -111,15 +112,11 @@ WITH_PYTHON = [path for path in PAGES if blocks(path, "python")]
 @pytest.mark.filterwarnings("ignore:squared_error", *lightning_stand_in.WARNINGS)
 @pytest.mark.parametrize("path", WITH_PYTHON, ids=named)
 def test_the_python_of_a_page_runs_block_after_block(path: Path, names: dict[str, Any]) -> None:
-    before = set(registry.registered())
-    with torch.random.fork_rng():
+    with released(), torch.random.fork_rng():
         for block in blocks(path, "python"):
             exec(compile(block, named(path), "exec"), names)
     for name, shape in SHAPES.get(named(path), {}).items():
         assert eval(name, names) == shape
-    for kind, name in set(registry.registered()) - before:
-        if registry.entry(kind, name).is_plugin:
-            registry.forget(kind, name)
 
 
 def test_the_training_loop_moves_body_and_head(names: dict[str, Any]) -> None:
