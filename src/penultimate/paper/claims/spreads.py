@@ -53,7 +53,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Spreads:
-    """The spreads in x and in y, and the variances of which they are the roots in every resample [b]."""
+    """The spreads in x and in y, and the squared spreads in every resample [b]."""
 
     of_x: float
     of_y: float
