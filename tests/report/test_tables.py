@@ -25,13 +25,26 @@ def table(label: str, *cells: Cell, notes: tuple[str, ...] = ()) -> ExhibitTable
 
 
 @pytest.mark.parametrize(
-    "label", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r\n=1", "＝1", " =1"]
+    "label",
+    [
+        *("=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r\n=1", "＝1", " =1", "=cmd()", "@x"),
+        *("+1 +cmd|' /C calc'!A0", "+1%+SUM(A1)", "-1 points|' /C calc'!A0", "+", "-x"),
+    ],
 )
 def test_csv_runs_in_no_spreadsheet(label: str) -> None:
     rows = list(csv.reader(io.StringIO(to_csv(table(label, Cell(label))))))
     for cell in (rows[1][0], rows[1][1]):
         assert cell.startswith("'")
         assert cell.lstrip("' ").strip()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["+0.43 points", "-3", "+0.10 (−1.04 to 1.24)", "-1.5 %", "-2e-05", "+.2 points (p = 0.03); 3 runs"],
+)
+def test_csv_leaves_a_signed_number_with_its_unit_as_it_is(text: str) -> None:
+    _, row = csv.reader(io.StringIO(to_csv(table("softmax", Cell(text)))))
+    assert row[1] == text
 
 
 def test_csv_keeps_numbers_whole_and_tells_the_source() -> None:

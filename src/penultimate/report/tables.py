@@ -73,7 +73,9 @@ LABEL = re.compile(r"[^A-Za-z0-9]+")
 """What is not kept of a table's name in the label by which a paper refers to it."""
 SPECIAL = re.compile(f"-(?=-)|[{re.escape(''.join(LATEX_SPECIALS.keys() - {'-'}))}]")
 """A character that LaTeX does not print as it is, or a hyphen before another, which would make a dash."""
-FORMULA = re.compile("[=+@＝＋－＠-]")
+SIGNED = r"[+-][\d.,]*\d(e[+-]?\d+)?( ?%)?($| [^\W\d_][^|!\"]*$| \([^|!\"]*$)"
+"""A number with its sign, alone or before words: no formula, since no operator follows the number."""
+FORMULA = re.compile(f"(?!{SIGNED})[=+@＝＋－＠-]")
 """The beginning of a cell that spreadsheets evaluate (full-width signs too)."""
 POINTS = ("panel", "label", "x", "y", "x_se", "y_se", "x_label", "y_label", "detail", "source", "value")
 """The columns of the points of figures."""
@@ -88,7 +90,8 @@ LINE = 90
 def to_csv(table: ExhibitTable) -> str:
     """Return comma-separated values: unrounded numbers, each with any standard error and count.
 
-    Text that a spreadsheet would take for a formula gets a leading apostrophe.
+    Text that a spreadsheet would take for a formula gets a leading apostrophe; a signed number with its unit
+    does not.
     """
     head, lines = _records(table)
     return _csv([*(_harmless(name) for name in head[:-1]), head[-1]], lines)
@@ -159,8 +162,8 @@ def _apart(names: list[str]) -> list[str]:
 def _harmless(text: str) -> str:
     """Return the text in a form that no spreadsheet evaluates.
 
-    >>> _harmless("=HYPERLINK(1)"), _harmless("softmax")
-    ("'=HYPERLINK(1)", 'softmax')
+    >>> _harmless("=HYPERLINK(1)"), _harmless("+0.43 points")
+    ("'=HYPERLINK(1)", '+0.43 points')
     """
     text = plain(text)
     return f"'{text}" if FORMULA.match(text) else text
