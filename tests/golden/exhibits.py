@@ -1,0 +1,188 @@
+"""What every exhibit of every kept run shows, as plain data: `python -m tests.golden.exhibits` freezes it.
+
+Each kept run has a file of tables: `EXHIBIT/TABLE` has the columns of that table's CSV and the marks of each
+row, `EXHIBIT/EXHIBIT_points` what its figures draw. Claims are judged apart, by key: `claims` has the
+verdicts, `claims/effects` the effects that these rest on, each signed so that its claim says it is positive.
+Sentences are left out. The numbers that the paper prints are the same for every run and stand with one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+from unittest.mock import patch
+
+import penultimate as pu
+from penultimate.paper.claims import effects, label_spaces, prices
+from penultimate.paper.claims.criteria import CRITERIA, Criteria
+from penultimate.paper.claims.doses import DOSE_CLAIMS
+from penultimate.paper.claims.evidence import Evidence, gather
+from penultimate.paper.claims.filed import EVERY_CLAIM
+from penultimate.paper.claims.joint import SETS
+from penultimate.paper.claims.rules import Elsewhere, Rule
+from penultimate.paper.claims.trials import Assessment, Trials
+from penultimate.paper.claims.verdicts import TRIALS, judge
+from penultimate.records.archive import references
+from penultimate.registry import names
+from penultimate.report import read_reference
+from penultimate.report.measurements import admit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from penultimate.report import StudyResults
+    from penultimate.report.base import ExhibitTable
+
+Tables: TypeAlias = dict[str, list[list[object]]]
+"""Tables by name: a list of columns, then a list for each row."""
+FOLDER = Path(__file__).parent / "exhibits_frozen"
+WITH_PRINTED = "evidence"
+"""The kept run with which the paper's printed numbers are frozen."""
+SENTENCES = {"reason", "relation", "licence", "detail", "x_label", "y_label"}
+"""Columns of prose."""
+VERDICTS = ("claim", "verdict", "on the paper's numbers", "first rules", "first half", "second half")
+EFFECTS = ("claim", "effect", "estimate", "low", "high", "margin", "p_for", "p_against")
+CLAIMS = {
+    claim.key: claim for of in (EVERY_CLAIM, DOSE_CLAIMS, *(each.claims for each in SETS)) for claim in of
+}
+
+
+def freeze(run: str) -> Tables:
+    """Return the numbers, marks and verdicts of a kept run."""
+    results = read_reference(run)
+    tables = claims(results)
+    for exhibit in names("exhibit"):
+        built = pu.exhibit(exhibit, results)
+        drawn = {table.name: table for table in built.tables}
+        for name, frame in built.to_pandas().items():
+            if run != WITH_PRINTED:
+                frame = frame[frame["source"] == "ours"]
+            if len(frame) and "verdict" not in frame:
+                tables[f"{exhibit}/{name}"] = rows(frame, drawn.get(name))
+    return tables
+
+
+def rows(frame: pd.DataFrame, table: ExhibitTable | None) -> list[list[object]]:
+    """Return the columns and rows of a table with their marks, or those of points (without a table)."""
+    frame = frame.drop(columns=[*SENTENCES & {*frame}])
+    if table is None:
+        frame = frame.drop(columns="source").dropna(axis="columns", how="all")
+    lines = [[plain(cell) for cell in line] for line in frame.astype(object).to_numpy().tolist()]
+    if table is None:
+        return [list(frame), *without_repeats(lines)]
+    return [[*frame, "marks"], *([*line, mark] for line, mark in zip(lines, marks(table), strict=True))]
+
+
+def plain(cell: object) -> object:
+    """Return a cell as JSON has it: nothing for NaN, and infinity in words."""
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return None if math.isnan(cell) else str(cell)
+    return cell
+
+
+def without_repeats(lines: Sequence[list[object]]) -> Iterator[list[object]]:
+    """Yield points without the names of their panel and line (the first two cells) if these are as above."""
+    for above, line in zip([[], *lines], lines, strict=False):
+        yield ["", "", *line[2:]] if line[:2] == above[:2] else line
+
+
+def marks(table: ExhibitTable) -> Iterator[str]:
+    """Yield the columns whose cells are marked in each row, with the mark."""
+    for row in table.rows:
+        cells = list(zip(table.columns, row.cells, strict=True))
+        bold = [column.key for column, cell in cells if table.is_bold(cell)]
+        worse = [column.key for column, cell in cells if table.is_worse(cell)]
+        yield "; ".join(f"{mark} {', '.join(of)}" for mark, of in (("bold", bold), ("worse", worse)) if of)
+
+
+def claims(results: StudyResults) -> Tables:
+    """Return the verdicts on all claims that a run can be asked, and the effects behind each."""
+    evidence = gather(admit(results))
+    verdicts, found = [list[object](VERDICTS)], [list[object](EFFECTS)]
+    for judged in judge(evidence, list(CLAIMS.values())):
+        if judged.ours.missing is None:
+            each = (judged.ours, judged.printed, judged.first, *judged.halves)
+            verdicts.append([judged.claim.key, *map(in_a_word, each)])
+            for name, effect in effects_of(evidence, judged.claim.rule):
+                numbers = [getattr(effect, field) for field in EFFECTS[2:]]
+                found.append([judged.claim.key, name, *map(plain, numbers)])
+    return {"claims": verdicts, "claims/effects": found}
+
+
+def in_a_word(found: Assessment | None) -> str:
+    return "" if found is None else found.verdict if found.judged else "not judged"
+
+
+def effects_of(evidence: Evidence, rule: Rule) -> list[tuple[str, effects.Effect]]:
+    """Return the effects that a rule tests, by name, or those that it decides by itself, by number."""
+    if isinstance(rule, Elsewhere):
+        other = evidence.elsewhere()
+        return [] if other is None else effects_of(other, rule.rule)
+    decided: list[effects.Effect] = []
+    decide = effects.decide
+
+    def noted(effect: effects.Effect, criteria: Criteria = CRITERIA) -> effects.Verdict:
+        decided.append(effect)
+        return decide(effect, criteria)
+
+    with ExitStack() as patches:
+        for module in (effects, prices, label_spaces):
+            patches.enter_context(patch.object(module, "decide", noted))
+        found = TRIALS[type(rule)](evidence, rule)
+    if isinstance(found, Trials):
+        return [
+            (f"{group}/{trial.name}".strip("/"), trial.effect)
+            for group, of in found.groups.items()
+            for trial in of
+        ]
+    return [(str(number), effect) for number, effect in enumerate(decided, 1)]
+
+
+def differences(frozen: Mapping[str, Sequence[Sequence[object]]], now: Tables) -> Iterator[str]:
+    """Yield a line for each table, row and cell that is not as it was frozen."""
+    for name in sorted({*frozen, *now}):
+        if name not in frozen or name not in now:
+            yield f"{name}: {'gone' if name in frozen else 'new'}"
+            continue
+        (columns, *before), (columns_now, *after) = frozen[name], now[name]
+        if columns != columns_now:
+            changed = sorted({*map(str, columns)} ^ {*map(str, columns_now)})
+            yield f"{name}: other columns: {', '.join(changed) or 'their order'}"
+            continue
+        if len(before) != len(after):
+            yield f"{name}: {len(after)} rows, were {len(before)}"
+            continue
+        for number, lines in enumerate(zip(before, after, strict=True), 1):
+            for column, was, cell in zip(columns, *lines, strict=True):
+                if not alike(was, cell):
+                    yield f"{name}, row {number} ({lines[0][0]}), {column}: {cell!r}, was {was!r}"
+
+
+def alike(was: object, now: object) -> bool:
+    """Return whether two cells are equal: texts exactly, numbers but for what another BLAS may change."""
+    if isinstance(was, int | float) and isinstance(now, int | float):
+        return math.isclose(was, now, rel_tol=1e-9, abs_tol=1e-12)
+    return was == now
+
+
+def read(run: str) -> Tables:
+    """Return what was frozen of a kept run."""
+    frozen: Tables = json.loads((FOLDER / f"{run}.json").read_text(encoding="utf-8"))
+    return frozen
+
+
+def write(run: str, tables: Tables) -> None:
+    """Write the tables of a kept run as JSON, with one line for each row."""
+    as_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+    blocks = (as_json(name) + ":[\n" + ",\n".join(map(as_json, tables[name])) for name in sorted(tables))
+    text = "{\n" + "\n],\n".join(blocks) + "\n]\n}\n"
+    (FOLDER / f"{run}.json").write_text(text, encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    for each in references():
+        write(each, freeze(each))
