@@ -352,11 +352,11 @@ NETWORK = ["--model", "timm:test_vit(pretrained=False)"]
         ["tune", "NAME", "--study=NAME"],
         ["plan", "NAME"],
         ["plan", "smoke", "--only=NAME"],
-        ["doctor", "--out=NAME"],
+        ["status", "--verify", "--out=NAME"],
         ["data", "check", "--", "NAME"],
         ["data", "check", "pets", "--root=NAME"],
         ["data", "get", "birdsnap", "--root=NAME"],
-        ["bank", "--", "NAME"],
+        ["evaluate", "--features", "a=NAME", "--features", "b=NAME"],
         [*PLANNED, "--data", "digits", "--model", "NAME"],
         [*PLANNED, *NETWORK, "--data", "digits", "--data", "NAME"],
         [*PLANNED, *NETWORK, "--data", "digits", "--source", "NAME"],
@@ -446,10 +446,10 @@ def test_the_longest_names_can_be_run_and_tuned() -> None:
         dataclasses.replace(load_study("smoke"), name=f"tune-{name}")
 
 
-@pytest.mark.parametrize("name", ["x" * 300, "é" * 51, "..", "a/b", "", "a b", ".lock"])
+@pytest.mark.parametrize("name", ["x" * 300, "..", "a/b", "", "a b", ".lock"])
 def test_a_plugin_that_no_folder_can_be_called_by_is_refused(name: str) -> None:
     for kind in registry.PLUGIN_KINDS:
-        with pytest.raises(RequestError, match=r"identifier|at most 100 bytes"):
+        with pytest.raises(RequestError, match="identifier"):
             getattr(registry.register, kind)(name=name)(lambda: None)
 
 

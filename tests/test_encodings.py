@@ -85,7 +85,7 @@ def test_what_a_terminal_lacks_is_shown_as_a_question_mark(
     (tmp_path / "dätä" / "日本" / os.fsdecode(b"\xff.jpg")).write_bytes(b"no image")
     commands = (
         (["data", "check", str(tmp_path / "dätä")], 1),
-        (["doctor", "--out", str(tmp_path / "≤")], 0),
+        (["status", "--verify", "--out", str(tmp_path / "≤")], 0),
         (["list", "objectives"], 0),
         (["check", "--example", "loss"], 0),
         (["status", "--out", str(tmp_path / os.fsdecode(b"\xff"))], 0),

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from penultimate.doctor.results import look_at_store
+
 from penultimate.engine.execute import execute
 from penultimate.engine.messages import Done
 from penultimate.engine.observer import Observer, Summary

@@ -99,7 +99,7 @@ def test_naming_listing_and_asking_import_nothing_heavy(finished_smoke: Path) ->
         (SHOWN.replace("'figureD1'", "'figure5'"), {"numpy", "scipy"}),
         (JUDGED, {"numpy", "scipy"}),
         ("from penultimate.cli import main; main(['plan', 'quickstart'])", {"numpy", "PIL"}),
-        ("from penultimate.cli import main; main(['doctor'])", {"numpy", "PIL"}),
+        ("from penultimate.cli import main; main(['status', '--verify'])", {"numpy", "PIL"}),
     ],
 )
 def test_what_counts_or_plans_loads_no_tensor_library(

@@ -29,8 +29,7 @@ NOT_HERE = {
     "join": "parts of a study that were run apart",
     "tune": "a search, which has no plan of its own",
     "--networks": "a table of trained networks",
-    "bank": "files of features, of which tests/features run the command",
-    "--features": "files of features, of which tests/features run the command",
+    "--features": "files of features, of which tests/banks run the command",
 }
 """What a command with such words needs."""
 OF_RUN = {"--gpus": 1, "--processes": 1, "--verify": 0}

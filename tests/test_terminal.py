@@ -1,53 +1,17 @@
-"""What the commands print: completions, JSON, and text that fits the terminal."""
+"""What the commands print: JSON, and text that fits the terminal."""
 
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from penultimate.cli import COMMANDS, main
+from penultimate.cli import main
 from penultimate.report.base import WORSE
 from penultimate.report.terminal import width
 
 MARKS = f"*{WORSE}"
-SHELL = shutil.which("bash")
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_completion_names_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    told = capsys.readouterr().out
-    assert all(name in told for name in COMMANDS)
-    assert "--plugin" in told
-
-
-@pytest.mark.skipif(SHELL is None, reason="there is no bash")
-def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", "bash"]) == 0
-    script = capsys.readouterr().out
-    ask = "COMP_WORDS=(penultimate {0}); COMP_CWORD={1}; _penultimate; printf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
-    for words, place, expected in (
-        ("portr", 1, "portrait"),
-        ("run --ad", 2, "--add"),
-        ("run quic", 2, "quickstart"),
-    ):
-        answer = subprocess.run(
-            [str(SHELL)],
-            input=f"{script}\n{ask.format(words, place)}",
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert expected in answer.stdout.split()
-
-
-def test_another_shell_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", "bsh"]) == 2
-    assert "Did you mean 'bash'?" in capsys.readouterr().err
 
 
 def test_list_alone_lists_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import keyword
 import math
 import sys
-import unicodedata
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import TypeGuard
@@ -15,7 +14,7 @@ from penultimate.errors import RequestError, expect_apart, shortened, unknown
 LARGEST = 2**63 - 1
 """The largest 64-bit integer."""
 LONGEST_NAME = 100
-"""The largest number of bytes in the name of a plug-in."""
+"""The largest number of letters in the name of a plug-in, which folders are called by."""
 
 
 def is_whole(value: object, least: int = -LARGEST) -> TypeGuard[int]:
@@ -75,19 +74,12 @@ def one_of(value: object, kind: str, known: Iterable[str]) -> None:
 
 
 def identifier(name: str, kind: str, others: Iterable[str] = ()) -> None:
-    """Raise RequestError for a name that Python or a file system reads as another, or that is not one.
+    """Raise RequestError for a name of a plug-in that is no Python identifier, or nearly another's.
 
-    >>> identifier("\ufb01t", "loss")
+    >>> identifier("top-1", "loss")
     Traceback (most recent call last):
-    penultimate.errors.RequestError: Python reads the name '\\ufb01t' of a loss as 'fit': write it so
+    penultimate.errors.RequestError: a loss must be named by a Python identifier, not 'top-1'
     """
-    if not name.isidentifier() or keyword.iskeyword(name):
-        raise RequestError(f"a {kind} must be named by a Python identifier, not '{name}'")
-    if (usual := unicodedata.normalize("NFKC", name)) != name:
-        raise RequestError(f"Python reads the name {name!a} of a {kind} as {usual!a}: write it so")
-    if len(name.encode()) > LONGEST_NAME:
-        raise RequestError(
-            f"the name of a {kind} is at most {LONGEST_NAME} bytes long, for folders are called by it;"
-            f" '{shortened(name, 80)}' has {len(name.encode()):,}"
-        )
+    if not name.isidentifier() or keyword.iskeyword(name) or len(name) > LONGEST_NAME:
+        raise RequestError(f"a {kind} must be named by a Python identifier, not '{shortened(name, 80)}'")
     expect_apart(f"{kind} names", (*others, name))

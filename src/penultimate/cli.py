@@ -16,11 +16,10 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from penultimate.command import Command, say
-from penultimate.commands import completion, data, examining, listing, running, showing, tuning
+from penultimate.commands import data, examining, listing, running, showing, tuning
 from penultimate.errors import (
     DamagedFileError,
     PenultimateError,
@@ -37,7 +36,8 @@ from penultimate.variables import expect_variables
 EXIT_CODES = """exit codes:
   0    done
   1    done as far as it goes: a step failed (each is named, with its log), an exhibit or `why` has no
-       number to show, `check`, `data check` or `doctor` found something to do, the system refused something
+       number to show, `check`, `data check` or `status --verify` found something to do, the system refused
+       something
   2    the request was wrong, or a file is damaged: what to do is said
   130  stopped by Ctrl-C (143: by SIGTERM, 129: by SIGHUP, 141: nothing reads the output); a command that
        computes goes on where it was when it is given again
@@ -51,7 +51,13 @@ COMMANDS = {
     for module in (running, evaluation, portrait, showing, listing, tuning, data, examining)
     for command in module.COMMANDS
 }
-COMMANDS["completion"] = completion.completion([*COMMANDS.values()])
+
+
+GONE = {
+    "doctor": "penultimate status --verify",
+    "bank": "penultimate evaluate --features NAME=FILE",
+}
+"""Commands of earlier versions, and what does their work now."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,8 +65,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ["MPLBACKEND"] = (
         "agg"  # pages need no window, and a notebook may name a backend that is not installed here
     )
-    _open_what_is_closed()
-    _replace_what_streams_lack()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # it prints "?" for characters that its encoding lacks
+            stream.reconfigure(errors="replace")
     with _stopped_as_by_ctrl_c() as came:
         return _main(list(sys.argv[1:] if arguments is None else arguments), came)
 
@@ -124,20 +131,6 @@ def _of_the_system(error: OSError) -> str:
     return f"{why}{f' ({error.filename})' if where else ''}; nothing done is lost"
 
 
-def _open_what_is_closed() -> None:
-    """Replace closed standard streams (`>&-`) by ones that discard their output."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
-
-
-def _replace_what_streams_lack() -> None:
-    """Make standard output and error print "?" for characters that their encoding lacks."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-
-
 @contextlib.contextmanager
 def _stopped_as_by_ctrl_c() -> Iterator[list[int]]:
     """Turn the first signal of STOPS into KeyboardInterrupt and ignore later ones; yield those received.
@@ -173,6 +166,8 @@ def _line(arguments: Sequence[str]) -> str:
 
 
 def _known_command(name: str) -> None:
+    if name in GONE:
+        raise RequestError(f"the command '{name}' is gone; use {GONE[name]}")
     if not name.startswith("-") and name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
 

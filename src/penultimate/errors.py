@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable
 
 LONGEST = 2000
 """The largest number of characters in a sentence about a name or value; the middle of a longer one is cut."""
@@ -26,11 +25,6 @@ LISTED = {
 """What `penultimate list` calls the kinds of names."""
 _TURNING = re.compile("[\N{ARABIC LETTER MARK}\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that change the direction of the text, including the text after them."""
-
-_UNSEEN = re.compile(
-    "[\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u3164\\ufe00-\\ufe0f\\uffa0\\U000e0100-\\U000e01ef]"
-)
-"""Letters and marks that are not seen: fillers and selectors of variants."""
 
 
 class PenultimateError(Exception):
@@ -63,44 +57,20 @@ def legible(text: object) -> str:
     )
 
 
-def as_seen(name: str) -> str:
-    r"""Return a name without what readers and file systems do not tell apart.
-
-    Those are capitals, outer and repeated blanks, signs that are not seen, and variants of letters.
-
-    >>> as_seen("My\u200b  Net "), as_seen("\ufb01t"), as_seen("cafe\u0301") == as_seen("CAF\xc9")
-    ('my net', 'fit', True)
-    """
-    if name.isascii() and name.isprintable():
-        return " ".join(name.lower().split())
-    kinds = {"Cc": " ", "Zl": " ", "Zp": " ", "Cf": "", "Cs": ""}
-    shown = "".join(kinds.get(unicodedata.category(sign), sign) for sign in _UNSEEN.sub("", name))
-    folded = unicodedata.normalize("NFKC", shown).casefold()
-    return " ".join(unicodedata.normalize("NFKC", folded).split())
-
-
-def expect_apart(
-    what: str, names: Iterable[str], shown: Mapping[str, Iterable[str]] = MappingProxyType({})
-) -> None:
-    """Raise RequestError for two different names that look alike (`as_seen`).
-
-    `shown` has the texts by which readers know some of them.
+def expect_apart(what: str, names: Iterable[str]) -> None:
+    """Raise RequestError for two names that differ only in capitals: some file systems take them for one.
 
     >>> expect_apart("networks", ["net", "Net"])
     Traceback (most recent call last):
-    penultimate.errors.RequestError: the networks 'net' and 'Net' look alike; give one of them another name
+    penultimate.errors.RequestError: the networks 'net' and 'Net' differ only in capitals; rename one of them
     """
-    known: dict[str, tuple[str, str]] = {}
+    known: dict[str, str] = {}
     for name in names:
-        for text in (name, *shown.get(name, ())):
-            first, of_first = known.setdefault(as_seen(text), (name, text))
-            if first != name:
-                pairs = zip((first, name), (of_first, text), strict=True)
-                called = [f"{each!a} is shown as {title!a}" for each, title in pairs if each != title]
-                why = f" ({' and '.join(called)})" if called else ""
-                raise RequestError(
-                    f"the {what} {first!a} and {name!a} look alike{why}; give one of them another name"
-                )
+        first = known.setdefault(name.casefold(), name)
+        if first != name:
+            raise RequestError(
+                f"the {what} {first!r} and {name!r} differ only in capitals; rename one of them"
+            )
 
 
 def shortened(text: str, longest: int = LONGEST) -> str:

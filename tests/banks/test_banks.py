@@ -12,7 +12,6 @@ import torch
 import penultimate as pu
 from penultimate.banks.files import ForeignBank, read_bank
 from penultimate.banks.organisation import organisation
-from penultimate.cli import main
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.memory import Memory
 from penultimate.metrics.separation import class_separation
@@ -213,15 +212,6 @@ def test_a_class_of_one_example_and_a_label_for_each(tmp_path: Path) -> None:
     assert "a single example" in found_pairs.undefined
     alone = ForeignBank(np.ones((1, 2)), np.zeros(1, int))
     assert organisation(alone) == []
-
-
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bank", str(npz(tmp_path)), "--labels", "kind,site"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "240 examples, 6 features"
-    assert [line.split()[0] for line in lines[2:4]] == ["kind", "site"]
-    assert main(["bank", str(tmp_path / "b.npz"), "--labels", "sight"]) == 2
-    assert "Did you mean 'site'?" in capsys.readouterr().err
 
 
 def test_bytes_are_text_and_text_that_is_none_is_named_with_its_row(tmp_path: Path) -> None:

@@ -20,8 +20,6 @@ from tests.data.photographs import photograph
 from tests.data.published import imagenet_c
 from tests.engine.processes import wait_for
 from tests.evaluation.pictures import fill, split_folders
-from tests.records.stores import described, finished
-from tests.records.stores import prepared as store_at
 
 from penultimate.cli import main
 from penultimate.data.disk import preparing
@@ -34,7 +32,6 @@ from penultimate.data.images import ChannelStatistics
 from penultimate.data.readers.located import located
 from penultimate.data.readers.opening import open_dataset
 from penultimate.data.readers.prepared import _state, expect_sound, read_copy
-from penultimate.doctor.results import look_at_store
 from penultimate.engine.run import run
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.evaluation.request import Request
@@ -205,7 +202,7 @@ def test_a_file_that_has_just_been_written_is_read_each_time(source: Path, tmp_p
 
 
 @pytest.mark.usefixtures("settled")
-def test_verify_and_doctor_read_what_the_times_say_is_whole(
+def test_verify_reads_what_the_times_say_is_whole(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where a disk has lost a bit: nothing but the content tells."""
@@ -226,14 +223,6 @@ def test_verify_and_doctor_read_what_the_times_say_is_whole(
         DamagedFileError, match=r"test-00001\.bin' is not what was written .* to mend it: pen"
     ):
         run(study, out, verify=True)
-    store = store_at(out)
-    described(store, "mine", [], data={"t": str(copy)})
-    finished(store, "data.0123", {}, config={"where": str(copy)})
-    ((text, remedy),) = [(each.text, each.remedy) for each in look_at_store(out) if each.remedy]
-    assert text == f"'{copy / 'test-00001.bin'}' is not what was written (its sha256 differs)"
-    assert remedy == f"penultimate data prepare {source} --to {copy} --size 40"
-    prepared(source, copy, workers=0)
-    assert f"prepared copy '{copy}': 9 files, " in "".join(each.text for each in look_at_store(out))
 
 
 @pytest.mark.long

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from penultimate.doctor.results import look_at_store
 from tests.data.photographs import folder_of
 from tests.engine.campaign import ended, ended_by_exit
 from tests.evaluation.pictures import split_folders
@@ -33,7 +34,6 @@ import penultimate as pu
 import penultimate.features.writing as writing
 from penultimate.data.disk.preparing import prepare
 from penultimate.data.readers.opening import open_dataset
-from penultimate.doctor.results import look_at_store
 from penultimate.errors import PenultimateError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.files import extract_files

@@ -91,9 +91,7 @@ def compare_banks(
     [('strong', 1), ('weak', 2)]
     """
     if len(banks) < 2:
-        raise RequestError(
-            f"two banks or more are compared, not {len(banks)}; one is looked at by: penultimate bank FILE"
-        )
+        raise RequestError(f"two banks or more are compared, not {len(banks)}")
     if tests is not None and tests.keys() != banks.keys():
         raise RequestError("each bank has a file of its test examples, in the order of the banks")
     banks = _same_examples(banks)
@@ -256,31 +254,12 @@ def _standings(
     return ColumnComparison(name, measure, *sizes, tuple(banks), standings, tuple(pairs))
 
 
-def comparison_lines(
-    files: Sequence[Path | str] | Mapping[str, Path | str],
-    features: Sequence[str] = (),
-    labels: Sequence[str] = (),
-    *,
-    tests: Sequence[Path | str] = (),
-    split: str = "",
-    group: str = "",
-    ids: str | None = None,
-) -> list[str]:
+def comparison_lines(files: Mapping[str, Path | str], *, group: str = "") -> list[str]:
     """Return the output of the command: for each column of labels a ranking, and every pair of banks."""
-    named = dict(files) if isinstance(files, Mapping) else _named(files)
-    if tests and len(tests) != len(named):
-        raise RequestError(f"{len(named)} banks have as many files of test examples, not {len(tests)}")
-    said = [*filter(None, (split, group))]
-    wanted = (features[0] if len(features) == 1 else features or None, [*labels, *said])
-
-    def read(path: Path | str) -> ForeignBank:
-        return read_bank(path, wanted[0], wanted[1] if labels else None, ids=ids)
-
-    banks = {name: read(path) for name, path in named.items()}
-    tested = dict(zip(named, map(read, tests), strict=True)) if tests else None
+    banks = {name: read_bank(path) for name, path in files.items()}
     lines: list[str] = []
     leak = ""
-    for found in compare_banks(banks, labels, tests=tested, split=split, group=group):
+    for found in compare_banks(banks, group=group):
         lines += [*_lines(found), ""]
         leak = found.note
     return [
@@ -314,17 +293,6 @@ def _lines(found: ColumnComparison) -> list[str]:
 
 def _p(value: float) -> str:
     return "p < 0.001" if value < 0.001 else f"p = {value:.2g}"
-
-
-def _named(files: Sequence[Path | str]) -> dict[str, Path | str]:
-    """Return files by their names without endings or, where these are equal, by their paths."""
-    stems = [Path(file).stem for file in files]
-    named = {
-        stem if stems.count(stem) == 1 else str(file): file for stem, file in zip(stems, files, strict=True)
-    }
-    if len(named) < len(files):
-        raise RequestError("a file is compared with others, and not with itself: name each once")
-    return named
 
 
 def _same_examples(banks: Mapping[str, ForeignBank]) -> dict[str, ForeignBank]:

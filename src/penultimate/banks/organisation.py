@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from penultimate.banks.files import ForeignBank, read_bank
+from penultimate.banks.files import ForeignBank
 from penultimate.checks import whole_number
 from penultimate.data.readers.group_split import drawn_by_group
 from penultimate.errors import RequestError, unknown
@@ -130,41 +129,3 @@ def _probed(
     ]
     majority = float(np.bincount(codes[tested]).max() / tested.sum())
     return accuracies[0], accuracies[1], majority
-
-
-def organisation_lines(
-    path: Path | str,
-    features: Sequence[str] = (),
-    labels: Sequence[str] = (),
-    examples: int = EXAMPLES,
-    ids: str | None = None,
-    group: str = "",
-) -> list[str]:
-    """Return the output of the command: a line for each column, and how to read them."""
-    wanted = [*labels, *([group] if group else [])] if labels else None
-    bank = read_bank(path, features[0] if len(features) == 1 else features or None, wanted, ids=ids)
-    found = organisation(bank, examples=examples, group=group)
-    if not found:
-        raise RequestError(f"'{Path(path).name}' has no column of labels beside the groups, '{group}'")
-    width = max(len(one.column) for one in found)
-    lines = [
-        f"{len(bank):,} examples, {bank.features.shape[1]} features",
-        f"{'labels':<{width}}  {'classes':>7}  {'R^2':>6}  {'linear':>7}  {'kNN':>7}  {'largest class':>13}",
-    ]
-    for one in found:
-        shares = [f"{100 * share:.1f} %" if share is not None else "-" for share in (one.linear, one.knn)]
-        largest = "-" if one.majority is None else f"{100 * one.majority:.1f} %"
-        r2 = "-" if one.r2 is None else f"{one.r2:.3f}"
-        lines.append(
-            f"{one.column:<{width}}  {one.classes:>7}  {r2:>6}  {shares[0]:>7}  {shares[1]:>7}  {largest:>13}"
-            + (f"  {one.undefined}" if one.undefined else "")
-        )
-    used = min(examples, len(bank))
-    return [
-        *lines,
-        "",
-        "R^2 is the class separation of all examples (cosine; 0 by chance, 1 if classes are points). The",
-        f"probes learn from four fifths of {used:,} examples and are tested on the rest; for labels that the",
-        "features know nothing of they reach the share of the largest class.",
-        *([f"Of the groups by '{group}' each is learnt from or tested on as a whole."] if group else []),
-    ]

@@ -1,4 +1,4 @@
-"""Commands for data sets on disk, and for banks of features computed elsewhere."""
+"""The command for data sets on disk."""
 
 from __future__ import annotations
 
@@ -45,51 +45,6 @@ def _takes_data(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _takes_bank(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file",
-        nargs="+",
-        help="features and labels that something else wrote; of several files, of the same examples, each"
-        " column of labels gives a ranking with paired tests",
-    )
-    parser.add_argument(
-        "--features",
-        metavar="NAMES",
-        help="the array of features, or the columns that are one each, by commas (default: the only array of"
-        " two dimensions)",
-    )
-    parser.add_argument(
-        "--columns",
-        metavar="PATTERN",
-        help="the columns that are a feature each, by a pattern, quoted for the shell: 'f*'",
-    )
-    parser.add_argument(
-        "--test",
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="of several files: their test examples, a file for each in the same order (default: a fifth of"
-        " the examples, drawn within the classes of the first column)",
-    )
-    parser.add_argument(
-        "--split", default="", metavar="NAME", help="the column that says which are tested on"
-    )
-    parser.add_argument(
-        "--group",
-        default="",
-        metavar="NAME",
-        help="the column of groups, such as patients: each is used whole for training or for testing, and"
-        " intervals and tests are of groups",
-    )
-    parser.add_argument("--ids", metavar="NAME", help="the column by which rows of several files are matched")
-    parser.add_argument(
-        "--labels", metavar="NAMES", help="columns of labels, such as class,site (default: all there are)"
-    )
-    parser.add_argument(
-        "--examples", type=int, default=10_000, help="what the probes use of the bank (default: 10000)"
-    )
-
-
 def _data(options: argparse.Namespace) -> int:
     from penultimate.data.readers.inspection import check, get
 
@@ -113,34 +68,4 @@ def _counting(done: int) -> None:
         print(f"\r{done:,} images decoded ", end="", file=sys.stderr, flush=True)
 
 
-def _bank(options: argparse.Namespace) -> int:
-    features, labels = ([*filter(None, (of or "").split(","))] for of in (options.features, options.labels))
-    if options.columns:
-        if features:
-            raise RequestError("--features names columns, and --columns a pattern of them; give one of these")
-        features = [options.columns]
-    if len(options.file) > 1:
-        from penultimate.banks.compared import comparison_lines
-
-        told = {"tests": options.test, "split": options.split, "group": options.group, "ids": options.ids}
-        say(*comparison_lines(options.file, features, labels, **told))
-        return 0
-    if options.test or options.split:
-        raise RequestError("--test and --split go with several files, which are compared")
-    from penultimate.banks.organisation import organisation_lines
-
-    kept = (options.examples, options.ids, options.group)
-    say(*organisation_lines(options.file[0], features, labels, *kept))
-    return 0
-
-
-COMMANDS = (
-    Command("data", "Look at a data set on disk, or get one.", _takes_data, _data),
-    Command(
-        "bank",
-        "Measure how features in a file (.npz, .safetensors or .parquet) are organised: R^2 and accuracies of"
-        " probes for each column of labels. Several files are compared on the same examples.",
-        _takes_bank,
-        _bank,
-    ),
-)
+COMMANDS = (Command("data", "Look at a data set on disk, or get one.", _takes_data, _data),)

@@ -1,4 +1,4 @@
-"""Commands that check the results, the machine, and the plug-ins of a file."""
+"""The command that checks the plug-ins of a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 
 from penultimate import shipped
 from penultimate.checking import CHECKS
-from penultimate.command import Command, say, takes_out
+from penultimate.command import Command, say
 from penultimate.errors import RequestError
 
 
@@ -18,12 +18,6 @@ def _takes_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--example", metavar="KIND", help=f"print a file that works: {listed}{', '.join(shipped.contents())}"
     )
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    from penultimate.doctor import examine
-
-    return examine(options.out)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -40,13 +34,6 @@ def _check(options: argparse.Namespace) -> int:
 
 
 COMMANDS = (
-    Command(
-        "doctor",
-        "Check the machine, the versions, the results and the data, and say what to do about each fault."
-        " Every file is read; none is changed.",
-        takes_out,
-        _doctor,
-    ),
     Command(
         "check", "Check the plug-ins of a file, and explain each mistake in a sentence.", _takes_check, _check
     ),

@@ -22,7 +22,7 @@ from penultimate.command import (
     write_page,
 )
 from penultimate.console import folded, terminal_width
-from penultimate.errors import RequestError
+from penultimate.errors import PenultimateError, RequestError, counted
 
 LONG = 150
 """The number of lines of an exhibit from which its last line says how to print fewer."""
@@ -68,6 +68,11 @@ def _takes_show(parser: argparse.ArgumentParser) -> None:
 def _takes_status(parser: argparse.ArgumentParser) -> None:
     takes_out(parser)
     takes_json(parser)
+    parser.add_argument(
+        "--verify",
+        action="store_true",
+        help="compare every file of every finished step with its digest, and list what is damaged",
+    )
 
 
 def _takes_why(parser: argparse.ArgumentParser) -> None:
@@ -139,7 +144,24 @@ def _status(options: argparse.Namespace) -> int:
         print(json.dumps(found, indent=2))
     for told in damaged:
         say(f"penultimate: {told}", file=sys.stderr)
-    return 2 if damaged else 0
+    return max(2 if damaged else 0, _verify(options.out) if options.verify else 0)
+
+
+def _verify(out: str) -> int:
+    """List the steps whose files are not what was written; return 1 if there are any and 0 otherwise."""
+    from penultimate.store import Store
+
+    store, whole, damaged = Store(out, thorough=True), 0, 0
+    for path in sorted((store.root / "steps").glob("*")):
+        try:
+            whole += store.finished(path.name) is not None
+        except PenultimateError as error:
+            damaged += 1
+            say(f"damaged: {error}")
+    say(f"Every file of {counted(whole, 'finished step')} is as it was written.")
+    if damaged:
+        say(f"{counted(damaged, 'step')} damaged: penultimate run STUDY --verify computes them again.")
+    return 1 if damaged else 0
 
 
 def _show(options: argparse.Namespace) -> int:

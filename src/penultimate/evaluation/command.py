@@ -71,7 +71,7 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FILE",
-        help="in place of models and data: features and labels in files, compared as `penultimate bank` does;"
+        help="in place of models and data: features and labels in files, compared on the same examples;"
         " twice or more",
     )
     parser.add_argument(
@@ -243,7 +243,7 @@ def _compare_features(options: argparse.Namespace) -> int:
         if name in named:
             raise RequestError(f"two files are called '{name}'; name one of them otherwise")
         named[name] = file
-    say(*comparison_lines(named))
+    say(*comparison_lines(named, group=options.group))
     return 0
 
 

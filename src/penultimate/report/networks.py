@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from penultimate import registry, specs
-from penultimate.errors import RequestError, as_seen
+from penultimate.errors import RequestError
 from penultimate.measures.catalogue import Requested, requested
 from penultimate.records.table import Row
 from penultimate.report.sets import official_accuracy
@@ -197,10 +197,10 @@ def name_in(text: str) -> str:
 def _detailed(objectives: Iterable[StudyObjective]) -> list[StudyObjective]:
     """Return objectives of which those that share a label have their hyperparameters behind it."""
     listed = list(objectives)
-    alike = Counter(as_seen(objective.label) for objective in listed)
+    alike = Counter(objective.label.casefold() for objective in listed)
     return [
         dataclasses.replace(objective, label=f"{objective.label} ({arguments})")
-        if alike[as_seen(objective.label)] > 1 and (arguments := _arguments(objective.spec))
+        if alike[objective.label.casefold()] > 1 and (arguments := _arguments(objective.spec))
         else objective
         for objective in listed
     ]
@@ -209,15 +209,14 @@ def _detailed(objectives: Iterable[StudyObjective]) -> list[StudyObjective]:
 def _numbers_of_alike(objectives: Iterable[StudyObjective]) -> dict[str, str]:
     """Return numbers to stand behind those labels of a study that readers could not tell apart otherwise.
 
-    Such are names of networks that differ in blanks or in the form of an accented letter. An objective has
-    the same number in all arms.
+    An objective has the same number in all arms.
     """
     detailed = _detailed(objectives)
-    alike = Counter(as_seen(objective.label) for objective in detailed)
+    alike = Counter(objective.label.casefold() for objective in detailed)
     so_far: Counter[str] = Counter()
     numbers = {}
     for objective in detailed:
-        seen = as_seen(objective.label)
+        seen = objective.label.casefold()
         so_far[seen] += 1
         numbers[objective.spec] = f" [{so_far[seen]} of {alike[seen]}]" if alike[seen] > 1 else ""
     return numbers

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from penultimate.errors import as_seen
 from penultimate.notebook import frame
 from penultimate.report.base import (
     WORSE,
@@ -146,15 +145,15 @@ def _apart(names: list[str]) -> list[str]:
     >>> _apart(["Network", "a_percent", "a_percent", "A_percent_2", "source"])
     ['Network', 'a_percent', 'a_percent_3', 'A_percent_2', 'source']
     """
-    taken = {as_seen(name) for name in names}
+    taken = {name.casefold() for name in names}
     known = set[str]()
     apart = []
     for name in names:
         count = itertools.count(2)
         told = name
-        while as_seen(told) in known or (told != name and as_seen(told) in taken):
+        while told.casefold() in known or (told != name and told.casefold() in taken):
             told = f"{name}_{next(count)}"
-        known.add(as_seen(told))
+        known.add(told.casefold())
         apart.append(told)
     return apart
 

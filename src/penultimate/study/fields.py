@@ -7,8 +7,7 @@ from typing import Any
 
 from penultimate import registry, specs
 from penultimate.checks import is_number
-from penultimate.data.catalog import DatasetCard, card
-from penultimate.data.readers.entries import ENTRIES
+from penultimate.data.catalog import DatasetCard
 from penultimate.errors import RequestError, shortened, unknown
 from penultimate.files import LONGEST_FILE_NAME
 from penultimate.measures.catalogue import requested
@@ -83,12 +82,6 @@ def check_study_name(name: str) -> None:
             f"a study's name consists of at most {LONGEST_NAME} letters ({MOST_BYTES} bytes), digits,"
             f" '_' and '-', and is not '{shortened(repr(name)[1:-1], LONGEST_NAME)}'"
         )
-
-
-def titles_of(name: str, own: Container[str]) -> tuple[str, str]:
-    """Return how readers find a data set called: by its title, and over a column. `own` are those on disk."""
-    title = ENTRIES[name].card.title if name in ENTRIES else name if name in own else card(name).title
-    return title, name.replace("_", " ")
 
 
 def check_arm(arm: str) -> None:

@@ -37,7 +37,6 @@ from penultimate.study.fields import (
     expect_splits,
     is_words,
     no_repeats,
-    titles_of,
 )
 from penultimate.training.recipe import Recipe
 
@@ -146,7 +145,7 @@ class Study:
             expect_splits(self.card(target), ("train", "test"), "be a target")
         for name in self.outside:
             expect_splits(self.card(name), ("test",), "be told from the source")
-        expect_apart("data sets", self.sets, {name: titles_of(name, self.data) for name in self.sets})
+        expect_apart("data sets", self.sets)
         self._check_keys()
 
     def _check_data(self) -> None:
@@ -194,8 +193,7 @@ class Study:
         """Raise RequestError if a given network has two sources or the name of an objective."""
         slugs = self.slugs()
         taken = {*self.objectives, *slugs.values()}
-        labels = {slug: [_label(text, slug)] for text, slug in slugs.items()}
-        expect_apart("networks", (*slugs.values(), *sources, *block.networks), labels)
+        expect_apart("networks", (*slugs.values(), *sources, *block.networks))
         for name, text in block.networks.items():
             if name in taken:
                 raise RequestError(

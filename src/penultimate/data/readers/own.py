@@ -22,7 +22,7 @@ from penultimate.data.readers.groups import called
 from penultimate.data.readers.places import Place, is_table
 from penultimate.data.readers.tables import metadata, metadata_in, split_tables_in, table
 from penultimate.data.readers.walking import some
-from penultimate.errors import RequestError, as_seen, counted
+from penultimate.errors import RequestError, counted
 
 TEST_SHARE = 0.2
 Splits = dict[str, Listing]
@@ -193,11 +193,6 @@ def _trained_and_tested(
         notes.append(f"no test image: {some([names[label] for label in untested], 'class', 'classes')}")
     if empty:
         notes.append(f"no image at all: {some([names[label] for label in empty], 'class', 'classes')}")
-    seen: dict[str, list[str]] = {}
-    for name in names:
-        seen.setdefault(as_seen(name), []).append(name)
-    for alike in (its for its in seen.values() if len(its) > 1):
-        notes.append(f"of names that look alike, and each taken for a class: {', '.join(map(ascii, alike))}")
     if len(names) - len(empty) < 2:
         notes.append("all images are of one class: there is nothing to tell apart")
     return {split: parts[split] for split in ("train", "test")}, notes

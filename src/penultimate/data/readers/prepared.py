@@ -7,7 +7,7 @@ FOLDER/SPLIT-00000.json    what those are, and what they are copies of, by which
 FOLDER/checked.json        the size and times at which each file was last found to have its digest; sealed
 
 A split is compared with the digests of its files before any of its images is read. A file that has its size
-and its times since it was last compared is taken to be whole; `data check`, `doctor` and `--verify` read all.
+and its times since it was last compared is taken to be whole; `data check` and `--verify` read all.
 """
 
 from __future__ import annotations
