@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from penultimate.errors import RequestError
-
 GROUPS = {
     "sys/fs/cgroup": ("memory.max", "memory.current", "inactive_file"),
     "sys/fs/cgroup/memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -40,15 +38,6 @@ def memory(root: Path = Path("/")) -> Memory:
     for limit, left in _limits(root):
         total, free = min(total, limit), min(free, left)
     return Memory(total, free)
-
-
-def expect_room(size: int, what: str) -> None:
-    """Raise RequestError if an object that a file declares to have `size` bytes does not fit into memory."""
-    if size > (free := memory().free):
-        raise RequestError(
-            f"{what} unpacks to {size / 1e9:.3g} GB, more than the {free / 1e9:.3g} GB of memory that are"
-            " free; save it in parts, or as safetensors"
-        )
 
 
 def _limits(root: Path) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,6 @@ import penultimate as pu
 from penultimate.banks.files import ForeignBank, read_bank
 from penultimate.banks.organisation import organisation
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.memory import Memory
 from penultimate.metrics.separation import class_separation
 
 GENERATOR = np.random.default_rng(0)
@@ -230,14 +229,3 @@ def test_labels_beyond_int64_keep_their_names(tmp_path: Path) -> None:
         np.savez(tmp_path / "l.npz", embeddings=FEATURES, kind=large)
         classes = read_bank(tmp_path / "l.npz").columns["kind"].classes
         assert classes == tuple(str(int(value)) for value in np.unique(large))
-
-
-def test_an_array_that_unpacks_to_more_than_the_memory_is_refused_unread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    np.savez_compressed(tmp_path / "z.npz", embeddings=np.zeros((240, 4000), np.float32), kind=NAMES)
-    assert (tmp_path / "z.npz").stat().st_size < 20_000
-    assert read_bank(tmp_path / "z.npz").features.shape == (240, 4000)
-    monkeypatch.setattr("penultimate.memory.memory", lambda: Memory(10**9, 1_000_000))
-    with pytest.raises(RequestError, match=r"unpacks to 0\.00384 GB, more than the 0\.001 GB"):
-        read_bank(tmp_path / "z.npz")

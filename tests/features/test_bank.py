@@ -18,12 +18,10 @@ from tests.training.worlds import TINY, squares
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from penultimate.data.readers.sources import read_array
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.features.bank import BLOCK, FeatureBank
 from penultimate.features.extraction import extract
 from penultimate.layers.comparison import compare_banks
-from penultimate.memory import Memory
 from penultimate.networks.trained import load_network
 from penultimate.objectives.objective import objective
 from penultimate.training import train
@@ -357,18 +355,3 @@ def test_a_layer_is_read_before_the_next_one_overwrites_it() -> None:
         expected = net[0](ONCE[0][0])
     assert (expected < 0).any()
     np.testing.assert_array_equal(extract(net, ONCE, layer="0").features, expected)
-
-
-def test_a_file_that_unpacks_to_more_than_the_memory_is_refused_unread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    FeatureBank(np.zeros((240, 4000), np.float32), np.zeros(240, int)).save(tmp_path / "b.npz")
-    with np.load(tmp_path / "b.npz") as whole:
-        np.savez_compressed(tmp_path / "small.npz", **whole)
-    assert len(FeatureBank.load(tmp_path / "small.npz")) == 240
-    for room in ("penultimate.memory.memory", "penultimate.data.readers.sources.memory"):
-        monkeypatch.setattr(room, lambda: Memory(10**9, 1_000_000))
-    with pytest.raises(RequestError, match=r"unpacks to 0\.00384 GB, more than the 0\.001 GB"):
-        FeatureBank.load(tmp_path / "small.npz")
-    with pytest.raises(RequestError, match=r"'features' has 0\.00384 GB unpacked"):
-        read_array(tmp_path / "small.npz", "features")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-import math
 import os
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +19,6 @@ from penultimate.data.readers.sources import UNREADABLE
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.features.bank import FeatureBank
 from penultimate.files import nearest_beside
-from penultimate.memory import expect_room
 from penultimate.metrics.inputs import as_tensor
 from penultimate.metrics.labels import read_labels
 
@@ -193,16 +191,14 @@ HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.re
 
 @contextlib.contextmanager
 def _open_npz(path: Path) -> Iterator[Opened]:
-    kinds, sizes = {}, {}
+    kinds = {}
     with zipfile.ZipFile(path) as members, np.load(path, allow_pickle=False) as archive:
         for name in archive.files:
             with members.open(f"{name}.npy") as file:
                 header = HEADERS[np.lib.format.read_magic(file)](file)
             kinds[name] = len(header[0])
-            sizes[name] = math.prod(header[0]) * header[2].itemsize
 
         def read(name: str) -> np.ndarray:
-            expect_room(sizes[name], f"'{name}' in '{path.name}'")
             try:
                 array: np.ndarray = archive[name]
             except ValueError:

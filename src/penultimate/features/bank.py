@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import torch
 
 from penultimate.errors import DamagedFileError, RequestError, counted, legible, shortened
 from penultimate.files import digest_arrays, digest_file, given_path, read_sealed, write_given
-from penultimate.memory import expect_room
 from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
 from penultimate.metrics.labels import as_numbers
 from penultimate.notebook import facts
@@ -158,8 +156,7 @@ class FeatureBank:
         if not path.is_file():
             raise RequestError(f"no feature bank at '{path}'")
         try:
-            with zipfile.ZipFile(path) as packed, np.load(path, allow_pickle=False) as archive:
-                expect_room(sum(member.file_size for member in packed.infolist()), f"the bank '{path}'")
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 facts = json.loads(archive["facts"].tobytes())
                 digest, provenance = facts["digest"], dict(facts["provenance"])
                 held = [name for name in ARRAYS if name not in OPTIONAL or name in archive.files]
