@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -27,8 +25,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 torch.set_warn_always(True)  # else only the first test that provokes a warning of PyTorch would fail
 os.environ.pop("COLUMNS", None)  # pytest-xdist sets it, and text would be as narrow
 os.unsetenv("COLUMNS")  # and readline, which pytest loads, without a trace in os.environ
-os.environ["PENULTIMATE_CACHE"] = tempfile.mkdtemp(prefix="penultimate-tests-")
-atexit.register(shutil.rmtree, os.environ["PENULTIMATE_CACHE"], ignore_errors=True)
 for _signal, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(_signal) is signal.SIG_IGN:  # under nohup; what the tests start would ignore it too
         signal.signal(_signal, _usual)

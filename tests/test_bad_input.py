@@ -330,7 +330,7 @@ NOWHERE = (
     "\ud800",
     "a.csv(label='x')",
 )
-PLANNED = ["evaluate", "--plan", "--no-timing"]
+PLANNED = ["evaluate", "--plan"]
 NETWORK = ["--model", "timm:test_vit(pretrained=False)"]
 
 
@@ -364,8 +364,8 @@ NETWORK = ["--model", "timm:test_vit(pretrained=False)"]
         [*PLANNED, *NETWORK, "--data", "digits", "--class-order=NAME"],
         [*PLANNED, *NETWORK, "--weights", "NAME", "--data", "digits"],
         [*PLANNED, *NETWORK, "--data", "digits", "--name=NAME"],
-        ["plan", "imagenet", "--no-timing", "--root=NAME"],
-        ["plan", "imagenet", "--no-timing", "--data=imagenet=NAME"],
+        ["plan", "imagenet", "--root=NAME"],
+        ["plan", "imagenet", "--data=imagenet=NAME"],
     ],
     ids=" ".join,
 )

@@ -17,7 +17,7 @@ import pytest
 from penultimate.cli import COMMANDS, EXIT_CODES, main
 from penultimate.command import tell
 from penultimate.engine.observer import Summary
-from penultimate.engine.run import plan
+from penultimate.engine.plan import plan
 from penultimate.study.selection import load_study
 from penultimate.study.settings import override
 from tests.conftest import penultimate
@@ -190,7 +190,7 @@ def test_plan_and_status_tell_what_is_done(finished_smoke: Path, tmp_path: Path)
     assert "complete" in penultimate("status", cwd=finished_smoke).stdout
     assert "No study" in penultimate("status", cwd=tmp_path).stdout
     planned = penultimate("plan", "smoke", cwd=finished_smoke).stdout
-    assert "left: 0 steps, 0 bytes of files; 0 s of work" in planned
+    assert "left: 0 steps; 0 s of work" in planned
 
 
 def test_a_command_that_has_no_number_to_show_exits_with_1(
@@ -324,3 +324,18 @@ def test_what_the_system_refuses_is_said_with_the_place_and_what_helps(
     monkeypatch.setitem(COMMANDS, "list", dataclasses.replace(COMMANDS["list"], do=refused))
     assert main(["list"]) == 1
     assert message in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("doctor", "the command 'doctor' is gone: penultimate status --verify"),
+        ("plan smoke --no-timing", "The option --no-timing is gone: nothing is timed any more"),
+        ("plan smoke --device=h100", "The option --device is gone: a plan tells the time"),
+    ],
+)
+def test_what_is_gone_names_what_replaces_it(
+    line: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line.split()) == 2
+    assert told in capsys.readouterr().err

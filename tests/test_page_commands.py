@@ -44,11 +44,11 @@ def in_small(words: list[str]) -> list[str] | None:
         return None
     kind, *rest = words
     if kind == "run" and "--help" not in rest:
-        return ["plan", *_without(rest, OF_RUN), "--no-timing"]
+        return ["plan", *_without(rest, OF_RUN)]
     if kind in ("portrait", "evaluate"):
         return [*_without(words, {"--plan": 0, "--gpus": 1}), "--plan"]
     if kind == "plan":
-        return [*_without(words, {"--no-timing": 0}), "--no-timing"]
+        return words
     if "--reference" in rest:
         return words
     small = [SMALL.get(word, word) for word in words]

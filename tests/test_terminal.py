@@ -52,7 +52,7 @@ def test_a_table_fits_the_terminal_and_loses_no_number(
         "list studies",
         "list exhibits",
         "list objectives",
-        "plan imagenet_resnet50 --no-timing",
+        "plan imagenet_resnet50",
         "why table3 softmax --reference",
         "run nine --sedes 3",
         "evaluate --model digits --data timm:resnet18",
@@ -121,13 +121,13 @@ def test_status_of_nothing_is_an_empty_list_as_json(
 
 
 def test_a_plan_is_json_for_other_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "quickstart", "--no-timing", "--json", "--out", str(tmp_path)]) == 0
+    assert main(["plan", "quickstart", "--json", "--out", str(tmp_path)]) == 0
     told = json.loads(capsys.readouterr().out)
     trained = next(kind for kind in told["kinds"] if kind["name"] == "train")
     assert (trained["total"], trained["done"], told["trainings_left"]) == (9, 0, 9)
     assert told["seconds_left"] == pytest.approx(sum(kind["seconds_left"] for kind in told["kinds"]))
     assert told["steps_left"] == sum(kind["total"] for kind in told["kinds"])
-    assert main(["plan", "imagenet_resnet50", "--no-timing", "--json", "--out", str(tmp_path)]) == 0
+    assert main(["plan", "imagenet_resnet50", "--json", "--out", str(tmp_path)]) == 0
     told = json.loads(capsys.readouterr().out)
     assert next(kind for kind in told["kinds"] if kind["name"] == "train")["seconds_each"] is None
-    assert told["steps_of_unknown_cost"] == told["steps_left"] - 1
+    assert told["steps_of_unknown_cost"] == told["steps_left"]

@@ -11,15 +11,12 @@ from penultimate.cli import main
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
 from penultimate.variables import (
-    ANYWAY,
-    CACHE,
     CHECKPOINT_SECONDS,
     DEVICE,
     LEASE_SECONDS,
     RANGES,
     device,
     expect_variables,
-    is_wanted,
     seconds,
 )
 
@@ -27,9 +24,7 @@ OF_SECONDS = ("soon", "-1", "nan", "inf", "-inf", "1e999", "1e6", "20 s", "0x10"
 WRONG = [
     *((variable, value) for variable in RANGES for value in OF_SECONDS),
     (LEASE_SECONDS, "0"),
-    *((ANYWAY, value) for value in ("yes", "2", "-1", "true", " ")),
     *((DEVICE, value) for value in ("gpu", "cuda:0", "CPU", "-1", " ")),
-    *((CACHE, value) for value in ("/dev/null", "/dev/null/below", "~nobody-of-this-name/x", "y" * 5000)),
 ]
 
 
@@ -54,12 +49,12 @@ def test_python_refuses_it_too_before_anything_is_done(
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("variable", [ANYWAY, CACHE, CHECKPOINT_SECONDS, DEVICE, LEASE_SECONDS])
+@pytest.mark.parametrize("variable", [CHECKPOINT_SECONDS, DEVICE, LEASE_SECONDS])
 def test_an_empty_variable_counts_as_one_that_is_not_set(
     monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     def said() -> list[object]:
-        return [is_wanted(ANYWAY), variables.cache(), device("cuda"), *map(seconds, RANGES)]
+        return [device("cuda"), *map(seconds, RANGES)]
 
     monkeypatch.delenv(variable, raising=False)
     unset = said()
@@ -68,16 +63,11 @@ def test_an_empty_variable_counts_as_one_that_is_not_set(
     assert said() == unset
 
 
-def test_values_that_can_be_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    values = {CHECKPOINT_SECONDS: "0", LEASE_SECONDS: "0.01", ANYWAY: "1", DEVICE: "cpu"}
-    for variable, value in {**values, CACHE: str(tmp_path / "new" / "cache")}.items():
-        monkeypatch.setenv(variable, value)
+def test_values_that_can_be_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(CHECKPOINT_SECONDS, "0")
+    monkeypatch.setenv(DEVICE, "cpu")
     expect_variables()
-    assert [seconds(CHECKPOINT_SECONDS), seconds(LEASE_SECONDS)] == [0, 0.01]
-    assert (is_wanted(ANYWAY), device("cuda")) == (True, "cpu")
-    assert variables.cache() == tmp_path / "new" / "cache"
-    monkeypatch.setenv(ANYWAY, "0")
-    assert not is_wanted(ANYWAY)
+    assert (seconds(CHECKPOINT_SECONDS), device("cuda")) == (0, "cpu")
 
 
 def test_every_variable_is_documented_with_its_range() -> None:

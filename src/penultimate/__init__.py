@@ -24,7 +24,7 @@ from penultimate.registry import register as register
 if TYPE_CHECKING:
     from penultimate.banks.files import read_bank as read_bank
     from penultimate.banks.organisation import organisation as organisation
-    from penultimate.engine.run import plan as plan
+    from penultimate.engine.plan import plan as plan
     from penultimate.engine.run import run as run
     from penultimate.evaluation import evaluate as evaluate
     from penultimate.features.bank import FeatureBank as FeatureBank
@@ -65,7 +65,8 @@ __getattr__, __dir__ = attributes(
     {
         "banks.organisation": "organisation",
         "banks.files": "read_bank",
-        "engine.run": "plan run",
+        "engine.plan": "plan",
+        "engine.run": "run",
         "evaluation": "evaluate",
         "features.bank": "FeatureBank",
         "features.extraction": "extract",

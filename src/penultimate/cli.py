@@ -54,10 +54,13 @@ COMMANDS = {
 
 
 GONE = {
-    "doctor": "penultimate status --verify",
-    "bank": "penultimate evaluate --features NAME=FILE",
+    "doctor": "penultimate status --verify lists what is damaged",
+    "bank": "penultimate evaluate --features NAME=FILE compares features in files",
+    "--no-timing": "nothing is timed any more: leave it out",
+    "--device": "a plan tells the time as soon as one step of a kind is done on that device",
+    "--images-per-second": "a plan tells the time as soon as one network is trained",
 }
-"""Commands of earlier versions, and what does their work now."""
+"""Commands and options of earlier versions, and what replaces them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -167,7 +170,7 @@ def _line(arguments: Sequence[str]) -> str:
 
 def _known_command(name: str) -> None:
     if name in GONE:
-        raise RequestError(f"the command '{name}' is gone; use {GONE[name]}")
+        raise RequestError(f"the command '{name}' is gone: {GONE[name]}")
     if not name.startswith("-") and name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
 
@@ -191,6 +194,8 @@ def _usage(name: str) -> str:
 def _guess(extra: Sequence[str], name: str) -> str:
     """Return the command of an option's name, or the nearest option as a question, or an empty string."""
     text = extra[0]
+    if (gone := text.partition("=")[0]) in GONE:
+        return f" The option {gone} is gone: {GONE[gone]}."
     if name == "evaluate" and not any(each.startswith("-") for each in extra):
         from penultimate.networks.sources import is_a_network
 

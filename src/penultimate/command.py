@@ -16,7 +16,7 @@ from penultimate.errors import RequestError, counted, legible
 
 if TYPE_CHECKING:
     from penultimate.engine.observer import Summary
-    from penultimate.engine.run import Plan
+    from penultimate.engine.plan import Plan
     from penultimate.records.reading import StudyFolder
     from penultimate.study.spec import Study
 
@@ -193,17 +193,6 @@ def takes_json(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--json", action="store_true", help="as JSON, for other programs")
 
 
-def takes_no_timing(parser: argparse.ArgumentParser) -> None:
-    """Add the option --no-timing to a command."""
-    parser.add_argument(
-        "--no-timing",
-        action="store_false",
-        dest="timing",
-        help="do not time a batch of each architecture first; costs that were not timed here before are then"
-        " unknown",
-    )
-
-
 def takes_engine(parser: argparse.ArgumentParser) -> None:
     """Add the option --on to a command."""
     engines = "local (default), ray, ray:HOST:PORT (or ray:auto) for a cluster, or MODULE:CLASS"
@@ -231,66 +220,36 @@ def takes_processes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--processes", type=int, help="worker processes (default: one for each core)")
 
 
-def tell_plan(
-    study: Study,
-    options: argparse.Namespace,
-    as_json: bool = False,
-    device: str = "",
-    rate: float | None = None,
-) -> int:
-    """Print which steps of a study are done, and what the rest is expected to cost: here, or on a `device`.
-
-    Timing is announced on standard error beforehand, because a large network takes half a minute. With a
-    `rate`, of images a second, trainings cost what follows from it.
-    """
-    from penultimate.engine.elsewhere import at_rate, on_device
-    from penultimate.engine.forecast.timings import Timings
-    from penultimate.engine.run import plan
+def tell_plan(study: Study, options: argparse.Namespace, as_json: bool = False) -> int:
+    """Print which steps of a study are done, and what the rest is expected to cost."""
+    from penultimate.engine.plan import plan
     from penultimate.engine.schedule import side_by_side
     from penultimate.files import size_text
     from penultimate.progress import seconds_text
 
-    is_elsewhere = bool(device) or rate is not None
-    made = plan(study, options.out, Timings(options.timing and not is_elsewhere, announce_timing))
-    processes = options.processes or (1 if is_elsewhere else side_by_side(study.threads))
-    where = ""
-    if device:
-        found = on_device(made, device)
-        made, processes = found.plan, options.processes or found.processes
-        beside = f"{found.processes} side by side"
-        where = f"by the seconds that steps of {found.run} took on one {found.device}, {beside}"
-    elif rate is not None:
-        made, where = at_rate(made, rate), f"trainings at {rate:,g} images a second each, as you said"
-    hindrance = "" if is_elsewhere else _hindrance(study, made, options.out, processes)
+    made = plan(study, options.out)
+    processes = options.processes or side_by_side(study.threads)
     if as_json:
-        print(json.dumps(_plan_as_json(study, made, processes, hindrance), indent=2))
+        print(json.dumps(_plan_as_json(study, made, processes), indent=2))
         return 0
     say(f"{study.name}: {' '.join(study.title.split())}")
     say(f"{'step':<18} {'done':>6} {'of':>6} {'each':>9} {'left':>9}")
     for cost in made.costs:
-        sign = "~" if cost.is_guess else ""
-        each = "unknown" if cost.seconds_each is None else f"{sign}{_each(cost.seconds_each)}"
+        each = "unknown" if cost.seconds_each is None else _each(cost.seconds_each)
         left = "unknown" if cost.seconds_left is None else seconds_text(cost.seconds_left)
         say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {each:>9} {left:>9}")
-    if any(cost.is_guess for cost in made.costs):
-        say("~ marks a guess: one batch of each architecture was timed on this machine, with random weights")
-    if where:
-        say(where)
-    if made.unknown and not options.timing and not is_elsewhere:
-        say("Without --no-timing, the unknown costs are timed on this machine.")
     steps = len(made.graph.steps) - len(made.done)
     counts = [counted(steps, "step")]
     if made.trainings:
         counts.insert(0, f"{counted(made.trainings, 'training')} of {made.training_steps:,} batches")
-    counts.append(f"{'' if made.bytes_are_whole else 'at least '}{size_text(made.bytes_left)} of files")
+    if made.bytes_left:
+        counts.append(f"about {size_text(made.bytes_left)} of files")
     wall = seconds_text(made.seconds_left / processes)
-    more = f", and {counted(made.unknown, 'step')} of unknown cost" if made.unknown else ""
+    more = f", and {counted(made.unknown, 'step')} whose cost shows when one is done" if made.unknown else ""
     say(
         f"left: {', '.join(counts)}; {seconds_text(made.seconds_left)} of work, about {wall} on {processes}"
         f" {'process' if processes == 1 else 'processes'}{more}"
     )
-    if hindrance:
-        say(f"It would not start here: {hindrance}")
     data = [step.config["name"] for step in made.graph.steps.values() if step.name == "data"]
     nowhere = [name for name in data if name in study.nowhere]
     if nowhere:
@@ -308,19 +267,7 @@ def _each(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 60 else seconds_text(seconds)
 
 
-def _hindrance(study: Study, made: Plan, out: str, processes: int) -> str:
-    """Return why a planned study would not start on this machine, or an empty string."""
-    from penultimate.engine.forecast.room import expect_room
-
-    todo = [step for step_id, step in made.graph.steps.items() if step_id not in made.done]
-    try:
-        expect_room(study, todo, Path(out), min(processes, len(todo)))
-    except RequestError as error:
-        return str(error)
-    return ""
-
-
-def _plan_as_json(study: Study, made: Plan, processes: int, hindrance: str) -> dict[str, object]:
+def _plan_as_json(study: Study, made: Plan, processes: int) -> dict[str, object]:
     """Return a plan for other programs; a cost that is unknown is null."""
     kinds = [{**dataclasses.asdict(cost), "seconds_left": cost.seconds_left} for cost in made.costs]
     return {
@@ -332,13 +279,6 @@ def _plan_as_json(study: Study, made: Plan, processes: int, hindrance: str) -> d
         "trainings_left": made.trainings,
         "batches_left": made.training_steps,
         "bytes_left": made.bytes_left,
-        "bytes_are_whole": made.bytes_are_whole,
         "seconds_left": made.seconds_left,
         "processes": processes,
-        "hindrance": hindrance or None,
     }
-
-
-def announce_timing(text: str) -> None:
-    """Print on standard error what is being timed."""
-    say(f"penultimate: {text}; the result is kept, and --no-timing plans without it", file=sys.stderr)

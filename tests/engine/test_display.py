@@ -64,7 +64,7 @@ def test_where_no_result_is_the_folder_is_named_before_anything_begins(tmp_path:
 def measure(store: Store, step: Step, *rows: Row) -> None:
     """Leave a step's rows in the store."""
     write_rows(store.begin(step.id) / ROWS, rows)
-    store.finish(step.id, {"step": step.name, "status": "done"})
+    store.finish(step.id, {"step": step.name, "status": "done", "seconds": 1.0})
 
 
 LONGER = Runs(("cosine_softmax",), Recipe(epochs=3), backbones=(NET,), arm="longer")
@@ -157,41 +157,15 @@ def test_of_several_architectures_a_failure_names_its_own(tmp_path: Path, severa
     assert "no memory" in failed
 
 
-def test_transfer_is_told_once_every_target_is_there_and_what_was_told_before_is_not(tmp_path: Path) -> None:
-    store, graph = Store(tmp_path), graph_of(Runs(("softmax",), backbones=(NET,)), OURS)
-    store.prepare()
-    steps = [step for step in graph.steps.values() if step.name == "linear"]
-    assert len(steps) == 4
-    display, said = opened(graph, store)
-    for step, value in zip(steps, (0.5, 0.25, 1.0, 0.5), strict=True):
-        accuracy = Row(metric="linear_top1", value=value, unit="fraction", split="test")
-        measure(store, step, accuracy, Row(metric="linear_lambda", value=1.0, unit="lambda"))
-        display.started(step)
-        display.finished(step, {"status": "done", "seconds": 1})
-    assert said() == [
-        "softmax linear transfer 37.5 (mean of 2 data sets)",
-        "ours linear transfer 75.0 (mean of 2 data sets)",
-    ]
-    again, said = opened(graph, store)
-    again.finished(steps[0], {"status": "done", "seconds": 1})
-    assert said() == []
-
-
-def test_a_networks_own_numbers_are_told_together(tmp_path: Path) -> None:
+def test_a_networks_accuracy_is_told_as_soon_as_it_is_known(tmp_path: Path) -> None:
     store, graph = Store(tmp_path), graph_of(Runs(("softmax",), backbones=(NET,)))
     store.prepare()
     display, said = opened(graph, store)
-    accuracy, separation = (
-        next(step for step in graph.steps.values() if step.name == name)
-        for name in ("accuracy", "class_separation")
-    )
+    step = next(step for step in graph.steps.values() if step.name == "accuracy")
     top1 = [Row(metric="top1", value=value, split=split) for split, value in (("train", 0.5), ("test", 0.25))]
-    measure(store, accuracy, *top1)
-    display.finished(accuracy, {"status": "done", "seconds": 1})
-    assert said() == []
-    measure(store, separation, Row(metric="class_separation", value=0.125, split="train"))
-    display.finished(separation, {"status": "done", "seconds": 1})
-    assert said() == ["softmax train 50.0  test 25.0  class separation R² 0.125"]
+    measure(store, step, *top1)
+    display.finished(step, {"status": "done", "seconds": 1})
+    assert said() == ["softmax train 50.0  test 25.0"]
 
 
 def test_a_step_that_is_begun_again_has_one_line_in_a_terminal(tmp_path: Path) -> None:

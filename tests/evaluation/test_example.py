@@ -77,7 +77,7 @@ def test_networks_are_collected_from_a_run_with_where_they_come_from(tmp_path: P
 
 
 def test_it_is_planned_under_a_name_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", "--example", "--plan", "--no-timing", "--out", str(tmp_path)]) == 0
+    assert main(["evaluate", "--example", "--plan", "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out.startswith("example: 2 networks on 2 tasks")
     assert {*example()[1].values()} == {""}  # nothing is downloaded or looked for
 

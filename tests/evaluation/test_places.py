@@ -138,17 +138,6 @@ def test_gpus_share_a_training_of_a_tuning_only_where_they_can(
     assert "4 GPUs cannot share 66 images" in capsys.readouterr().err
 
 
-def test_a_plan_says_that_there_is_no_gpu(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    plan = [*EVALUATE, "--plan", "--no-timing", "--out", str(tmp_path)]
-    assert main([*plan, "--gpus", "1"]) == 0
-    assert "It would not start here: the study's networks run on GPUs" in capsys.readouterr().out
-    assert main([*plan, "--gpus", "0"]) == 0
-    assert "It would not start here" not in capsys.readouterr().out
-
-
 @pytest.mark.long
 def test_networks_run_in_a_process_that_sees_its_gpu_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,6 @@ import penultimate as pu
 from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.measures import (
-    Cost,
     Features,
     Measurement,
     Shifted,
@@ -214,22 +213,19 @@ def test_every_built_in_measurement_says_what_it_yields_in_words_and_what_it_cos
                 assert (item.sign, item.scale, item.digits) == ("%", 100, 1), item.metric
 
 
-def test_what_trains_or_fits_by_its_settings_and_needs_is_declared_to_cost_it() -> None:
+def test_what_trains_by_its_settings_and_needs_is_declared_to() -> None:
     for what in built_in():
         settings = {setting.name for setting in what.settings}
         is_trained = any(isinstance(need, Trained | Weights) for need in what.needs)
-        assert what.cost.trains == (is_trained and {"steps", "batch_size"} <= settings), what.name
-        yields = {item.metric for item in what.yields or ()}
-        fits = {probe for probe in ("linear", "knn") if f"{probe}_top1" in yields}
-        assert fits <= set(what.cost.fits), what.name  # a probe may be fitted for other numbers too
+        assert what.trains == (is_trained and {"steps", "batch_size"} <= settings), what.name
 
 
 def test_a_measurement_of_ones_own_states_its_numbers_or_gets_those_of_their_unit(
     mine: Callable[..., None],
 ) -> None:
     plain, stated = Yield("a", "furlongs"), Yield("b", "fraction", better="low", words="B.", decimals=2)
-    mine(yields=(plain, stated), cost=Cost(fits=("linear",)))
+    mine(yields=(plain, stated), trains=True)
     first, second = measurement("mine").yields or ()
     assert (first.sign, first.scale, first.digits, first.better, first.words) == ("", 1.0, 3, "", "")
     assert (second.sign, second.scale, second.digits, second.better) == ("%", 100, 2, "low")
-    assert measurement("mine").cost.fits == ("linear",)
+    assert measurement("mine").trains

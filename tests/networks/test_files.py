@@ -21,7 +21,7 @@ from torchvision import models, transforms
 import penultimate as pu
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics, ImageSet
-from penultimate.engine.run import plan
+from penultimate.engine.plan import plan
 from penultimate.errors import RequestError
 from penultimate.evaluation.request import Request
 from penultimate.networks.architectures import IMAGENET, preparation

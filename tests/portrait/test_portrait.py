@@ -261,7 +261,7 @@ def test_the_cost_is_told_before_anything_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["portrait", SPEC, "--plan", "--no-timing"]) == 0
+    assert main(["portrait", SPEC, "--plan"]) == 0
     told = capsys.readouterr().out
     assert "gamma from 0.5, 1, 2, 4, 8; at most 5 trainings (1 seed)." in " ".join(told.split())
     assert [line.split()[:2] for line in told.splitlines() if line.startswith(("search", "networks"))] == [

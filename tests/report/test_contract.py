@@ -9,7 +9,7 @@ import pytest
 
 from penultimate import registry
 from penultimate.data.catalog import SHIFTS, DatasetCard, card
-from penultimate.engine.run import plan
+from penultimate.engine.plan import plan
 from penultimate.evaluation.request import Request
 from penultimate.measures import Shifted, measurement, names
 from penultimate.measures.declaration import Measurement, Yield

@@ -358,7 +358,7 @@ def test_a_header_says_the_command_and_what_the_grids_cost(name: str) -> None:
 def test_a_plan_says_what_a_search_takes(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["plan", name, "--no-timing", "--out", str(tmp_path)]) == 0
+    assert main(["plan", name, "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     study = load_study(name)
     objectives, seeds = len(study.objectives), len(study.main.seeds)

@@ -235,7 +235,7 @@ def test_the_command_runs_any_study_on_a_table(
         "STUDY = replace(STUDY, measure=('accuracy', 'class_separation'))\n"
     )
     options = ["mine.py", "--networks", table.name, "--only", "softmax"]
-    assert main(["plan", *options, "--no-timing"]) == 0
+    assert main(["plan", *options]) == 0
     said = capsys.readouterr()
     assert "train " not in said.out
     assert "given " in said.out

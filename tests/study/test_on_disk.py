@@ -14,8 +14,6 @@ from PIL import Image
 
 from penultimate.data.augmentation.settings import Augmentation
 from penultimate.engine.execute import execute
-from penultimate.engine.forecast.timing import training_seconds
-from penultimate.engine.forecast.timings import Timings
 from penultimate.features.bank import FACTS, FeatureBank
 from penultimate.networks.trained import load_network
 from penultimate.records.table import ROWS
@@ -115,7 +113,3 @@ def middle_of(path: Path, side: int, crop: int) -> npt.NDArray[np.uint8]:
         )
     left, top = (round((size - crop) / 2) for size in resized.size)
     return np.asarray(resized.crop((left, top, left + crop, top + crop)))
-
-
-def test_its_cost_is_timed_at_the_size_of_its_images(root: Path) -> None:
-    assert 0 < (training_seconds(study_of(root), Timings()) or 0) < 60

@@ -19,7 +19,6 @@ from penultimate.command import (
     takes_engine,
     takes_gpus,
     takes_json,
-    takes_no_timing,
     takes_out,
     takes_plugins,
     takes_processes,
@@ -67,20 +66,6 @@ def _takes_study(parser: argparse.ArgumentParser) -> None:
 
 def _takes_plan(parser: argparse.ArgumentParser) -> None:
     _takes_study(parser)
-    takes_no_timing(parser)
-    elsewhere = parser.add_mutually_exclusive_group()
-    elsewhere.add_argument(
-        "--device",
-        default="",
-        metavar="NAME",
-        help="plan for a device on which a kept run was made, by what its steps took there: h100",
-    )
-    elsewhere.add_argument(
-        "--images-per-second",
-        type=float,
-        metavar="RATE",
-        help="plan for a device that trains at this rate, such as 2500; --processes says how many there are",
-    )
     takes_json(parser)
 
 
@@ -157,7 +142,7 @@ def _plan(options: argparse.Namespace) -> int:
     check_processes(options)
     study = _study(options)
     _tell_of_plugins(study)
-    told = tell_plan(study, options, options.json, options.device, options.images_per_second)
+    told = tell_plan(study, options, options.json)
     if study.search is not None and not options.json:
         from penultimate.tuning.conduct import plan_tuning
         from penultimate.tuning.words import plan_lines

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from typing import Any
@@ -11,18 +10,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from penultimate.engine.left import TimeLeft
-from penultimate.errors import PenultimateError, RequestError, shortened
+from penultimate.engine.costs import Costs
+from penultimate.errors import RequestError, shortened
 from penultimate.files import atomic_write
 from penultimate.graph import Step
-from penultimate.networks.key import NetworkKey
 from penultimate.progress import line_of, seconds_text
-from penultimate.records.table import ROWS, Row, read_rows
+from penultimate.records.table import ROWS, read_rows
 from penultimate.store import Store
 from penultimate.study.graph import Graph
 
-OWN = ("accuracy", "class_separation")
-"""Measurements on the source that are reported as soon as both have values."""
 LOG_EVERY = 15.0
 """The seconds between two log lines about a step; a terminal has a progress bar instead."""
 LONGEST_REASON = 300
@@ -49,10 +45,8 @@ class Display:
         self.store = store
         self.console = console or _Console(highlight=False)
         self.began = self.last_said = self.last_counted = time.monotonic()
-        self.left: TimeLeft | None = None
-        self.done = self.total = 0
-        self.rows: dict[tuple[NetworkKey, str], dict[str, list[Row]]] = {}
-        self.told: set[tuple[NetworkKey, str]] = set()
+        self.costs: Costs | None = None
+        self.processes = self.done = self.total = 0
         self.undefined: set[tuple[str, str]] = set()
         self.progress: Progress | None = None
         self.tasks: dict[str, TaskID] = {}
@@ -60,7 +54,6 @@ class Display:
         self.overall: TaskID | None = None
         self.last_news: dict[str, float] = {}
         self.slugs: dict[str, str] = {}
-        self.probes: list[str] = []
         self.distinctive: list[str] = []
 
     def say(self, text: str, style: str = "") -> None:
@@ -78,15 +71,13 @@ class Display:
                 )
             )
         self.done, self.total = cached, len(graph.steps)
-        self.left = self._time_left(graph, processes)
+        metas = {step_id: meta for step_id in graph.steps if (meta := self.store.meta(step_id)) is not None}
+        self.costs = Costs(graph, {step_id: meta.content["seconds"] for step_id, meta in metas.items()})
+        self.processes = processes
         side = "as many side by side as the nodes have room for"
         if processes:
             side = f"{processes} processes side by side" if processes > 1 else "one process"
         self.say(", ".join(filter(None, (f"{self._opening(graph, cached)}, {side}", self._about()))))
-        for step_id, step in graph.steps.items():
-            if self._is_told(step) and self.store.meta(step_id) is not None:
-                self._remember(step)
-                self._tell(step, aloud=False)
         if self.console.is_terminal:
             self.progress = Progress(
                 TextColumn("[bold]{task.description:<34}"),
@@ -125,8 +116,8 @@ class Display:
             self.say(f"{self._doing(step)} {line}")
 
     def finished(self, step: Step, meta: dict[str, Any]) -> None:
-        if self.left is not None:
-            self.left.ended(step.id, meta["seconds"], meta["status"] == "diverged")
+        if self.costs is not None:
+            self.costs.ended(step.id, meta["seconds"], meta["status"] == "diverged")
         if self.progress is not None:
             self._drop_task(step)
             assert self.overall is not None
@@ -143,9 +134,8 @@ class Display:
         elif step.name == "given":
             noted = "".join(f"; {escape(text)}" for text in meta.get("noted", {}).values())
             self.say(f"{self._who(step)} loaded in {took}{noted}")
-        elif self._is_told(step):
-            self._remember(step)
-            self._tell(step)
+        elif step.name == "accuracy" and "seed" in step.columns:
+            self._tell_accuracy(step)
         why = meta.get("undefined")
         if why and (step.name, why) not in self.undefined:  # said only for the first of many similar networks
             self.undefined.add((step.name, why))
@@ -179,19 +169,9 @@ class Display:
             self.progress.stop()
             self.progress = None
 
-    def _time_left(self, graph: Graph, processes: int) -> TimeLeft | None:
-        """Return the time that the study's steps still need; None if nothing can be said of it."""
-        with contextlib.suppress(PenultimateError):  # the study itself says what is wrong
-            metas = ((step_id, self.store.meta(step_id)) for step_id in graph.steps)
-            done = {
-                step_id: float(meta.content.get("seconds", 0)) for step_id, meta in metas if meta is not None
-            }
-            return TimeLeft(graph, done, processes)
-        return None
-
     def _about(self) -> str:
         """Return about how long the rest takes, or an empty string if that is unknown, or a moment."""
-        seconds = math.inf if self.left is None else self.left.seconds
+        seconds = math.inf if self.costs is None else self.costs.left(self.processes)
         return f"about {seconds_text(seconds)} left" if LEAST_LEFT < seconds < math.inf else ""
 
     def _opening(self, graph: Graph, cached: int) -> str:
@@ -203,14 +183,11 @@ class Display:
         return f"{self._who(step)} trained"
 
     def _study(self, graph: Graph) -> None:
-        """Note what distinguishes the networks of the study, and their scores on the targets."""
+        """Note what distinguishes the networks of the study."""
         self.graph, self.slugs = graph, graph.study.slugs()
-        measured = graph.study.measured()
-        trained = [key for key in measured if not key.is_given]
+        trained = [key for block in graph.study.runs for key in block.keys()]
         names = ("arm", "backbone", "seed")
         self.distinctive = [name for name in names if len({getattr(key, name) for key in trained}) > 1]
-        wanted = (request.measurement for requests in measured.values() for request in requests)
-        self.probes = list(dict.fromkeys(what.name for what in wanted if what.per == "target"))
 
     def _drop_task(self, step: Step) -> None:
         if self.progress is not None and step.id in self.tasks:
@@ -237,49 +214,10 @@ class Display:
         """Return a name for what trains: the network of a study, or else the step and data set."""
         return self._who(step) if step.name == "train" else f"[bold]{self._title(step)}[/]"
 
-    def _key(self, step: Step) -> NetworkKey:
-        objective, backbone, arm = (step.columns.get(name) or "" for name in ("objective", "backbone", "arm"))
-        return NetworkKey(objective, backbone, arm, step.columns.get("seed"), step.columns.get("draw"))
-
-    def _is_told(self, step: Step) -> bool:
-        """Return whether the step yields numbers of one network that are displayed."""
-        return "seed" in step.columns and step.name in (*OWN, *self.probes)
-
-    def _remember(self, step: Step) -> None:
+    def _tell_accuracy(self, step: Step) -> None:
+        """Print the accuracy of a network on its own data, as soon as it is known."""
         rows = read_rows(self.store.folder(step.id) / ROWS)
-        self.rows.setdefault((self._key(step), step.name), {})[step.id] = rows
-
-    def _rows(self, key: NetworkKey, name: str) -> list[Row]:
-        return [row for rows in self.rows.get((key, name), {}).values() for row in rows]
-
-    def _tell(self, step: Step, aloud: bool = True) -> None:
-        """Print a network's own numbers when both exist, and its transfer when all targets do, once each."""
-        key, topic = self._key(step), "own" if step.name in OWN else step.name
-        text = self._own(key) if topic == "own" else self._transfer(key, step.name)
-        if text and (key, topic) not in self.told:
-            self.told.add((key, topic))
-            if aloud:
-                self.say(f"{self._who(step)} {text}")
-
-    def _own(self, key: NetworkKey) -> str:
-        values = {(row.metric, row.split): row.value for name in OWN for row in self._rows(key, name)}
-        if not {("top1", "test"), ("class_separation", "train")} <= values.keys():
-            return ""
-        return (
-            f"train {100 * values['top1', 'train']:.1f}  test {100 * values['top1', 'test']:.1f}"
-            f"  class separation R² {values['class_separation', 'train']:.3f}"
-        )
-
-    def _transfer(self, key: NetworkKey, probe: str) -> str:
-        assert self.graph is not None
-        official = (f"{probe}_top1", f"{probe}_mean_per_class")
-        scores = [row.value for row in self._rows(key, probe) if row.metric in official]
-        wanted = [
-            target
-            for target in self.graph.study.targets
-            if not self.graph.study.card(target).has_several_labels
-        ]
-        if not scores or len(scores) != len(wanted):
-            return ""
-        over = "" if len(scores) == 1 else f" (mean of {len(scores)} data sets)"
-        return f"{probe} transfer {100 * sum(scores) / len(scores):.1f}{over}"
+        found = {row.split: 100 * row.value for row in rows if row.metric == "top1"}
+        if found:
+            told = "  ".join(f"{split} {value:.1f}" for split, value in found.items())
+            self.say(f"{self._who(step)} {told}")

@@ -1,160 +1,29 @@
-"""Plan and run a study."""
+"""Run a study."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from penultimate.data.readers.prepared import expect_sound
 from penultimate.engine import load_engine
-from penultimate.engine.forecast.estimates import expected_seconds, guessed_seconds
-from penultimate.engine.forecast.sizes import bytes_left
-from penultimate.engine.forecast.timings import Timings
+from penultimate.engine.costs import bytes_left
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
 from penultimate.engine.watched import changes, read_by
-from penultimate.errors import DamagedFileError, RequestError, counted
+from penultimate.errors import RequestError, counted
+from penultimate.files import size_text
 from penultimate.locks import BusyError, said_of
 from penultimate.origin import Seen
 from penultimate.records.reading import claim, write_study
-from penultimate.store import Meta, Store
+from penultimate.store import Store
 from penultimate.study.graph import Graph
-from penultimate.study.selection import load_study
+from penultimate.study.selection import as_study
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
-from penultimate.training.recipe import Recipe
 from penultimate.variables import expect_variables
-
-
-@dataclass(frozen=True)
-class StepCost:
-    """The number of steps of one kind, the number of finished ones, and the expected cost of the rest.
-
-    `is_guess`: whether the cost comes from a batch of each given network instead of from finished steps.
-    """
-
-    name: str
-    total: int
-    done: int
-    seconds_each: float | None
-    is_guess: bool = False
-
-    @property
-    def seconds_left(self) -> float | None:
-        return None if self.seconds_each is None else self.seconds_each * (self.total - self.done)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A study's graph, its finished steps (or those skipped after divergence), and the cost of the rest.
-
-    `bytes_are_whole`: nothing is left out of `bytes_left` because its size is unknown.
-    """
-
-    graph: Graph
-    done: frozenset[str]
-    costs: tuple[StepCost, ...]
-    bytes_left: int
-    bytes_are_whole: bool
-
-    @property
-    def seconds_left(self) -> float:
-        """The expected seconds of all remaining steps, one after another, without the `unknown` ones."""
-        return sum(cost.seconds_left or 0.0 for cost in self.costs)
-
-    @property
-    def trainings(self) -> int:
-        """The number of networks that remain to be trained."""
-        return sum(cost.total - cost.done for cost in self.costs if cost.name == "train")
-
-    @property
-    def training_steps(self) -> int:
-        """The number of their training steps, each on one batch."""
-        study = self.graph.study
-        images = study.card(study.source).sizes["train"]
-        return sum(
-            Recipe(**step.config["recipe"]).steps_on(images)
-            for step_id, step in self.graph.steps.items()
-            if step.name == "train" and step_id not in self.done
-        )
-
-    @property
-    def unknown(self) -> int:
-        """The number of remaining steps with unknown cost."""
-        return sum(cost.total - cost.done for cost in self.costs if cost.seconds_left is None)
-
-
-def _as_study(study: Study | str | Path) -> Study:
-    """Return the study in a fresh state, because a study that was run before remembers its files."""
-    return dataclasses.replace(study) if isinstance(study, Study) else load_study(study)
-
-
-def plan(study: Study | str | Path, out: Path | str = "runs", timings: Timings | None = None) -> Plan:
-    """Return the steps of a study, those that are finished in `out`, and the expected cost of the rest.
-
-    Unknown costs are measured once on this machine, unless `timings` forbids it.
-
-    >>> plan("smoke", out="no-such-folder").graph.study.name
-    'smoke'
-    """
-    timings = timings or Timings()
-    store = Store(out)
-    graph = unfold(_as_study(study), Seen(store.root))
-    done: dict[str, float] = {}
-    diverged: set[str] = set()
-    for step_id in graph.steps:
-        meta = _finished(store, step_id)
-        if meta is not None:
-            done[step_id] = meta.content["seconds"]
-            if meta.status == "diverged":
-                diverged.add(step_id)
-    over = {**done, **dict.fromkeys(graph.below(diverged), 0.0)}
-    kinds: dict[str, list[str]] = {}
-    for step in graph.steps.values():
-        if step.id in done or step.id not in over:
-            kinds.setdefault(step.name, []).append(step.id)
-    guessed = guessed_seconds(graph, over, timings)
-    costs = []
-    for name, ids in kinds.items():
-        seconds = [done[step_id] for step_id in ids if step_id in done]
-        left = [guess for step_id in ids if (guess := guessed.get(step_id)) is not None]
-        each: float | None = None
-        if left:
-            each = statistics.mean(left)
-        elif seconds or not any(step_id in guessed for step_id in ids):
-            kind = [graph.steps[step_id] for step_id in ids if step_id not in done]
-            each = statistics.mean(seconds) if seconds else expected_seconds(graph.study, name, kind, timings)
-            is_of_some = bool(seconds) or name in graph.study.expected_seconds
-            if name == "train" and each is not None and is_of_some and len(seconds) < len(ids):
-                each *= _longer(graph, done)
-        costs.append(StepCost(name, len(ids), len(seconds), each, bool(left)))
-    taken, whole = bytes_left(graph, over)
-    return Plan(graph, frozenset(over), tuple(costs), taken, whole)
-
-
-def _longer(graph: Graph, done: Mapping[str, float]) -> float:
-    """Return the mean number of batches of remaining trainings divided by that of finished ones.
-
-    If none is finished, the divisor is that of the study's first grid, whose seconds a study may state.
-    """
-    images = graph.study.card(graph.study.source).sizes["train"]
-    trainings = [(step_id, step) for step_id, step in graph.steps.items() if step.name == "train"]
-    of = {step_id: Recipe(**step.config["recipe"]).steps_on(images) for step_id, step in trainings}
-    left, past = (
-        [of[step_id] for step_id in of if (step_id in done) == is_done] for is_done in (False, True)
-    )
-    return statistics.mean(left) / statistics.mean(past or [graph.study.runs[0].recipe.steps_on(images)])
-
-
-def _finished(store: Store, step_id: str) -> Meta | None:
-    try:
-        return store.finished(step_id)
-    except DamagedFileError:
-        return None
 
 
 def run(
@@ -175,7 +44,7 @@ def run(
     cores allow), or an engine of your own.
     Raises RequestError when the study or the folder cannot be used, or when another process runs the study.
     """
-    graph = unfold(expect_located(_as_study(study), verify), Seen(Store(out).root))
+    graph = unfold(expect_located(as_study(study), verify), Seen(Store(out).root))
     return run_graph(graph, out, processes, observer, command, engine, verify)
 
 
@@ -196,6 +65,7 @@ def run_graph(
     store.prepare(shared=spans_machines(chosen))
     folder = store.study(graph.study.name)
     with exclusively(store, folder):
+        _warn_of_disk(store, graph, observer)
         description, order = _note(store, graph, command, observer)
         summary = chosen.run(graph, store, observer)
         failed = {step_id: _failure(graph, step_id, why) for step_id, why in summary.failed.items()}
@@ -203,6 +73,18 @@ def run_graph(
         if outcome != description:
             write_study(store, outcome, order)
         return summary
+
+
+def _warn_of_disk(store: Store, graph: Graph, observer: Observer) -> None:
+    """Say if what is still to be written is larger than the free disk; what is done would be kept."""
+    needed = bytes_left(graph, {step_id for step_id in graph.steps if store.holds(step_id)})
+    free = shutil.disk_usage(store.root).free
+    if needed > free:
+        observer.noticed(
+            f"about {size_text(needed)} of files are still to be written, and the disk of"
+            f" '{store.root}' has {size_text(free)} free; if it fills up, what is done is kept, and the same"
+            " command continues"
+        )
 
 
 def _failure(graph: Graph, step_id: str, why: str) -> dict[str, Any]:

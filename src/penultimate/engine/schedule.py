@@ -17,7 +17,6 @@ from enum import Enum, auto
 from typing import Any
 
 from penultimate.cores import usable_cores
-from penultimate.engine.forecast.room import expect_room
 from penultimate.engine.messages import Damaged, Died, Done, Ending, Failed, Lost
 from penultimate.engine.observer import Observer, Summary
 from penultimate.errors import DamagedFileError
@@ -273,15 +272,11 @@ def carry_out(
     processes: int | None,
     work: Callable[[Schedule, int], None],
 ) -> Summary:
-    """Carry out a graph for any engine, which supplies `work(schedule, places)`.
-
-    Raises RequestError if the steps do not fit (`engine.forecast.room`).
-    """
+    """Carry out a graph for any engine, which supplies `work(schedule, places)`."""
     began = time.monotonic()
     schedule = Schedule(graph, store, observer)
     if not schedule.is_over:
         places = schedule.places(processes)
-        expect_room(graph.study, schedule.left, store.root, places)
         observer.opened(graph, schedule.summary.cached, places)
         try:
             work(schedule, places)

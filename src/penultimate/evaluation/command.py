@@ -12,7 +12,6 @@ from penultimate.command import (
     say,
     takes_engine,
     takes_gpus,
-    takes_no_timing,
     takes_out,
     takes_processes,
     tell,
@@ -181,7 +180,6 @@ def _takes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plan", action="store_true", help="only say what would be done, and how long it takes"
     )
-    takes_no_timing(parser)
     takes_out(parser)
     takes_processes(parser)
     takes_engine(parser)

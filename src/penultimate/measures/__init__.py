@@ -13,7 +13,6 @@ from penultimate.measures.catalogue import measurement, names, requested
 from penultimate.measures.declaration import (
     ClassNames,
     ClassOrder,
-    Cost,
     Features,
     Head,
     Layers,
@@ -35,7 +34,6 @@ __all__ = [
     "Arrays",
     "ClassNames",
     "ClassOrder",
-    "Cost",
     "Fact",
     "Features",
     "Head",

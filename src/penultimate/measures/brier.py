@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penultimate.measures.calibration import SCALED, SUFFIXES, log_probabilities
 from penultimate.measures.classifier import tempered
-from penultimate.measures.declaration import ClassOrder, Cost, Features, Head, LogProbabilities, Yield
+from penultimate.measures.declaration import ClassOrder, Features, Head, LogProbabilities, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined
 from penultimate.measures.order import expect_order
 from penultimate.metrics import UndefinedError
@@ -126,7 +126,6 @@ def brier(inputs: Inputs) -> Iterator[Number | Undefined]:
         ),
     ),
     seconds=0.6,
-    cost=Cost(fits=("linear",)),
     paper="Guo et al., 2017; Kornblith et al., 2021, section 3.1",
 )
 def probe_calibration(inputs: Inputs) -> Iterator[Number | Undefined]:

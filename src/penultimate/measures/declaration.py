@@ -20,7 +20,7 @@ from penultimate.errors import unknown
 from penultimate.objectives.hyperparameters import REQUIRED, Form, Hyperparameter, Interval, bind
 
 if TYPE_CHECKING:
-    from penultimate.data.catalog import DatasetCard
+    pass
 
 Scope: TypeAlias = Literal["network", "pair", "objective", "start", "draw", "study"]
 
@@ -230,24 +230,6 @@ class Yield:
 
 
 @dataclass(frozen=True)
-class Cost:
-    """The cost of a step besides its `seconds`, as far as it does not follow from its needs.
-
-    fits     the probes that it fits to the features of a target, or of each layer if it needs `Layers`
-    passes   the time of a pass over an image, relative to computing features alone
-    trains   whether it trains a network, in `steps` steps on `batch_size` images each
-    decoded  the splits on disk whose decoded images it holds in memory all at once
-    images   the number of images it leaves on disk, as a function of the source's card and the settings
-    """
-
-    fits: tuple[Literal["linear", "knn"], ...] = ()
-    passes: float = 1.0
-    trains: bool = False
-    decoded: tuple[str, ...] = ()
-    images: Callable[[DatasetCard, Mapping[str, Any]], int] | None = None
-
-
-@dataclass(frozen=True)
 class Measurement:
     """The declaration of a measurement or a stage.
 
@@ -261,7 +243,7 @@ class Measurement:
     stage     whether it leaves files for other measurements and no rows; a study does not name a stage
     first     whether it is done before all other measurements of a network
     seconds   the time of a step on the embedded world's images, on one CPU core of a laptop
-    cost      its further costs
+    trains    whether it trains a network, in `steps` steps on `batch_size` images each
     """
 
     name: str
@@ -276,7 +258,7 @@ class Measurement:
     stage: bool = False
     first: bool = False
     seconds: float | None = None
-    cost: Cost = Cost()
+    trains: bool = False
     kind: str = "measurement"
     function: Callable[..., Any] | None = field(default=None, compare=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from penultimate.measures.declaration import Cost, Features, Layers, Pixels
+from penultimate.measures.declaration import Features, Layers, Pixels
 from penultimate.measures.inputs import Inputs, Number, Undefined
 from penultimate.measures.knn import KNN_YIELDS, knn_transfer
 from penultimate.measures.layers import PENULTIMATE
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     needs=(Layers(), Pixels("train"), Pixels("test"), Features("train"), Features("test")),
     yields=(*LINEAR_YIELDS, *KNN_YIELDS),
     seconds=4.8,
-    cost=Cost(fits=("linear", "knn")),
 )
 def depth(inputs: Inputs) -> Iterator[Number | Undefined]:
     """Linear and kNN transfer from the pooled output of every block, and from the penultimate features.

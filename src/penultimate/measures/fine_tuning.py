@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from penultimate.measures.declaration import Cost, Features, Layers, Made, Pixels, Trained, Yield
+from penultimate.measures.declaration import Features, Layers, Made, Pixels, Trained, Yield
 from penultimate.measures.further_training import (
     BATCH_SIZE,
     DECAYS,
@@ -58,7 +58,7 @@ FINE_TUNING = (
     ranges={"head": HEADS, **OF_CELL},
     stage=True,
     seconds=8.0,
-    cost=Cost(trains=True),
+    trains=True,
 )
 def fine_tune_cell(
     inputs: Inputs,
@@ -120,7 +120,7 @@ def fine_tune_choice(inputs: Inputs, *, head: tuple[str, ...] | str = HEADS) -> 
         **dict.fromkeys(("images", "compared"), Interval(4, closed="left")),
     },
     seconds=10.0,
-    cost=Cost(trains=True),
+    trains=True,
     paper="Kornblith et al., 2021, section 3.1, appendices A.3 and D.4",
 )
 def fine_tuning(

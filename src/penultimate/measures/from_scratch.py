@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penultimate.measures.declaration import Cost, Made, Pixels, Trained
+from penultimate.measures.declaration import Made, Pixels, Trained
 from penultimate.measures.further_training import (
     BATCH_SIZE,
     DECAYS,
@@ -40,7 +40,7 @@ from penultimate.registry import register
     ranges=OF_CELL,
     stage=True,
     seconds=8.0,
-    cost=Cost(trains=True, decoded=("train",)),
+    trains=True,
 )
 def scratch_cell(
     inputs: Inputs,
@@ -80,7 +80,7 @@ def scratch_choice(inputs: Inputs) -> Iterator[Fact]:
     ),
     ranges={**OF_CELL, "seeds": WHOLE},
     seconds=10.0,
-    cost=Cost(trains=True, decoded=("train", "test")),
+    trains=True,
 )
 def from_scratch(
     inputs: Inputs,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penultimate.measures.declaration import Cost, Features, Made, Pixels, Weights, Yield
+from penultimate.measures.declaration import Features, Made, Pixels, Weights, Yield
 from penultimate.measures.further_training import (
     OF_CELL,
     PROBE,
@@ -46,7 +46,7 @@ PREDICTIONS = {"ids": "id images", "labels": "whole images", "tuned": "whole ima
     ranges=OF_CELL,
     stage=True,
     seconds=250.0,
-    cost=Cost(trains=True, decoded=("train",)),
+    trains=True,
 )
 def given_tune_cell(
     inputs: Inputs,
@@ -91,7 +91,7 @@ def given_tune_choice(inputs: Inputs) -> Iterator[Fact]:
     ),
     ranges=OF_CELL,
     seconds=300.0,
-    cost=Cost(trains=True, decoded=("train", "test")),
+    trains=True,
 )
 def given_fine_tuning(
     inputs: Inputs,

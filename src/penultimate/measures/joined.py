@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from penultimate.errors import RequestError, unknown
-from penultimate.measures.declaration import Cost, Features, Yield
+from penultimate.measures.declaration import Features, Yield
 from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
 from penultimate.networks.key import NetworkKey
@@ -106,7 +106,6 @@ def chosen(join: str, keys: Sequence[NetworkKey]) -> list[tuple[NetworkKey, ...]
     ),
     each=("join",),
     seconds=2.0,
-    cost=Cost(fits=("linear",)),
 )
 def joined(inputs: Inputs, *, join: str) -> Iterator[Number | Arrays | Undefined]:
     """Linear transfer of several networks' features together, by the protocol of each network's own probe.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from penultimate.measures.declaration import Cost, Features, Yield
+from penultimate.measures.declaration import Features, Yield
 from penultimate.measures.inputs import Inputs, Number
 from penultimate.registry import register
 
@@ -39,7 +39,6 @@ KNN_YIELDS = (
     needs=(Features("train"), Features("test")),
     yields=KNN_YIELDS,
     seconds=0.1,
-    cost=Cost(fits=("knn",)),
     paper="Kornblith et al., 2021, section 3.1",
 )
 def knn(inputs: Inputs) -> Iterator[Number]:

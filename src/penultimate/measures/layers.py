@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from penultimate.measures.class_separation import SEPARATION
-from penultimate.measures.declaration import Cost, Features, Layers, Pixels, Yield
+from penultimate.measures.declaration import Features, Layers, Pixels, Yield
 from penultimate.measures.inputs import Fact, Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
@@ -31,7 +31,6 @@ NONZERO = Yield(
     needs=(Layers(), Pixels("test"), Features("test")),
     yields=(NONZERO, SEPARATION),
     seconds=1.1,
-    cost=Cost(passes=1.5),
     paper="Kornblith et al., 2021, figures 3 and 4",
 )
 def layers(inputs: Inputs) -> Iterator[Number | Undefined | Fact]:
@@ -55,7 +54,6 @@ def layers(inputs: Inputs) -> Iterator[Number | Undefined | Fact]:
     needs=(Layers(), Pixels("train"), Features("train")),
     yields=(SEPARATION,),
     seconds=2.4,
-    cost=Cost(passes=1.5),
     paper="Kornblith et al., 2021, figure 4",
 )
 def layers_on_training(inputs: Inputs) -> Iterator[Number | Undefined]:

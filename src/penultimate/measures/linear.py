@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from penultimate.measures.declaration import Cost, Features, Yield
+from penultimate.measures.declaration import Features, Yield
 from penultimate.measures.inputs import Inputs, Number
 from penultimate.registry import register
 
@@ -50,7 +50,6 @@ LINEAR_YIELDS = (
     needs=(Features("train"), Features("test")),
     yields=LINEAR_YIELDS,
     seconds=0.5,
-    cost=Cost(fits=("linear",)),
     paper="Kornblith et al., 2021, section 3.1 and appendix A.2",
 )
 def linear(inputs: Inputs) -> Iterator[Number]:

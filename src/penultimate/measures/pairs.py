@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator
 
 from penultimate.measures.agreement import AGREEMENTS, alike
-from penultimate.measures.declaration import ClassOrder, Cost, Layers, Logits, Made, Pixels, Yield
+from penultimate.measures.declaration import ClassOrder, Layers, Logits, Made, Pixels, Yield
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined, sample
 from penultimate.measures.layers import PENULTIMATE
 from penultimate.measures.order import in_order
@@ -35,7 +35,6 @@ GRAMS = "grams.npz"
     ranges={"images": Interval(4, closed="left")},
     stage=True,
     seconds=4.0,
-    cost=Cost(passes=1.5),
 )
 def grams(inputs: Inputs, *, images: int = 1024) -> Iterator[Fact | Undefined]:
     """The Gram matrices of every layer on some test images, which are the same for all networks.

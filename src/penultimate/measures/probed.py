@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from penultimate.measures.declaration import Cost, Features, Yield
+from penultimate.measures.declaration import Features, Yield
 from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
 from penultimate.measures.knn import KNN_YIELDS, knn_numbers
 from penultimate.measures.linear import LINEAR_YIELDS, linear_numbers
@@ -31,7 +31,6 @@ PREDICTIONS = {"ids": "id images", **dict.fromkeys(("labels", "linear", "knn"), 
         ),
     ),
     seconds=2.0,
-    cost=Cost(fits=("linear", "knn")),
     paper="Kornblith et al., 2021, section 3.1",
 )
 def probed(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from penultimate.measures.declaration import Cost, Features, Layers, Pixels, Yield
+from penultimate.measures.declaration import Features, Layers, Pixels, Yield
 from penultimate.measures.depth import banks_of_layers
 from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
 from penultimate.measures.layers import PENULTIMATE
@@ -41,7 +41,6 @@ PREDICTIONS = {"ids": "id images", **dict.fromkeys(("labels", "chosen", "last"),
         ),
     ),
     seconds=4.8,
-    cost=Cost(fits=("linear",)),
 )
 def readout(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
     """Linear transfer from the layer of the best validation accuracy, and both probes' predictions.

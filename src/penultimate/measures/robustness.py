@@ -7,14 +7,13 @@ robustness  measures a network's errors on corrupted images, and its accuracy on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.errors import PenultimateError
 from penultimate.measures.accuracy import TOP1
-from penultimate.measures.declaration import Cost, Head, Layers, Made, Pixels, Shifted, Yield
+from penultimate.measures.declaration import Head, Layers, Made, Pixels, Shifted, Yield
 from penultimate.measures.inputs import Fact, Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
 from penultimate.objectives.hyperparameters import Interval
@@ -23,7 +22,6 @@ from penultimate.registry import register
 if TYPE_CHECKING:
     import numpy as np
 
-    from penultimate.data.catalog import DatasetCard
     from penultimate.data.images import Images
     from penultimate.networks.protocol import Network
 
@@ -45,12 +43,6 @@ CORRUPTION_ERROR = Yield(
 )
 
 
-def _corrupted_images(source: DatasetCard, settings: Mapping[str, Any]) -> int:
-    """Return the number of images that `corrupted` makes: a few per class, corruption and severity."""
-    chosen = min(source.sizes["test"], source.classes * int(settings["per_class"]))
-    return chosen * len(BENCHMARK) * len(SEVERITIES)
-
-
 @register.measurement(
     version=1,
     per="draw",
@@ -59,7 +51,6 @@ def _corrupted_images(source: DatasetCard, settings: Mapping[str, Any]) -> int:
     ranges={"per_class": Interval(1, closed="left")},
     stage=True,
     seconds=2.0,
-    cost=Cost(images=_corrupted_images),
 )
 def corrupted(inputs: Inputs, *, per_class: int = 2) -> Iterator[Fact]:
     """The first test images of each class under each corruption, as NAME.npy [severities n h w 3].

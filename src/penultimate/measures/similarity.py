@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from penultimate.measures.declaration import Cost, Layers, Pixels, Yield
+from penultimate.measures.declaration import Layers, Pixels, Yield
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined
 from penultimate.measures.layers import PENULTIMATE
 from penultimate.metrics import UndefinedError
@@ -61,7 +61,6 @@ CKA = (
         "passes": Interval(1, 1000, "both"),
     },
     seconds=12.0,
-    cost=Cost(decoded=("test",)),
     paper="Kornblith et al., 2021, figure 2; Nguyen, Raghu & Kornblith, 2021",
 )
 def similarity(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penultimate.measures.declaration import Cost, Pixels, Snapshots
+from penultimate.measures.declaration import Pixels, Snapshots
 from penultimate.measures.inputs import Inputs, Number, read_card
 from penultimate.measures.linear import LINEAR_ACCURACIES
 from penultimate.objectives.hyperparameters import Interval
@@ -18,7 +18,6 @@ from penultimate.registry import register
     yields=LINEAR_ACCURACIES,
     ranges={"every": Interval(1, closed="left")},
     seconds=8.0,
-    cost=Cost(fits=("linear",)),
     paper="Kornblith et al., 2021, figure D.2",
 )
 def transfer_dynamics(inputs: Inputs, *, every: int = 1) -> Iterator[Number]:

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 
 from penultimate.command import (
     Command,
-    announce_timing,
     check_processes,
     load_plugins,
     say,
     seeds,
     takes_engine,
     takes_gpus,
-    takes_no_timing,
     takes_out,
     takes_plugins,
     takes_processes,
@@ -54,7 +52,6 @@ def _takes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plan", action="store_true", help="only say what would be done, and how long it takes"
     )
-    takes_no_timing(parser)
     takes_plugins(parser)
     takes_out(parser)
     takes_processes(parser)
@@ -79,8 +76,7 @@ def _request(options: argparse.Namespace) -> PortraitRequest:
 
 
 def _tell_plan(request: PortraitRequest, options: argparse.Namespace) -> int:
-    from penultimate.engine.forecast.timings import Timings
-    from penultimate.engine.run import plan
+    from penultimate.engine.plan import plan
     from penultimate.engine.schedule import side_by_side
     from penultimate.portrait.request import plan_words
     from penultimate.portrait.run import first_cells
@@ -90,12 +86,11 @@ def _tell_plan(request: PortraitRequest, options: argparse.Namespace) -> int:
     study = request.study()
     say(*textwrap.wrap(" ".join(plan_words(request)), text_width()))
     processes = options.processes or side_by_side(study.threads)
-    timings = Timings(options.timing, announce_timing)
     parts = [("search", first_cells(request.plan))] if request.plan is not None else []
     wall, unknown = 0.0, 0
     say("", f"{'part':<14} {'trainings':>9} {'work':>10} {'about':>10}")
     for name, part in [*parts, ("networks", study)]:
-        made = plan(part, options.out, timings)
+        made = plan(part, options.out)
         unknown += made.unknown
         each = next((cost.seconds_each for cost in made.costs if cost.name == "train"), None) or 0.0
         rest = made.seconds_left - each * made.trainings
@@ -103,7 +98,7 @@ def _tell_plan(request: PortraitRequest, options: argparse.Namespace) -> int:
         wall += took
         say(f"{name:<14} {made.trainings:>9} {seconds_text(made.seconds_left):>10} {seconds_text(took):>10}")
     say(f"{'in all':<14} {'':>9} {'':>10} {seconds_text(wall):>10}", "")
-    more = f" and {unknown} steps of unknown cost" if unknown else ""
+    more = f" and {unknown} steps whose cost shows when one is done" if unknown else ""
     say(f"About {seconds_text(wall)}{more} with {processes} {'process' if processes == 1 else 'processes'}.")
     return 0
 

@@ -211,7 +211,7 @@ class PortraitRequest:
 def _is_of_one(text: str) -> bool:
     what = requested(text).measurement
     stages = [measurement(need.stage) for need in what.needs if isinstance(need, Made)]
-    return what.per in PER and not any(one.cost.trains for one in (what, *stages))
+    return what.per in PER and not any(one.trains for one in (what, *stages))
 
 
 def _untimed(study: Study) -> dict[str, float]:

@@ -39,6 +39,11 @@ OWN_RECIPE, AND = " with ", " and "
 """What stands between an objective and the settings of its own recipe, and between two of these."""
 
 
+def as_study(study: Study | str | Path) -> Study:
+    """Return the study in a fresh state, because a study that was run before remembers its files."""
+    return dataclasses.replace(study) if isinstance(study, Study) else load_study(study)
+
+
 def load_study(name: str | Path) -> Study:
     """Return a study by its name, or by the path of a Python file that defines STUDY."""
     if not isinstance(name, str | Path):

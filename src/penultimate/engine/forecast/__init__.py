@@ -1,1 +1,0 @@
-"""What a study will take before it runs: time, disk and memory."""
