@@ -9,9 +9,9 @@ import penultimate as pu
 from penultimate.paper.studies import full, glyphs, smoke
 from penultimate.specs import Spec, parse
 from penultimate.study import Runs, Study
-from penultimate.study.shrinking import shrink
 from penultimate.training.recipe import Recipe
 from tests.inprocess import InProcess
+from tests.shrinking import shrink
 
 MAIN = (*full.FOUR, full.SMOOTHING, full.DROPOUT)
 MEASURED = (full.SOFTMAX, full.SIGMOID, full.COSINE)

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.shrinking import shrink
 
 from penultimate.engine.run import run
 from penultimate.paper.claims.evidence import gather
@@ -17,7 +18,6 @@ from penultimate.report.measurements import admit
 from penultimate.study import load_study
 from penultimate.study.selection import restrict
 from penultimate.study.settings import override
-from penultimate.study.shrinking import shrink
 from penultimate.study.unfold import unfold
 
 WHOLE = load_study("class_counts")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.plugged import plugged
+from tests.shrinking import shrink
 
 from penultimate.data.world.atlas import Typefaces
 from penultimate.data.world.characters import DEJAVU, pretraining_classes
@@ -20,7 +21,6 @@ from penultimate.report import read_study, write_report
 from penultimate.study import load_study
 from penultimate.study.selection import restrict
 from penultimate.study.settings import override
-from penultimate.study.shrinking import shrink
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import IMAGENET, regime, weight_decay

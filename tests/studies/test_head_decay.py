@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from tests.shrinking import shrink
 
 from penultimate.engine.run import run
 from penultimate.paper.claims.evidence import gather
@@ -16,7 +17,6 @@ from penultimate.report.measurements import admit
 from penultimate.study import load_study
 from penultimate.study.selection import restrict
 from penultimate.study.settings import override
-from penultimate.study.shrinking import shrink
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.shrinking import shrink
 
 from penultimate import registry, specs
 from penultimate.backbones.size import size_of
@@ -26,7 +27,6 @@ from penultimate.objectives.presets import resolve
 from penultimate.study import Runs, Study, load_study
 from penultimate.study.graph import Graph
 from penultimate.study.selection import located_in
-from penultimate.study.shrinking import shrink
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 from penultimate.training.regime import regime

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 from tests.data.published import CHOSEN, MAKERS, WNIDS, put_image
+from tests.shrinking import shrink
 
 from penultimate import registry
 from penultimate.engine.run import run
@@ -22,7 +23,6 @@ from penultimate.store import Store
 from penultimate.study import Study, load_study
 from penultimate.study.selection import restrict
 from penultimate.study.settings import override
-from penultimate.study.shrinking import shrink
 
 NAMES = tuple(
     name

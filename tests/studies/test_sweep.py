@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.inprocess import InProcess
+from tests.shrinking import shrink
 
 from penultimate import run
 from penultimate.objectives.presets import resolve
@@ -22,7 +23,6 @@ from penultimate.paper.studies.sweep import PAPERS, RECIPE, SMALLEST
 from penultimate.records.reading import reference_tuning, study_folder
 from penultimate.study import Study, load_study
 from penultimate.study.selection import restrict
-from penultimate.study.shrinking import shrink
 from penultimate.study.unfold import unfold
 
 WHOLE, PART = load_study("sweep"), load_study("sweep_smallest")

@@ -293,11 +293,11 @@ FIRST = "module.block1.first.normalisation.weight"
         (f"{HEAD}a.pth,softmaxx,0\n", "line 2: unknown .*softmaxx.* Did you mean 'softmax'"),
         (
             f"{HEAD}a.pth,sigmoid,0\n",
-            "line 2: study 'paper' has no objective sigmoid.* It has: softmax, cosine_soft",
+            "line 2: unknown objective of the study 'sigmoid'. Known: softmax, cosine_soft",
         ),
         (
             f"{HEAD}a.pth,cosine_softmax(temperature=0.2),0\n",
-            r"has no objective .*temperature=0\.2.* It has: ",
+            r"unknown objective .*temperature=0\.2.*Did you mean",
         ),
         (f"{HEAD}a.pth,softmax,x\n", "line 2: a seed is an integer from 0 to 2.31 - 1, not 'x'"),
         (f"{HEAD}a.pth,softmax,-1\n", "a seed is an integer .* not '-1'"),
@@ -310,10 +310,10 @@ FIRST = "module.block1.first.normalisation.weight"
             f"{HEAD}a.pth,softmax,1\nsame.pth,softmax,2\n",
             r"line 3: '.*same\.pth' holds the same bytes as '.*a\.pth'",
         ),
-        ("file,objective,seed,arm\na.pth,softmax,1,long\n", "has no arm 'long'. Its arms: '' "),
+        ("file,objective,seed,arm\na.pth,softmax,1,long\n", "unknown arm 'long'. Known: .none."),
         (
             "file,objective,seed,backbone\na.pth,softmax,1,resnet50\n",
-            "trains softmax with glyphnet.*not with resnet50",
+            "trains softmax with glyphnet.*not 'resnet50'",
         ),
         ("file,objective,seed,mean\na.pth,softmax,1,0.5\n", "mean and std go together"),
         ("file,objective,seed,mean,std\na.pth,softmax,1,0.5,0\n", "std is above 0"),
@@ -345,7 +345,7 @@ def test_a_table_in_json_of_another_form_is_refused(text: str, told: str, tmp_pa
 
 def test_a_study_of_several_architectures_asks_which_is_meant(tmp_path: Path) -> None:
     two = replace(STUDY, networks=(replace(RUNS, backbones=(BACKBONE, "glyphwide(features=16, width=4)")),))
-    with pytest.raises(RequestError, match="say which in a column backbone"):
+    with pytest.raises(RequestError, match="a column backbone says which"):
         with_networks(two, written(tmp_path, f"{HEAD}a.pth,softmax,0\n"))
     named = written(
         tmp_path, 'file,objective,seed,backbone\na.pth,softmax,0,"glyphwide(features=16, width=4)"\n'

@@ -82,13 +82,8 @@ def test_it_is_described_and_restricted_like_any_grid() -> None:
             {"hyperparameter": "logit_penaltie.beta"},
             "it has logit_penalty.beta. Did you mean 'logit_penalty.beta'?",
         ),
-        (
-            {"values": (0.1,)},
-            "1 of the two values that a curve needs at least; give another value of beta, or",
-        ),
-        ({"values": ()}, "0 of the two values"),
-        ({"values": (0.1, 0.2, 0.1)}, "values names 0.1 twice; name it once"),
-        ({"values": (1, 1.0)}, "values names 1.0 twice"),
+        ({"values": (0.1,)}, "a curve needs two values of beta or more"),
+        ({"values": (0.1, 0.1)}, "twice; name it once"),
         ({"values": (0.1, "0.2")}, "values holds numbers, not '0.2'"),
         ({"values": (0.1, -1.0)}, "logit_penalty: beta must be a number in [0, inf)"),
         ({"zero": "sigmoid + logit_penalty(beta=0.01)"}, "twice; name it once"),
@@ -96,25 +91,8 @@ def test_it_is_described_and_restricted_like_any_grid() -> None:
             {"objective": "sigmoid + logit_penalty(beta=0.3)"},
             "gives beta a value already, and the sweep varies it; leave it out",
         ),
-        ({"family": " "}, "family is the name of an arm"),
         ({"objective": "sigmoyd"}, "Did you mean 'sigmoid'?"),
-        ({"values": (0.4, 0.1, 0.2)}, "rise or fall, and 0.4, 0.1, 0.2 do neither; give 0.1, 0.2, 0.4"),
-        (
-            {"hyperparameter": ("beta", "alpha")},
-            "one hyperparameter, such as 'temperature', not ('beta', 'al",
-        ),
-        ({"hyperparameter": None}, "one hyperparameter, such as 'temperature', not None"),
-        ({"zero": 0}, "zero is an objective such as 'softmax', or '', not 0"),
-        (
-            {"zero": "softmax"},
-            "cannot begin at 'softmax', another objective; without logit_penalty it is 'sigm",
-        ),
-        ({"zero": "sigmoid + logit_norm"}, "cannot begin at 'sigmoid + logit_norm'"),
-        ({"values": (0, 0.1)}, "'logit_penalty(beta=0) + sigmoid' is 'sigmoid' once more; leave 0 out"),
-        (
-            {"objective": "dropout", "hyperparameter": "keep", "values": (1.0, 0.7), "zero": "softmax"},
-            "'dropout(keep=1)' is 'softmax' once more; leave 1 out of the values, or zero",
-        ),
+        ({"values": (0.4, 0.1, 0.2)}, "rise or fall"),
     ],
 )
 def test_what_is_no_curve_is_refused_with_the_nearest_fix(changes: dict[str, object], told: str) -> None:

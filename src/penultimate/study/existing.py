@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from penultimate.errors import RequestError, nearest
+from penultimate.errors import RequestError, unknown
 from penultimate.measures.catalogue import measurement
 from penultimate.networks.checkpoint_table import CheckpointRow, read_checkpoint_table
 from penultimate.networks.key import NetworkKey
@@ -83,70 +83,47 @@ def _placed(study: Study, row: CheckpointRow) -> CheckpointRow:
         _expect_no_projector(spec)
     except RequestError as error:
         raise RequestError(f"{row.place}: {error}") from None
-    arms = list(dict.fromkeys(block.arm for block in study.runs))
+    arms = dict.fromkeys(block.arm for block in study.runs)
     if row.arm not in arms:
-        named = ", ".join(f"'{arm}'" if arm else "'' (the main one)" for arm in arms)
-        raise RequestError(
-            f"{row.place}: study '{study.name}' has no arm '{row.arm}'.{nearest(row.arm, arms)} Its arms:"
-            f" {named}"
-        )
-    of_arm = [block for block in study.runs if block.arm == row.arm]
-    having = [block for block in of_arm if spec in block.objectives]
-    if not having:
+        raise RequestError(f"{row.place}: {unknown('arm', row.arm, [arm or '(none)' for arm in arms])}")
+    objectives = _objectives_of(study, row.arm)
+    if spec not in objectives:
         slugs = study.slugs()
-        known = [slugs[text] for text in _objectives_of(study, row.arm)]
-        named = row.objective if spec == row.objective else f"{row.objective} ({spec})"
-        place = f" in the arm '{row.arm}'" if row.arm else ""
-        raise RequestError(
-            f"{row.place}: study '{study.name}' has no objective {named}{place}."
-            f"{nearest(row.objective, known)} It has: {', '.join(known)}."
-        )
+        known = [slugs[text] for text in objectives]
+        raise RequestError(f"{row.place}: {unknown('objective of the study', row.objective, known)}")
+    having = [block for block in study.runs if block.arm == row.arm and spec in block.objectives]
     backbones = list(dict.fromkeys(name for block in having for name in block.backbones))
-    if backbone and backbone not in backbones:
+    if (backbone and backbone not in backbones) or (not backbone and len(backbones) > 1):
         raise RequestError(
-            f"{row.place}: study '{study.name}' trains {row.objective} with {', '.join(backbones)}, not with"
-            f" {backbone}"
-        )
-    if not backbone and len(backbones) > 1:
-        raise RequestError(
-            f"{row.place}: study '{study.name}' trains {row.objective} with {', '.join(backbones)}; say which"
-            " in a column backbone"
+            f"{row.place}: study '{study.name}' trains {row.objective} with {', '.join(backbones)}, not"
+            f" '{backbone}'; a column backbone says which"
         )
     return dataclasses.replace(row, objective=spec, backbone=backbone or backbones[0])
 
 
 def _expect_no_projector(spec: str) -> None:
     """Raise RequestError for a projector, whose weights no file of a network from elsewhere holds."""
-    composed = resolve(spec)
-    if composed.projector is not None:
-        raise RequestError(
-            f"'{spec}' has a projector ({composed.projector.name}), which the file of a network that was"
-            " trained elsewhere does not hold: leave it out of the objective, since features are measured"
-            " before it"
-        )
+    if resolve(spec).projector is not None:
+        raise RequestError(f"'{spec}' has a projector, which files of networks do not hold: leave it out")
 
 
 def _expect_once(rows: Sequence[CheckpointRow]) -> None:
     """Raise RequestError for one run with two files, and for one network that is given as two runs."""
-    runs: dict[tuple[str, str, str, int], CheckpointRow] = {}
+    runs: dict[NetworkKey, CheckpointRow] = {}
     weights: dict[tuple[str, str, bool], CheckpointRow] = {}
     for row in rows:
-        first = runs.setdefault((row.objective, row.backbone, row.arm, row.seed), row)
+        key = NetworkKey(row.objective, row.backbone, row.arm, row.seed)
+        first = runs.setdefault(key, row)
         if first is not row:
             raise RequestError(
-                f"{row.place}: {_key(row)} is given twice, as '{first.file}' and as '{row.file}'; each row is"
+                f"{row.place}: {key} is given twice, as '{first.file}' and as '{row.file}'; each row is"
                 " a run with a seed of its own"
             )
         same = weights.setdefault((row.digest, row.part, row.ema), row)
         if (same.objective, same.seed) != (row.objective, row.seed):
             raise RequestError(
-                f"{row.place}: '{row.file}' holds the same bytes as '{same.file}' (sha256 {row.digest[:12]}),"
-                f" which is given as {_key(same)} already; it cannot be {_key(row)} as well"
+                f"{row.place}: '{row.file}' holds the same bytes as '{same.file}'; it cannot be {key} as well"
             )
-
-
-def _key(row: CheckpointRow) -> NetworkKey:
-    return NetworkKey(row.objective, row.backbone, row.arm, row.seed)
 
 
 def _listed(study: Study, block: Runs, rows: Iterable[CheckpointRow]) -> list[CheckpointRow]:

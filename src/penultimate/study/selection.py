@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,7 +18,6 @@ from penultimate.objectives.presets import resolve
 from penultimate.registry import Entry
 from penultimate.study.blocks import Given, Runs
 from penultimate.study.existing import with_rows
-from penultimate.study.fields import LONGEST_NAME
 from penultimate.study.settings import override
 from penultimate.study.spec import Study
 from penultimate.study.usage import way_to
@@ -84,15 +80,6 @@ def _no_study(name: str, module: ModuleType, registered: Sequence[Entry]) -> str
     return f"the study file '{name}' must define STUDY = Study(...){hint}"
 
 
-@dataclass(frozen=True)
-class _Change:
-    """One change of a study, with its words in the study's name and in its title."""
-
-    name: str
-    told: str
-    make: Callable[[Study], Study]
-
-
 def changed(
     study: Study,
     assignments: Sequence[str] = (),
@@ -110,71 +97,36 @@ def changed(
     a folder of its own, and a title that says what is different. It thus never replaces the original, and
     the steps that both have are shared.
     """
-    changes = [
-        _Change(text.replace("=", "-"), text, partial(override, assignments=[text])) for text in assignments
-    ]
+    wanted, parts, told = study, [study.name], []
     if table:
-        named = f"networks of {Path(table).name}"
-        rows = read_checkpoint_table(table)  # once, because every file is digested
-        changes.insert(0, _Change(Path(table).stem, named, partial(with_rows, rows=rows)))
+        wanted = with_rows(wanted, read_checkpoint_table(table))
+        parts.append(Path(table).stem)
+        told.append(f"networks of {Path(table).name}")
+    for text in assignments:
+        wanted = override(wanted, [text])
+        parts.append(text.replace("=", "-"))
+        told.append(text)
     if seeds:
-        told = _seeds_told(seeds)
-        changes.append(
-            _Change(
-                f"seeds-{told.replace(' to ', '-').replace(', ', '_')}",
-                f"seeds {told}",
-                partial(restrict, only=(), seeds=seeds),
-            )
-        )
+        wanted = restrict(wanted, (), seeds)
+        listed = _seeds_told(seeds)
+        parts.append(f"seeds-{listed.replace(' to ', '-').replace(', ', '_')}")
+        told.append(f"seeds {listed}")
+    wanted = with_added(wanted, add)
     if only:
-        chosen = [*only, *add]
-        changes.append(
-            _Change("-".join(chosen), f"only {', '.join(chosen)}", partial(_chosen, only=only, add=add))
-        )
+        wanted = restrict(wanted, [*only, *add], ())
+        parts += [*only, *add]
+        told.append(f"only {', '.join([*only, *add])}")
     elif add:
-        told = f"with {', '.join(add)}"
-        changes.append(_Change(f"with-{'-'.join(add)}", told, partial(with_added, names=add)))
-    wanted = _made(study, changes)
-    if _alike(study, wanted):
+        parts += ["with", *add]
+        told.append(f"with {', '.join(add)}")
+    if dataclasses.replace(wanted, **{name: getattr(study, name) for name in WORDS}) == study:
         return wanted
-    for change in list(changes):
-        others = [other for other in changes if other is not change]
-        with contextlib.suppress(RequestError):  # another change needs this one
-            changes = others if _alike(_made(study, others), wanted) else changes
-    name = _name_of(study, wanted, [change.name for change in changes])
-    title = f"{study.name}, changed: {'; '.join(change.told for change in changes)}"
     return dataclasses.replace(
         wanted,
-        name=name if wanted.name == study.name else wanted.name,
-        title=title if wanted.title == study.title else wanted.title,
+        name=own_name("-".join(parts)) if wanted.name == study.name else wanted.name,
+        title=f"{study.name}, changed: {'; '.join(told)}" if wanted.title == study.title else wanted.title,
         changed_from=study.name,
     )
-
-
-def _name_of(before: Study, after: Study, changes: Sequence[str]) -> str:
-    """Return the name of a changed study; objectives that the change brings are named whole, if it can be."""
-    told = "-".join((before.name, *changes))
-    fresh = [after.slugs()[text] for text in after.objectives if text not in before.objectives]
-    if len(told) <= LONGEST_OWN_NAME or not fresh:
-        return own_name(told)
-    first = "-".join((before.name, "with", *fresh, ""))
-    whole = min(LONGEST_NAME, max(LONGEST_OWN_NAME, len(first) + 8))
-    return own_name(first + "-".join(changes), whole)
-
-
-def _chosen(study: Study, only: Sequence[str], add: Sequence[str]) -> Study:
-    return restrict(with_added(study, add), [*only, *add], ())
-
-
-def _made(study: Study, changes: Sequence[_Change]) -> Study:
-    for change in changes:
-        study = change.make(study)
-    return study
-
-
-def _alike(study: Study, other: Study) -> bool:
-    """Return whether two studies differ only in their description."""
-    return dataclasses.replace(other, **{name: getattr(study, name) for name in WORDS}) == study
 
 
 def _seeds_told(seeds: Sequence[int]) -> str:

@@ -7,15 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penultimate.errors import RequestError, nearest
-from penultimate.objectives.parts import PARTS
-from penultimate.objectives.presets import PRESETS, SOFTMAX, resolve
+from penultimate.objectives.presets import resolve
 from penultimate.specs import Spec, parse_sum
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.fields import as_tuple, no_repeats
 from penultimate.training.recipe import Recipe
-
-NEUTRAL = {"keep": 1}
-"""The values at which hyperparameters change nothing; of all others it is 0."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,7 @@ class Sweep:
 
     A step of a sweep is that of the same network in any other study. Raise RequestError for a hyperparameter
     that the objective lacks, for fewer than two values, for values that neither rise nor fall or are out of
-    range, and for a zero that is another objective.
+    range, and for two equal objectives.
 
     >>> sweep = Sweep("label smoothing", "label_smoothing", "alpha", (0.1, 0.4), zero="softmax")
     >>> sweep.specs
@@ -56,58 +52,13 @@ class Sweep:
 
     def __post_init__(self) -> None:
         try:
-            self._check()
+            if len(as_tuple(self, "values", (int, float), "numbers")) < 2:
+                raise RequestError(f"a curve needs two values of {self.hyperparameter} or more")
+            if [*self.values] not in (sorted(self.values), sorted(self.values, reverse=True)):
+                raise RequestError(f"a curve joins the values in their order: {self.values} rise or fall")
+            no_repeats("the sweep", self.specs)
         except RequestError as error:
             raise RequestError(f"the sweep of '{self.family}': {error}") from None
-
-    def _check(self) -> None:
-        if not isinstance(self.family, str) or not self.family.strip():
-            raise RequestError("family is the name of an arm, such as 'label smoothing'")
-        if not isinstance(self.hyperparameter, str):
-            raise RequestError(
-                f"a sweep varies one hyperparameter, such as 'temperature', not {self.hyperparameter!r}; give"
-                " each a sweep of its own, or list the objectives in Runs(...)"
-            )
-        if not isinstance(self.zero, str):
-            raise RequestError(f"zero is an objective such as 'softmax', or '', not {self.zero!r}")
-        values = as_tuple(self, "values", (int, float), "numbers")
-        if len(values) < 2:
-            raise RequestError(
-                f"{len(values)} of the two values that a curve needs at least; give another value of"
-                f" {self.hyperparameter}, or train one network with Runs(('{self.objective}',), ...)"
-            )
-        no_repeats("values", values)
-        if list(values) not in (sorted(values), sorted(values, reverse=True)):
-            raise RequestError(
-                "a curve joins the values in their order, so they rise or fall, and"
-                f" {', '.join(map(str, values))} do neither; give {', '.join(map(str, sorted(values)))}"
-            )
-        no_repeats("the sweep", self.specs)
-        self._check_zero()
-
-    def _check_zero(self) -> None:
-        """Raise RequestError for a zero that is no strength of the family, or that is there twice.
-
-        What a plug-in becomes without strength is not known.
-        """
-        if not self.zero:
-            return
-        owner, name = self._place()
-        terms = resolve(self.objective).terms
-        others = " + ".join(str(term) for term in terms if term.name != owner) or SOFTMAX.name
-        without, zero = resolve(others), resolve(self.zero)
-        neutral = NEUTRAL.get(name, 0)
-        if zero == without and neutral in self.values:
-            raise RequestError(
-                f"'{self.at(neutral)}' is '{self.zero}' once more; leave {neutral} out of the values, or zero"
-            )
-        changed = [{**term.arguments, name: None} if term.name == owner else term for term in zero.terms]
-        ours = [{**term.arguments, name: None} if term.name == owner else term for term in terms]
-        if owner in (*PRESETS, *PARTS) and zero != without and changed != ours:
-            raise RequestError(
-                f"the curve of '{self.objective}' cannot begin at '{self.zero}', another objective; without"
-                f" {owner} it is '{without.canonical}': give that as zero, or none"
-            )
 
     @property
     def specs(self) -> tuple[str, ...]:
