@@ -99,8 +99,28 @@ def test_a_network_whose_output_is_no_tensor_has_no_penultimate_layer() -> None:
             return {"boxes": self.body(x)}
 
     assert [one.layer for one in profile_layers(Detector(), batches(9))] == ["body.2", "body.4"]
-    with pytest.raises(RequestError, match="no output of a network that is a tensor"):
+    with pytest.raises(RequestError, match="the output is not a tensor"):
         profile_layers(Detector(), batches(9), "penultimate")
+
+
+@pytest.mark.parametrize("says", ["entry", "num_classes", "fc"])
+def test_what_may_be_class_scores_is_not_profiled_as_penultimate_features(says: str) -> None:
+    class Sorted(nn.Module):
+        """A classifier whose scores follow from its final layer in no known way."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = small_net()
+            self.add_module("fc" if says == "fc" else "last", nn.Linear(4, 10))
+            if says == "num_classes":
+                self.num_classes = 10
+
+        def forward(self, x: Tensor) -> Tensor | dict[str, Tensor]:
+            last = self.fc if says == "fc" else self.last
+            scores = last(self.body(x).mean((2, 3))).cumsum(1).sin().sort(1).values
+            return {"scores": scores} if says == "entry" else scores
+
+    assert [one.layer for one in profile_layers(Sorted(), batches(9))] == ["body.2", "body.4"]
 
 
 def test_a_loader_may_promise_its_order_and_is_held_to_it() -> None:

@@ -32,6 +32,8 @@ from penultimate.backbones.trace import Observing, Trace, storages
 from penultimate.errors import RequestError
 
 Doubt: TypeAlias = Literal["", "declared", "scores", "embedding", "made", "unseen"]
+MAY_BE_SCORES: frozenset[Doubt] = frozenset(("declared", "scores", "made"))
+"""The doubts about an output that comes from a known layer in an unknown way, or says that it is scores."""
 MOST_LAYERS = 4
 """The largest number of final layers; no known network has more."""
 SAY = "layer='NAME'"

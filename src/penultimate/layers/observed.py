@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.ending import ending
+from penultimate.backbones.ending import MAY_BE_SCORES, ending
 from penultimate.backbones.taps import UnobservableError, taps, unwrapped
 from penultimate.checks import whole_number
 from penultimate.data.images import Images
@@ -89,14 +89,14 @@ class ObservedNetwork:
     def penultimate(self, batch: Any) -> Tensor | None:
         """Return the penultimate features of a batch.
 
-        Return None if the output is not a tensor, or if it holds class scores that are computed in an unknown
-        way.
+        Return None if the output is not a tensor, or if it may be class scores that are computed in an
+        unknown way.
         """
         if self.prepare is not None:  # the body of a Network returns its penultimate features
             output = self.run(batch)
             return output if isinstance(output, Tensor) else None
         found = ending(self.module, lambda: self.run(batch), self.calls)
-        if found is None or found.unclear in ("declared", "alike"):
+        if found is None or found.unclear in MAY_BE_SCORES:
             return None
         self.calls[:] = found.calls
         return found.features

@@ -69,8 +69,8 @@ def profile_layers(
       classes.
     - `layers`: patterns of names (see `backbones.taps.taps`), and "penultimate" for the penultimate features,
       which come last: the input of the final linear layer, or the output of a network without one. The
-      default is every residual block or stage, and the penultimate features. A network whose output is not a
-      tensor has no penultimate features.
+      default is every residual block or stage, and the penultimate features. These are left out if the
+      output is not a tensor, or if it may be class scores that no known final layer gives.
 
     No activation is kept. The network runs on its own device, in evaluation mode and without gradients. Raise
     RequestError for patterns that match nothing, activations that are not finite (the error names the layer
@@ -112,7 +112,10 @@ def profile_layers(
             except RequestError as error:
                 raise in_context(error, f"batch {number}") from None
     if not gauges:
-        raise RequestError("no batch to measure layers on, or no output of a network that is a tensor")
+        raise RequestError(
+            "nothing to measure: no batch, or no penultimate features (the output is not a tensor, or it"
+            " may be class scores that no known final layer gives)"
+        )
     return [gauge.profile(layer) for layer, gauge in gauges.items()]
 
 
