@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -104,6 +105,16 @@ def test_that_no_process_can_be_started_is_said(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     with pytest.raises(PenultimateError, match=r"no process can be started .*fewer --processes"):
         carried_out(tmp_path / "runs", chore("any"))
+
+
+@pytest.mark.usefixtures("chores")
+def test_a_step_on_the_cpu_does_not_import_pytorchs_compilers(tmp_path: Path) -> None:
+    """They cost a process 1.5 seconds and 150 MB, for which a step that compiles nothing has no use."""
+    step = chore("any", deed="lists modules")
+    carried_out(tmp_path / "runs", step)
+    modules = json.loads((tmp_path / "runs" / "steps" / step.id / "modules.json").read_text())
+    assert "torch" in modules
+    assert "torch._inductor" not in modules
 
 
 # -- a worker that dies, or worse, at work -------------------------------------------------------------------

@@ -26,13 +26,19 @@ class InProcessEngine:
     def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
         import torch
 
-        threads, warns = torch.get_num_threads(), torch.is_deterministic_algorithms_warn_only_enabled()
-        deterministic = torch.are_deterministic_algorithms_enabled()
+        def deterministic() -> tuple[bool, bool]:
+            return (
+                torch.are_deterministic_algorithms_enabled(),
+                torch.is_deterministic_algorithms_warn_only_enabled(),
+            )
+
+        threads, before = torch.get_num_threads(), deterministic()
         try:
             return carry_out(graph, store, observer, 1, _work)
         finally:
             torch.set_num_threads(threads)
-            torch.use_deterministic_algorithms(deterministic, warn_only=warns)
+            if deterministic() != before:  # the call imports torch._inductor
+                torch.use_deterministic_algorithms(before[0], warn_only=before[1])
 
 
 def _work(schedule: Schedule, places: int) -> None:

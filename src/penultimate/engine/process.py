@@ -45,7 +45,9 @@ def prepare(needs: Resources) -> None:
     import torch
 
     torch.set_num_threads(needs.threads)
-    torch.use_deterministic_algorithms(needs.gpus > 0, warn_only=True)
+    on_gpu = needs.gpus > 0
+    if on_gpu or torch.are_deterministic_algorithms_enabled():  # the call imports torch._inductor
+        torch.use_deterministic_algorithms(on_gpu, warn_only=True)
 
 
 Source: TypeAlias = tuple[str, bytes, dict[str, str]]
