@@ -13,19 +13,14 @@ from statistics import fmean, stdev
 import numpy as np
 
 from penultimate import specs
-from penultimate.paper.claims.both import BOTH_CLAIMS, CANDIDATES, gain
+from penultimate.paper.claims.both import BOTH_CLAIMS
 from penultimate.paper.claims.both import STUDY as BETTER
-from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.projectors import PROJECTOR_CLAIMS
-from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF, Ranked
-from penultimate.paper.claims.steadiness import steadiness
-from penultimate.paper.claims.verdicts import judge
+from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF
 from penultimate.paper.exhibits.better import kept_candidates
-from penultimate.paper.exhibits.separation import SEPARATION_IN_PAPER
 from penultimate.paper.layers import PROBES, served
 from penultimate.paper.page.statements import headline
-from penultimate.paper.restriction import narrowed, restricted_sentence
 from penultimate.records.archive import network_of
 from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
@@ -34,7 +29,6 @@ from penultimate.report.measurements import Measurements, admit
 from penultimate.report.page.form import Headline
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.numbers import printed_rows
-from penultimate.report.shapes.scatter import correlation_of
 from penultimate.report.text import counted, fixed, in_words, listed, signed
 from penultimate.statistics import spearman
 from penultimate.study import load_study
@@ -48,13 +42,6 @@ MAIN = "evidence"
 SEARCHES = ("matched_search", "matched_search_scaled", "matched_sweep_search")
 SOUGHT = ("alpha", "lambda_final", "keep", "beta", "temperature", "target", "learning_rate")
 VERDICTS = ("holds", "does not hold", "undecided")
-SHORT = (
-    "separation_linear",
-    "dose_overall",
-    "dose_reading",
-    "better_in_both",
-)
-"""The claims of README's table of verdicts."""
 IN_PAPER = {"the paper prints no number for it": "no number printed"}
 
 
@@ -167,77 +154,6 @@ def finding(name: str, study: str = MAIN) -> str:
 
 
 @quote
-def in_short() -> str:
-    """The four sentences of README."""
-    found, slugs = nine(), [one.slug for one in measured().objectives]
-    linear, narrow = np.array(found["linear"]), narrowed(measured())
-    theirs = correlation_of(SEPARATION_IN_PAPER.points())
-    assert narrow is not None
-    assert theirs is not None
-    ranks = spearman(found["separation"], found["linear"])
-    lead = 100 * (linear[slugs.index("softmax")] - linear[slugs.index("squared_error")])
-    return paragraph(
-        f"{answer('sweep').answer} Among the nine objectives of the paper at the strengths that do best"
-        f" on a holdout, the rank correlation of R² with transfer is {fixed(ranks.rho, 2)}"
-        f" (p = {ranks.p:.2g}), where the paper has {fixed(theirs.rho, 2)}. {restricted_sentence(narrow)}"
-        f" Squared error separates furthest and transfers {lead:.1f} points worse than softmax. {_better_in_both()}"
-        f" {_thrown_away()}"
-    )
-
-
-def _thrown_away() -> str:
-    """Return the sentence on hidden layers that are dropped after training, or the exhibit's own."""
-    of = {
-        key: one for key, one in claims("sweep").items() if key in {claim.key for claim in PROJECTOR_CLAIMS}
-    }
-    if {one["verdict"] for one in of.values()} != {"holds"}:
-        return finding("projectors", "sweep")
-    table = shown("projectors", "sweep").tables[1]
-    place = next(at for at, column in enumerate(table.columns) if column.key == "linear")
-    ends = []
-    for depth in (0, 2):
-        of = [
-            row.cells[place].value or 0
-            for row in table.rows
-            if row.label.endswith(f"(depth {depth})") and row.objective
-        ]
-        ends.append(f"{fixed(min(of), 1)} and {fixed(max(of), 1)} %")
-    return (
-        f"Behind such layers objectives hardly differ: five of them transfer between {ends[0]} without, and between"
-        f" {ends[1]} with two, by rules filed before."
-    )
-
-
-def _better_in_both() -> str:
-    """Return the sentence on the objective that the search for one better than softmax in both chose."""
-    evidence = gather(measured(BETTER))
-    verdict = judge(evidence, BOTH_CLAIMS[:1])[0].ours.verdict
-    gains = [gain(evidence, aspect) for aspect in ("accuracy", "linear")]
-    accuracy, linear = (one.effect.estimate for one in gains if one is not None)
-    said = {"holds": "is", "does not hold": "is not", "undecided": "may be"}
-    return (
-        f"One of {in_words(len(CANDIDATES))} candidates {said[verdict]} better than softmax in both: label smoothing"
-        f" with a hidden layer before the head, dropped after training, gains {fixed(accuracy, 1)} points of test accuracy"
-        f" and {fixed(linear, 1)} of linear transfer, with seeds and on tasks that the choice did not see."
-    )
-
-
-@quote
-def verdicts_in_short() -> str:
-    """The short table of verdicts."""
-    here = {**claims("sweep"), **claims(BETTER), **claims()}
-    lines = [cells("claim", "by the paper's printed numbers", "here"), cells("---", "---", "---")]
-    for key in SHORT:
-        one = here[key]
-        printed = one.get("printed", "not varied in the paper")
-        says = one["says"].replace(
-            "The other objective", f"The chosen one of {in_words(len(CANDIDATES))} candidates"
-        )
-        lines.append(cells(says, IN_PAPER.get(printed, printed), f"**{one['verdict']}**"))
-    return "\n".join(lines)
-
-
-@quote
 def tally() -> str:
     """The verdicts, counted."""
     found = claims().values()
@@ -270,27 +186,6 @@ def of_strengths() -> str:
     """What the sweep of strengths says."""
     said = answer("sweep")
     return f"{paragraph(said.answer)}\n\n{items(said.details)}"
-
-
-@quote
-def of_nine() -> str:
-    """What the nine objectives say."""
-    said = answer()
-    best = [row.cells[-1].best for row in shown("table1").tables[0].rows]
-    found, slugs = nine(), [one.slug for one in measured().objectives]
-    rest = [place for place, slug in enumerate(slugs) if slug != "squared_error"]
-    separation, linear = np.array(found["separation"]), np.array(found["linear"])
-    whole, without = (
-        float(np.corrcoef(separation[of], linear[of])[0, 1]) for of in (list(range(len(slugs))), rest)
-    )
-    restricted = (
-        f"The nine hardly vary what the question is about, and {in_words(sum(best))} of them cannot be told apart"
-        f" in linear transfer. Pearson's r is {signed(whole, 2)}, and"
-        f" {signed(without, 2)} without squared error: one objective carries it."
-    )
-    seeds = steadiness(gather(measured()), Ranked("separation", "linear", -1))
-    hangs = f"The verdict on that relation is “{claims()['separation_linear']['verdict']}”. {seeds}"
-    return f"{paragraph(said.answer)}\n\n{items([restricted, hangs, *said.details])}"
 
 
 @quote
@@ -460,19 +355,6 @@ def of_head_decay() -> str:
         f" means, and dropout, which keeps the paper's .7, changes by {signed(gains['Dropout'], 1)} points."
         f" Verdict: {one['verdict']}."
     )
-
-
-@quote
-def of_classes() -> str:
-    """What the number of classes does to the price of class separation."""
-    said, rows = answer("class_counts"), shown("classes", "class_counts").tables[2].rows
-    softmax, penalty = ([float(cell.value or 0) for cell in row.cells] for row in rows[:2])
-    equal = (
-        f"With 16 classes the logit penalty has {fixed(penalty[0], 1)} % of the test images right and softmax"
-        f" {fixed(softmax[0], 1)}; its R² is {fixed(penalty[1], 3)} where softmax's is {fixed(softmax[1], 3)}, and its"
-        f" linear transfer {fixed(penalty[2], 1)} % where softmax's is {fixed(softmax[2], 1)}."
-    )
-    return f"{paragraph(said.answer)}\n\n{items([*said.details, equal])}"
 
 
 @quote

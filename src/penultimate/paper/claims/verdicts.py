@@ -26,6 +26,7 @@ from penultimate.paper.claims.criteria import CRITERIA, FOURTH, FURTHER, Criteri
 from penultimate.paper.claims.evidence import Evidence, StudyEvidence
 from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.quoted import QuotedEvidence
+from penultimate.paper.claims.repeats import POOLED, pooled_words, with_repeats
 from penultimate.paper.claims.rules import FIRST_RULES, Claim, Rule
 from penultimate.paper.claims.trials import Assessment, Trials, assess
 from penultimate.report.measurements import Seed
@@ -90,23 +91,33 @@ def judge(
 ) -> tuple[Judged, ...]:
     """Return the verdict on every claim; a limited study decides none."""
     evidence = dataclasses.replace(evidence, criteria=criteria, further=further)
-    first, second = (evidence.of_seeds(half) for half in halves(evidence.measurements.seeds))
-    blind = dataclasses.replace(evidence, blocks=False)
+    pooled = with_repeats(evidence) if any(claim.key in POOLED for claim in claims) else evidence
+    alone = _with_halves(evidence)
+    together = alone if pooled is evidence else _with_halves(pooled)
     judged = []
     for claim in claims:
         found = on_printed(claim.rule, criteria, further)
         printed = None if found.missing else found
+        whole, first, second = together if claim.key in POOLED else alone
+        blind = dataclasses.replace(whole, blocks=False)
+        ours = _of_study(whole, claim)
         judged.append(
             Judged(
                 claim,
                 claim.prints or (printed.ours if printed else ""),
                 printed,
-                _of_study(evidence, claim),
+                dataclasses.replace(ours, reason=ours.reason + pooled_words(evidence, whole)),
                 _of_study(blind, claim) if claim.since == FIRST_RULES else None,
                 (_of_study(first, claim), _of_study(second, claim)),
             )
         )
     return tuple(judged)
+
+
+def _with_halves(evidence: StudyEvidence) -> tuple[StudyEvidence, StudyEvidence, StudyEvidence]:
+    """Return the evidence of all seeds, of the first half of them, and of the second."""
+    first, second = (evidence.of_seeds(half) for half in halves(evidence.measurements.seeds))
+    return evidence, first, second
 
 
 @cache

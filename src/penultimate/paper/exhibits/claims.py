@@ -150,15 +150,19 @@ def shared_verdict(verdict: str, count: int, judged: int, of_one_verdict: bool) 
 def close_together(measurements: Measurements, claim: Claim) -> str:
     """Return sentences for a claim that transfer falls with R²: on its range here, and on single seeds."""
     from penultimate.paper.claims.evidence import gather
+    from penultimate.paper.claims.repeats import with_repeats
     from penultimate.paper.claims.steadiness import steadiness
 
     probe = next((probe for probe, _ in PROBES if claim.rule == Ranked("separation", probe, -1)), None)
-    found = narrowed(measurements, probe) if probe else None
-    if probe is None or found is None:
+    if probe is None:
+        return ""
+    evidence = with_repeats(gather(measurements))
+    found = narrowed(evidence.measurements, probe)
+    if found is None:
         return ""
     within = f"{found.within[0].upper()}{found.within[1:]}"
     narrow = f"{within}; {restricted_words(found)}." if found.is_narrow else ""
-    said = " ".join(filter(None, (narrow, steadiness(gather(measurements), Ranked("separation", probe, -1)))))
+    said = " ".join(filter(None, (narrow, steadiness(evidence, Ranked("separation", probe, -1)))))
     return f" {said}" if said else ""
 
 

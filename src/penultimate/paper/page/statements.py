@@ -8,14 +8,16 @@ from typing import Literal, TypeAlias
 from penultimate.paper import FIRST_STUDY
 from penultimate.paper.claims.both import is_pair
 from penultimate.paper.claims.criteria import CRITERIA
-from penultimate.paper.claims.evidence import gather
+from penultimate.paper.claims.evidence import StudyEvidence, gather
 from penultimate.paper.claims.quick import is_quick
+from penultimate.paper.claims.repeats import pooled_words, with_repeats
 from penultimate.paper.claims.rules import Ranked
 from penultimate.paper.claims.verdicts import apply_rule
 from penultimate.paper.exhibits.separation import LINEAR, SEPARATION, SEPARATION_IN_PAPER
 from penultimate.paper.exhibits.transfer import TOP1
 from penultimate.paper.families import has_families
 from penultimate.paper.page.both import headline_of_pair
+from penultimate.paper.page.came_out import NOTE, POINTS, WORLD, is_reference
 from penultimate.paper.page.classes import has_label_spaces, headline_of_classes
 from penultimate.paper.page.quick import quick_headline
 from penultimate.paper.page.strengths import headline_of_strengths
@@ -78,11 +80,14 @@ def headline(measurements: Measurements) -> Headline:
         return headline_of_pair(measurements)
     theirs = correlation_of(SEPARATION_IN_PAPER.points())
     assert theirs is not None
-    points = SEPARATION.means(measurements)
+    own = gather(measurements)
+    evidence = with_repeats(own)
+    points = SEPARATION.means(evidence.measurements)
     ours = correlation_of(points)
-    verdict = _verdict(measurements)
-    narrow = narrowed(measurements)
-    details = [_beside(ours, theirs, verdict, narrow)] if ours else []
+    verdict = _verdict(evidence)
+    narrow = narrowed(evidence.measurements)
+    pooled = pooled_words(own, evidence).strip()
+    details = [_beside(ours, theirs, verdict, narrow), *([pooled] if pooled else [])] if ours else []
     relation = "rank correlation of class separation with linear transfer"
     facts = [Tile(fixed(ours.rho, 2), "", f"{relation} ({p_value(ours.p)}, n = {ours.n})")] if ours else []
     same = "the same" if ours else relation
@@ -95,6 +100,8 @@ def headline(measurements: Measurements) -> Headline:
         (transfer, "in transfer (linear, mean of tasks)"),
     ):
         facts += _highest(measurements, runs, what)
+    if is_reference(measurements):
+        return Headline(WORLD, (pooled, NOTE), tuple(facts), points=POINTS)
     details += _softmax(measurements, top1, transfer)
     details += _accuracy(measurements, top1, transfer)
     leaning = leaning_on(points, named=False)
@@ -107,11 +114,10 @@ Relation: TypeAlias = Literal["falls", "rises", "no fall", "undecided"]
 """The claims' verdict on transfer as separation grows; "no fall" excludes a fall as large as the paper's."""
 
 
-def _verdict(measurements: Measurements) -> Relation:
-    evidence = gather(measurements)
+def _verdict(evidence: StudyEvidence) -> Relation:
     falls = apply_rule(evidence, Ranked("separation", "linear", -1)).verdict
     rises = apply_rule(evidence, Ranked("separation", "linear", 1)).verdict
-    if measurements.limited:
+    if evidence.measurements.limited:
         return "undecided"
     if "holds" in (falls, rises):
         return "falls" if falls == "holds" else "rises"

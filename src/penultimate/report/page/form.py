@@ -48,13 +48,15 @@ class Tile:
 class Headline:
     """The answer: one sentence, the sentences after it, and the numbers that they rest on.
 
-    `decides` says that it is a verdict by a rule of the study's own, so that no other verdicts are counted.
+    `points` are results that stand right under the answer: each a sentence, and what it rests on. `decides`
+    says that it is a verdict by a rule of the study's own, so that no other verdicts are counted.
     """
 
     answer: str
     details: tuple[str, ...] = ()
     facts: tuple[Tile, ...] = ()
     decides: bool = False
+    points: tuple[tuple[str, str], ...] = ()
 
 
 class Drawn(NamedTuple):
