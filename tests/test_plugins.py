@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import sys
 import textwrap
@@ -130,7 +129,6 @@ REGISTER = "from penultimate import register\n"
 BAD = {
     "a syntax error": ("x = 1\ndef f(:\n    pass\n", ["line 2 is not Python", "def f(:"]),
     "no Python at all": ("\x00", ["is not Python"]),
-    "nested too deeply": ("(" * 500, ["is not Python"]),
     "an exception": (
         "def g():\n    return {}['x']\n\ng()\n",
         ["line 2: KeyError: 'x'"],
@@ -140,19 +138,25 @@ BAD = {
         "import math\nimport no_such_package.part\n",
         ["line 2: it needs the package 'no_such_package', which is not installed"],
     ),
-    "a module that is missing": ("import json.no_such_part\n", ["'json' has no module 'json.no_such_part'"]),
+    "a module that is missing": (
+        "import json.no_such_part\n",
+        ["line 1: it needs the module 'json.no_such_part', which is not installed"],
+    ),
     "a name that is missing": (
         "from penultimate import registr\n",
         ["line 1: ImportError: cannot import name"],
     ),
-    "a file beside it": ("import beside\n", ["'beside' lies beside the plug-in, but a plug-in is one file"]),
-    "the end of the program": ("import sys\nsys.exit(0)\n", ["line 2: it ends the whole program"]),
+    "a file beside it": (
+        "import beside\n",
+        ["line 1: 'beside' lies beside the plug-in, whose folder is not searched"],
+    ),
+    "the end of the program": ("import sys\nsys.exit(0)\n", ["line 2: SystemExit: 0"]),
     "nothing registered": ("def focal(logits, targets): ...\n", ["registers nothing", "above 'focal'"]),
     "an empty file": ("", ["registers nothing", "above a function"]),
     "a decorator that is never used": (REGISTER + "register.loss(paper='x')\n", ["registers nothing"]),
     "an unknown kind": (
         REGISTER + "@register.los\ndef f(z, t): ...\n",
-        ["line 2: unknown kind of plug-in 'los'. Did you mean 'loss'? Known: loss,"],
+        ["line 2: AttributeError:", "'los'. Did you mean 'loss'?"],
     ),
     "a built-in's name": (
         REGISTER + "\n@register.head\ndef cosine(x, w, b): ...\n",
@@ -172,11 +176,7 @@ BAD = {
     ),
     "one name twice": (
         REGISTER + "@register.loss\ndef f(z, t): ...\n\n@register.loss()\ndef f(z, t): ...\n",
-        ["registers the loss 'f' twice, on lines 3 and 6"],
-    ),
-    "one name twice, by other functions": (
-        REGISTER + "@register.loss(name='f')\ndef a(z, t): ...\n@register.loss\ndef f(z, t): ...\n",
-        ["registers the loss 'f' twice, on lines 3 and 5"],
+        ["line 5: loss 'f' is registered twice"],
     ),
     "no name": (
         REGISTER + "register.loss(lambda z, t: z.sum(-1))\n",
@@ -240,22 +240,21 @@ def test_names_that_are_not_functions_of_the_file_belong_to_it_too(tmp_path: Pat
     text = REGISTER + "import functools\nregister.metric(name='borrowed')(functools.partial(max, 0))\n"
     plugin = load_plugin(written(tmp_path, text, "first.py"))
     assert registry.entry("metric", "borrowed").source_digest() == plugin.digest
-    with pytest.raises(RequestError, match=r"second.py' redefines the metric 'borrowed'"):
+    with pytest.raises(RequestError, match=r"second.py', line 3: metric 'borrowed' is registered twice"):
         load_plugin(written(tmp_path, text, "second.py"))
     assert registry.entry("metric", "borrowed") is plugin.entries[0]
 
 
-def test_the_digest_is_that_of_the_text_that_was_executed(tmp_path: Path) -> None:
-    source = LOSS.format(name="dated", factor=1).replace("\n", "\r\n").rstrip().encode()
-    file = tmp_path / "mine.py"
-    file.write_bytes(source)
-    plugin = load_plugin(file)
-    assert plugin.digest == hashlib.sha256(source).hexdigest()
+def test_comments_docstrings_and_layout_do_not_count_and_code_does(tmp_path: Path) -> None:
+    text = LOSS.format(name="dated", factor=1)
+    plugin = load_plugin(written(tmp_path, text))
     assert resolve("dated").plugin_digests() == {"loss:dated": plugin.digest}
-    file.write_bytes(source + b"\n# A remark, added while the study runs.\n")
-    assert resolve("dated").plugin_digests() == {"loss:dated": plugin.digest}
-    assert load_plugin(file).digest != plugin.digest
-    assert resolve("dated").plugin_digests() == {"loss:dated": hashlib.sha256(file.read_bytes()).hexdigest()}
+    remarked = text.replace("    return", "    '''Explained.'''\n\n    # A remark.\n    return  ")
+    again = load_plugin(written(tmp_path, remarked))
+    assert again.digest == plugin.digest
+    assert again.entries[0].summary == "Explained."
+    load_plugin(written(tmp_path, remarked.replace("factor *", "2 * factor *")))
+    assert resolve("dated").plugin_digests()["loss:dated"] != plugin.digest
 
 
 def test_another_process_loads_the_same_text_though_the_file_has_changed(tmp_path: Path) -> None:
@@ -305,7 +304,8 @@ def test_installed_packages_are_loaded_when_asked_for_and_their_failures_told(tm
     needed = "cannot be loaded: it needs the package 'no_such_package', which is not installed here"
     assert answer[5] == f"{of.format('bad_losses')} {needed}"
     assert answer[6] == (
-        f"{of.format('no_losses')} registers nothing: its module no_losses has no @register above a function"
+        f"{of.format('no_losses')} cannot be loaded: its module no_losses registers nothing: it has no"
+        " @register above a function"
     )
     assert answer[7].startswith(
         f"{of.format('same_losses')} cannot be loaded: head 'cosine' is registered twice"

@@ -364,9 +364,7 @@ def test_partial_folders_that_are_links_are_not_taken_over(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("leads", ["elsewhere", "nowhere"])
-@pytest.mark.parametrize(
-    "name", ["steps", "partial", "locks", "studies", "opened", "damaged", "locks/.shared"]
-)
+@pytest.mark.parametrize("name", ["steps", "partial", "locks", "studies", "damaged", "locks/.shared"])
 def test_a_folder_of_a_store_is_no_link(tmp_path: Path, name: str, leads: str) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "runs" / name).parent.mkdir(parents=True, exist_ok=True)

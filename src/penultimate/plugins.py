@@ -7,72 +7,54 @@ unchanged one stays as it is and a changed one replaces its own names, so that a
 A package announces its plug-ins by an entry point in the group `penultimate.plugins`, whose value is the
 module that registers them. Such modules are imported only if a name is not found elsewhere or if all names
 are listed. A module that fails is reported in a sentence and does not stop the command.
+
+A plug-in is identified by the code of its file, without comments and docstrings, and by the content of the
+files that it declares. What else it reads is not seen.
 """
 
 from __future__ import annotations
 
-import ast
 import contextlib
+import dataclasses
 import importlib
-import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from penultimate import registry, shipped, userfile
-from penultimate.containment import contained
-from penultimate.errors import PenultimateError, RequestError, unknown
-from penultimate.files import digest_bytes
-from penultimate.origin import Origin, Seen, executed, forget, origin
-from penultimate.registry import Entry, Register
+from penultimate.errors import PenultimateError, RequestError
+from penultimate.registry import Entry, code_digest
 from penultimate.userfile import first_line
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 GROUP = "penultimate.plugins"
 WHAT = "plug-in"
 SPOKEN = ("objective", "loss", "head", "fixed_head", "penalty", "projector", "regulariser")
 """Kinds whose names share spec strings such as "focal + dropout"."""
 
-
-@dataclass(frozen=True)
-class FileEntry(Entry):
-    """Entry of a plug-in file; its source is the whole file as it was read, with the files that it read."""
-
-    origin: Origin | None = field(default=None, compare=False)
-
-    def source_digest(self) -> str:
-        """Return the sha256 of the plug-in's file and of what it read, which is part of a step's identity."""
-        assert self.origin is not None
-        return self.origin.identity()
+Accepted: TypeAlias = Mapping[str, Mapping[str, str]]
+"""Of changed plug-ins by "kind:name", the digest in whose place another one counts: {digest: earlier one}."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """Loaded file: its path, the sha256 of its text and of what it read, its entries, and the text that ran.
-
-    `left` names the changes that the file made to the process when it was executed, all of which were undone.
-    `reads` holds the digests of the files that it read at that time, by paths relative to its folder, and
-    `wrote` lists the files that it wrote.
-    """
+    """Loaded file: its path, the sha256 of its code, its entries, and the text that was executed."""
 
     path: Path
     digest: str
     entries: tuple[Entry, ...]
     source: bytes = field(repr=False)
-    left: tuple[str, ...] = ()
-    reads: Mapping[str, str] = field(default_factory=dict, repr=False)
-    wrote: frozenset[str] = frozenset()
-
-    @property
-    def origin(self) -> Origin:
-        return Origin(self.path, digest_bytes(self.source), self.reads)
 
 
-@dataclass(frozen=True)
-class Installed:
+class Installed(NamedTuple):
     """Plug-ins of installed packages; `failures` has a sentence for each that cannot be loaded."""
 
     plugins: tuple[Plugin, ...]
@@ -98,72 +80,49 @@ def load_plugin(path: Path | str) -> Plugin:
     >>> registry.forget("loss", "hinge")
     """
     path = shipped.resolved(path)
-    source = userfile.read(WHAT, str(path), Path(path))
-    with userfile.in_time(WHAT, f"the plug-in '{path}'", Path(path).resolve()):
-        return load_source(path, source)
+    return load_source(path, userfile.read(WHAT, str(path), Path(path)))
 
 
-def load_source(path: Path | str, source: bytes, reads: Mapping[str, str] | None = None) -> Plugin:
+def load_source(path: Path | str, source: bytes) -> Plugin:
     """Load a plug-in file from the text that another process has read (`Plugin.path`, `Plugin.source`).
 
     A study sends the text to its workers, so that editing the file meanwhile does not change the run. Raises
-    RequestError as `load_plugin` does, and also if the plug-in reads other content than `reads`, which holds
-    what it read in that process.
+    RequestError as `load_plugin` does.
     """
     name, path = str(path), Path(path).resolve()
     old = _loaded.get(path)
-    if old is not None and old.source == source and all(_holds(entry) for entry in old.entries):
-        changed = [file for file, digest in old.reads.items() if old.origin.now(file) != digest]
-        if not changed:
-            return old
-        forget(sys.modules[userfile.module_name(WHAT, path)], old.origin, changed)
-    tree, code = userfile.compiled(WHAT, name, path, source)
-    _refuse_repeats(name, tree)
-    with all_or_nothing(), userfile.fresh_module(WHAT, path) as module:
+    if old is not None and old.source == source and all(map(_holds, old.entries)):
+        return old
+    with all_or_nothing():
         for entry in () if old is None else old.entries:
             registry.forget(entry.kind, entry.name)
-        before = _snapshot()
-        with executed(path):
-            left = userfile.execute(WHAT, name, path, code, module, lambda error: _sentence_of(error, path))
-        found, wrote = origin(path, digest_bytes(source), module)
-        if reads is not None:
-            for file, digest in reads.items():
-                if found.reads.get(file, found.now(file)) != digest and file not in wrote:
-                    raise RequestError(
-                        f"'{file}', which the plug-in '{name}' reads, was changed since the plug-in was"
-                        " loaded; load it again, or start the command again"
-                    )
-            found = Origin(path, found.text, reads)
-        fresh = [entry for key, entry in _snapshot().items() if before.get(key) is not entry]
-        if not fresh:
-            raise RequestError(_registers_nothing(name, module))
-        for entry in fresh:
-            old_entry = before.get((entry.kind, entry.name))
-            if old_entry is not None and not old_entry.of_session:
-                raise RequestError(
-                    f"the plug-in '{name}' redefines the {entry.kind} '{entry.name}'; rename yours"
-                )
-            _refuse_ambiguous(name, entry)
+        before = _registered()
+        with userfile.executed(WHAT, name, path, source) as module:
+            fresh = [entry for key, entry in _registered().items() if before.get(key) is not entry]
+            if not fresh:
+                raise RequestError(_registers_nothing(name, module))
+            for entry in fresh:
+                _refuse_ambiguous(name, entry)
         entries = tuple(
-            FileEntry(e.name, e.kind, e.location, e.summary, e.paper, e.target, e.facts, found) for e in fresh
+            dataclasses.replace(e, location=f"{module.__name__}:{e.name}", source=source) for e in fresh
         )
         for entry in entries:
+            registry.forget(entry.kind, entry.name)
             registry._add(entry)
-    _loaded[path] = Plugin(path, found.identity(), entries, source, tuple(left), found.reads, wrote)
+    _loaded[path] = Plugin(path, code_digest(source), entries, source)
     return _loaded[path]
 
 
 def loaded() -> tuple[Plugin, ...]:
     """Return the plug-in files of this process in loading order; a worker must load them too."""
-    return tuple(plugin for plugin in _loaded.values() if any(_holds(entry) for entry in plugin.entries))
+    return tuple(plugin for plugin in _loaded.values() if any(map(_holds, plugin.entries)))
 
 
 @cache
 def load_installed() -> Installed:
     """Import the modules that installed packages announce as plug-ins, once per process.
 
-    The digest of such a plug-in is that of the module's own file. A module that fails or registers nothing is
-    reported in `failures`; the others are still loaded.
+    A module that fails or registers nothing is reported in `failures`; the others are still loaded.
     """
     from importlib import metadata
 
@@ -173,30 +132,48 @@ def load_installed() -> Installed:
         who = f"the plug-in '{point.name}' of the installed package {package}"
         try:
             with all_or_nothing():
-                plugins.append(_imported(point.module, who))
-        except RequestError as error:
-            failures.append(str(error))
+                plugins.append(_imported(point.module))
+        except (Exception, SystemExit) as error:
+            failures.append(f"{who} cannot be loaded: {userfile.in_words(error, WHAT, None)}")
     return Installed(tuple(plugins), tuple(failures))
 
 
-def origin_of(entry: Entry) -> Origin:
-    """Return the origin of a plug-in."""
-    if isinstance(entry, FileEntry) and entry.origin is not None:
-        return entry.origin
-    module = sys.modules[entry.location.partition(":")[0]]
-    return Origin(Path(getattr(module, "__file__", None) or ""), entry.source_digest())
+def _imported(name: str) -> Plugin:
+    before, module = _registered(), importlib.import_module(name)
+    fresh = [
+        entry
+        for key, entry in _registered().items()
+        if before.get(key) is not entry or entry.location.startswith((f"{name}:", f"{name}."))
+    ]
+    if not fresh:
+        raise RequestError(f"its module {name} registers nothing: it has no @register above a function")
+    for entry in fresh:
+        _refuse_ambiguous(name, entry)
+    path = Path(module.__file__ or "")
+    source = path.read_bytes()
+    return Plugin(path, code_digest(source), tuple(fresh), source)
 
 
-def origins() -> dict[str, Origin]:
-    """Return the origins of this process's plug-ins, keyed by their files."""
-    entries = [entry for entry in _snapshot().values() if not entry.of_session]
-    return {str(found.path): found for found in map(origin_of, entries)}
+def identity(kind: str, name: str, accepted: Accepted = MappingProxyType({})) -> dict[str, str]:
+    """Return {"kind:name": sha256} of a plug-in's code and declared files, or {} for a built-in name.
 
-
-def identity(kind: str, name: str, seen: Seen | None) -> dict[str, str]:
-    """Return the sha256 that identifies a plug-in ("kind:name") in a store, or {} for a built-in name."""
+    In place of a digest that was `accepted`, the earlier one counts.
+    """
     entry = registry.entry(kind, name)
-    return {f"{kind}:{name}": origin_of(entry).identity(seen)} if entry.is_plugin else {}
+    if not entry.is_plugin:
+        return {}
+    key, digest = f"{kind}:{name}", entry.source_digest()
+    return {key: accepted.get(key, {}).get(digest, digest)}
+
+
+def refuse_changed(plugins: Mapping[str, str]) -> None:
+    """Raise RequestError if a plug-in is no longer what {"kind:name": sha256} says, at the end of a step."""
+    for plugin, digest in plugins.items():
+        kind, _, name = plugin.partition(":")
+        if identity(kind, name) != {plugin: digest}:
+            raise RequestError(
+                f"a file that the {kind} '{name}' reads was changed since the study began; start it again"
+            )
 
 
 def refuse_unshared(entry: Entry) -> None:
@@ -205,61 +182,75 @@ def refuse_unshared(entry: Entry) -> None:
     These processes load the files of `load_plugin` and installed packages. They do not know what this session
     has defined or imported.
     """
-    if not entry.is_plugin or isinstance(entry, FileEntry):
+    if not entry.is_plugin or entry.source:
         return
     entry.source_digest()
     installed = (known for plugin in load_installed().plugins for known in plugin.entries)
     if not any(known is entry for known in installed):
-        module = sys.modules[entry.location.partition(":")[0]]
-        file = getattr(module, "__file__", None) or f"{module.__name__}.py"
+        module = entry.location.partition(":")[0]
         raise RequestError(
-            f"the {entry.kind} '{entry.name}' was imported from '{module.__name__}', which a study's"
-            f" processes do not import; load its file instead: --plugin {file}, or"
-            f" penultimate.plugins.load_plugin('{file}')"
+            f"the {entry.kind} '{entry.name}' was imported from '{module}', which a study's processes do not"
+            f" import; load its file instead: --plugin {entry.file}, or"
+            f" penultimate.plugins.load_plugin('{entry.file}')"
         )
 
 
-def _imported(name: str, who: str) -> Plugin:
-    before = _snapshot()
-    with userfile.in_time(WHAT, who):
-        try:
-            spec = importlib.util.find_spec(name)
-            with executed(Path((spec and spec.origin) or name)), contained(who):
-                module = importlib.import_module(name)
-        except (Exception, SystemExit) as error:
-            raise RequestError(f"{who} cannot be loaded: {_sentence_of(error)}") from error
-    path = Path(module.__file__ or "")
-    fresh = [
-        entry
-        for key, entry in _snapshot().items()
-        if before.get(key) is not entry
-        or (entry.is_plugin and entry.location.startswith((f"{name}:", f"{name}.")))
-    ]
-    if not fresh:
-        raise RequestError(f"{who} registers nothing: its module {name} has no @register above a function")
-    for entry in fresh:
-        _refuse_ambiguous(str(path), entry)
-    source = path.read_bytes() if path.is_file() else b""
-    return Plugin(path, digest_bytes(source), tuple(fresh), source)
+def in_child(function: Callable[..., T], *arguments: Any) -> T:
+    """Return what a function answers in a fresh process that has loaded the plug-ins of this one.
+
+    Raises RequestError for an exception there, with the line of the plug-in, and for a process that dies.
+    """
+    from penultimate.child import Child
+
+    child = Child(_answer, [(plugin.path, plugin.source) for plugin in loaded()], function, arguments)
+    try:
+        answer, failure = child.connection.recv()
+    except EOFError:
+        fate = child.fate()
+        hint = "; is there enough memory?" if fate.endswith("signal 9") else ""
+        raise RequestError(f"a process that runs your code {fate}{hint}") from None
+    finally:
+        child.end()
+    if failure:
+        raise RequestError(failure)
+    result: T = answer
+    return result
 
 
-def _snapshot() -> dict[tuple[str, str], Entry]:
-    """Return the plug-ins that are registered now, without importing the rooms of built-in names."""
-    return {key: entry for key, entry in registry.registered().items() if entry.is_plugin}
+def _answer(
+    connection: Connection,
+    files: Iterable[tuple[Path, bytes]],
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+) -> None:
+    try:
+        for path, source in files:
+            load_source(path, source)
+        connection.send((function(*arguments), ""))
+    except (Exception, SystemExit) as error:
+        connection.send((None, one_line(error)))
+
+
+def _registered() -> dict[tuple[str, str], Entry]:
+    """Return what was registered from outside this package until now; no room of it is imported."""
+    entries = registry.registered().items()
+    return {
+        key: each for key, each in entries if each.is_plugin and not each.location.startswith(registry.OWN)
+    }
 
 
 def _holds(entry: Entry) -> bool:
-    return entry.name in registry.names(entry.kind) and registry.entry(entry.kind, entry.name) is entry
+    return registry.registered().get((entry.kind, entry.name)) is entry
 
 
 @contextlib.contextmanager
 def all_or_nothing() -> Iterator[None]:
     """Give every name back to its previous owner if the block fails."""
-    before = _snapshot()
+    before = _registered()
     try:
         yield
     except BaseException:
-        after = _snapshot()
+        after = _registered()
         changed = [key for key in {**before, **after} if after.get(key) is not before.get(key)]
         for kind, name in changed:
             registry.forget(kind, name)
@@ -299,50 +290,14 @@ def raised_by(name: str, function: object, error: BaseException) -> str:
     return f"{name} raises{place}: {what}."
 
 
-def _refuse_repeats(name: str, tree: ast.Module) -> None:
-    """Raise RequestError for a name defined twice, as Python would silently replace the first."""
-    lines: dict[tuple[str, str], int] = {}
-    for node in tree.body:
-        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
-            continue
-        for decorator in node.decorator_list:
-            call = decorator.func if isinstance(decorator, ast.Call) else decorator
-            if not (isinstance(call, ast.Attribute) and ast.unparse(call.value).endswith("register")):
-                continue
-            keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
-            given = [k.value.value for k in keywords if k.arg == "name" and isinstance(k.value, ast.Constant)]
-            key = (call.attr, str(given[0]) if given else node.name)
-            if key in lines:
-                raise RequestError(
-                    f"the plug-in '{name}' registers the {key[0]} '{key[1]}' twice, on lines"
-                    f" {lines[key]} and {node.lineno}; rename one of them"
-                )
-            lines[key] = node.lineno
-
-
-def _sentence_of(error: BaseException, path: Path | None = None) -> str:
-    """Return an exception of a plug-in's file as a sentence; modules of plug-ins are named by their files."""
-    if isinstance(error, AttributeError) and isinstance(error.obj, Register):
-        kinds = [kind for kind in registry.KINDS if hasattr(Register, kind)]
-        return str(unknown("kind of plug-in", str(error.name), kinds))
-    sentence = userfile.in_words(error, WHAT, path)
-    if isinstance(error, RequestError):
-        for file in (*_loaded, *([path] if path else [])):
-            sentence = sentence.replace(f"{userfile.module_name(WHAT, file)}:", f"{file}:")
-    return sentence
-
-
 def _refuse_ambiguous(name: str, entry: Entry) -> None:
     """Raise RequestError if the name of a plug-in could mean two things in a spec string.
 
     Objectives and what they are made of are all named in these strings.
     """
-    if entry.kind not in SPOKEN:
-        return
-    for kind in SPOKEN:
+    for kind in SPOKEN if entry.kind in SPOKEN else ():
         if kind != entry.kind and entry.name in registry.names(kind):
-            other = registry.entry(kind, entry.name)
-            owner = "of a plug-in" if other.is_plugin else "built in"
+            owner = "of a plug-in" if registry.entry(kind, entry.name).is_plugin else "built in"
             raise RequestError(
                 f"the plug-in '{name}' registers the {entry.kind} '{entry.name}', but the {kind}"
                 f" '{entry.name}' ({owner}) already exists, and a spec string could mean either; rename yours"
@@ -351,19 +306,15 @@ def _refuse_ambiguous(name: str, entry: Entry) -> None:
 
 def _registers_nothing(name: str, module: ModuleType) -> str:
     if "STUDY" in vars(module):
-        return (
-            f"'{name}' is a study file, not a plug-in; penultimate plan {name} checks it,"
-            f" penultimate run {name} runs it"
-        )
-    defined = [
-        attribute
-        for attribute, value in vars(module).items()
-        if isinstance(value, FunctionType | type) and value.__module__ == module.__name__
+        return f"'{name}' is a study file, not a plug-in; penultimate run {name} runs it"
+    functions = [
+        key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
     ]
-    above = f" above '{defined[-1]}'" if defined else " above a function"
+    above = f"'{functions[-1]}'" if functions else "a function"
+    kinds = ", .".join(kind for kind in registry.PLUGIN_KINDS if kind != "loss")
     return (
-        f"the plug-in '{name}' registers nothing: write 'from penultimate import register' and"
-        f" @register.loss (or .{', .'.join(kind for kind in registry.PLUGIN_KINDS if kind != 'loss')}){above}"
+        f"the plug-in '{name}' registers nothing: write 'from penultimate import register' and @register.loss"
+        f" (or .{kinds}) above {above}"
     )
 
 

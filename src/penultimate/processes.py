@@ -26,24 +26,12 @@ def command(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
-def environment(more: Mapping[str, str] | None = None, path: list[str] | None = None) -> dict[str, str]:
-    """Return the environment of a process that finds this package but not the modules of the current folder.
-
-    `more` adds variables. `path` lists the folders from which modules are imported, by default those that the
-    environment names.
-    """
-    folders = os.environ.get(PATH, "").split(os.pathsep) if path is None else path
-    kept = [folder for folder in folders if folder and not (path and _is_current(folder))]
-    if HERE not in kept and Path(HERE).name not in ("site-packages", "dist-packages"):
-        kept.append(HERE)
-    return {**os.environ, PATH: os.pathsep.join(kept), **(more or {})}
-
-
-def _is_current(folder: str) -> bool:
-    try:
-        return Path(folder).samefile(os.curdir) and folder != HERE
-    except OSError:
-        return False
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a process that finds this package, with `more` variables."""
+    folders = [os.environ.get(PATH, "")]
+    if Path(HERE).name not in ("site-packages", "dist-packages"):
+        folders.append(HERE)
+    return {**os.environ, PATH: os.pathsep.join(filter(None, folders)), **(more or {})}
 
 
 @contextlib.contextmanager

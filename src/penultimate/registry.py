@@ -16,12 +16,15 @@ heavy, so listing names loads no tensor library. A plug-in is an ordinary functi
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import inspect
+import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from penultimate.checks import identifier
@@ -64,6 +67,9 @@ OWN = "penultimate."
 SESSION = "__main__"
 """The module of everything defined in a notebook or at a prompt."""
 
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+"""The parts of a file that may begin with a docstring."""
+
 OF_OBJECTIVE = ("label", "ranges", "grids")
 """What a plug-in that is a part of an objective may state of itself."""
 
@@ -75,7 +81,8 @@ Value = TypeVar("Value")
 class Entry:
     """Registered name of one kind. `location` is "module:attribute"; a plug-in carries its object as well.
 
-    `facts` are known without importing the object, such as the size of a backbone.
+    `facts` are known without importing the object, such as the size of a backbone. `source` is the text of a
+    plug-in file as it was executed; that of an installed package's module is read where it lies.
     """
 
     name: str
@@ -85,6 +92,7 @@ class Entry:
     paper: str = ""
     target: Any = field(default=None, compare=False)
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    source: bytes = field(default=b"", compare=False, repr=False)
 
     def resolve(self) -> Any:
         """Return the object itself; its module is imported on first use."""
@@ -102,21 +110,66 @@ class Entry:
         """Whether it was defined in a notebook or at a prompt; a file that registers the name replaces it."""
         return self.location.startswith(f"{SESSION}:")
 
-    def source_digest(self) -> str:
-        """Return the sha256 of a plug-in's source text (part of a step's identity), or '' for a built-in.
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that a plug-in declares to read, by paths relative to its own."""
+        declared = self.facts.get("files", ())
+        return (declared,) if isinstance(declared, str) else tuple(declared)
 
-        Raises RequestError for a plug-in without a file, because it was defined in this session.
+    @property
+    def file(self) -> Path | None:
+        """The file of a plug-in; one that was defined in this session has none."""
+        module = sys.modules.get(self.location.partition(":")[0])
+        found = getattr(module, "__file__", None)
+        return None if found is None or self.of_session else Path(found)
+
+    def source_digest(self) -> str:
+        """Return the sha256 of a plug-in's code and files (part of a step's identity), or '' for a built-in.
+
+        Raises RequestError for a plug-in that was defined in this session, and for a declared file that
+        cannot be read.
         """
         if self.target is None:
             return ""
-        module = inspect.getmodule(self.target)
-        if module is None or self.of_session:
+        if self.file is None:
             raise RequestError(
                 f"the {self.kind} '{self.name}' was defined in this session, where a study's processes"
                 " cannot see it; put it in a file, mine.py say, and load that: --plugin mine.py, or"
                 " penultimate.plugins.load_plugin('mine.py')"
             )
-        return hashlib.sha256(inspect.getsource(module).encode()).hexdigest()
+        code = code_digest(self.source or self.file.read_bytes())
+        if not self.files:
+            return code
+        contents = {name: self._digest_of(self.file.parent / name) for name in self.files}
+        return hashlib.sha256(json.dumps([code, contents], sort_keys=True).encode()).hexdigest()
+
+    def _digest_of(self, path: Path) -> str:
+        try:
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise RequestError(
+                f"the {self.kind} '{self.name}' declares the file '{path}', which cannot be read:"
+                f" {error.strerror or error}"
+            ) from None
+
+
+def code_digest(source: bytes) -> str:
+    """Return the sha256 of a Python file without its comments, docstrings and layout.
+
+    >>> code_digest(b"x = 1  # a remark") == code_digest(b"'Explained.'; x  =  1")
+    True
+    """
+    return hashlib.sha256(ast.unparse(without_docstrings(source)).encode()).hexdigest()
+
+
+def without_docstrings(source: bytes) -> ast.Module:
+    """Return the syntax tree of a Python file without its docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return tree
 
 
 _table: dict[tuple[str, str], Entry] = {}
@@ -137,12 +190,17 @@ def _add(new: Entry) -> None:
     is_own = new.location.startswith(OWN)
     identifier(new.name, new.kind, () if is_own else [name for kind, name in _table if kind == new.kind])
     old = _table.get((new.kind, new.name))
-    if old is not None and old.location != new.location and not old.of_session:
+    is_same = old is not None and (old.location, old.target) == (new.location, new.target)
+    if old is not None and not is_same and not old.of_session:
         raise RequestError(
-            f"{new.kind} '{new.name}' is registered twice: by {old.location} and by {new.location}."
+            f"{new.kind} '{new.name}' is registered twice: by {_place(old)} and by {_place(new)}."
             " Rename one of them."
         )
     _table[new.kind, new.name] = new
+
+
+def _place(entry: Entry) -> str:
+    return f"{entry.file}:{entry.name}" if entry.is_plugin and entry.file else entry.location
 
 
 def declare(kind: str, name: str, location: str, summary: str = "", paper: str = "", **facts: Any) -> None:
@@ -195,7 +253,7 @@ class _Decorator:
     """Decorator such as `@register.loss` or `@register.loss(name=...)`, which returns the function itself."""
 
     def __init__(self, kind: str, *facts: str) -> None:
-        self.kind, self.facts = kind, facts
+        self.kind, self.facts = kind, ("files", *facts)
 
     @overload
     def __call__(self, function: Plugin) -> Plugin: ...
@@ -236,7 +294,7 @@ class _Declaring(_Decorator):
     ) -> Plugin | Callable[[Plugin], Plugin]:
         if function is not None:  # it has no declaration, which is reported once the measurement is asked for
             return super().__call__(function)
-        add = super().__call__(name=name, paper=paper)
+        add = super().__call__(name=name, paper=paper, files=declared.pop("files", ()))
 
         def declare_and_add(target: Plugin) -> Plugin:
             target.declared = declared  # type: ignore[attr-defined]
@@ -270,6 +328,9 @@ class Register:
     tables that it prints, `register.printed(rows, name="table1")`: a mapping {column: text} for each row.
     With its page it may name the study to run `first`, the objective that is its `baseline`, and `further`
     architectures besides its main one.
+
+    Every plug-in declares the files that it reads, `files=("weights.npz",)`, by paths relative to its own:
+    what they hold is part of the identity of its steps.
 
     A part of an objective may state its `label` in tables, and of its hyperparameters the `ranges` and the
     `grids` that a search tries, `ranges={"gamma": "[0, inf)"}, grids={"gamma": (1, 2, 5)}`. A loss that is

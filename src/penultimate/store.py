@@ -78,7 +78,7 @@ class Store:
         In a store that is `shared`, every lock is a lease from now on, for all processes on all machines.
         """
         folders = [self.root / name for name in ("steps", "partial", "locks", "studies")]
-        for path in (*folders, self.root / "opened", self.root / "damaged", self.mark):
+        for path in (*folders, self.root / "damaged", self.mark):
             if path.is_symlink():
                 raise RequestError(f"'{path}' is a link, which nothing is written through; move it away")
         try:

@@ -195,7 +195,7 @@ def test_a_changed_plugin_changes_its_own_steps_and_no_others(finished: Path, tm
     for entry in load_plugin(SAMPLES / "instruments.py").entries:
         registry.forget(entry.kind, entry.name)
     changed = tmp_path / "instruments.py"
-    changed.write_text((SAMPLES / "instruments.py").read_text() + "# another\n")
+    changed.write_text((SAMPLES / "instruments.py").read_text() + "ANOTHER = 1\n")
     load_plugin(changed)
     new = [step for step_id, step in unfold(study).steps.items() if step_id not in before]
     assert Counter(step.name for step in new) == {"feature_scale": 3, "nearest_mean": 3 * 2}

@@ -359,7 +359,7 @@ def test_a_slip_in_a_study_file_is_told_with_its_line_and_the_nearest_name(
         (("plan", "focal.py"), "run quickstart --plugin focal.py --add focal; check it:"),
         (
             ("check", "smoke.py"),
-            "'smoke.py' is a study file, not a plug-in; penultimate plan smoke.py checks",
+            "'smoke.py' is a study file, not a plug-in; penultimate run smoke.py runs",
         ),
         (("run", "named.py"), "must define STUDY = Study(...); its study is called 'MINE'"),
     ],

@@ -446,7 +446,7 @@ def test_a_changed_plugin_is_done_again_with_what_rests_on_it(tmp_path: Path) ->
         before = unfold(small(**study)).steps
         other_rates = unfold(small(measure=("final(rate=(0.0, 0.25))", "knn"))).steps
     changed = tmp_path / "protocol.py"
-    changed.write_text((SAMPLES / "protocol.py").read_text() + "# another\n")
+    changed.write_text((SAMPLES / "protocol.py").read_text() + "ANOTHER = 1\n")
     with plugged(changed):
         after = unfold(small(**study)).steps
     assert {step.name for step_id, step in after.items() if step_id not in before} == {

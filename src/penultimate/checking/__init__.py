@@ -45,16 +45,14 @@ a file is checked.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penultimate.checking.report import CheckOutcome, Report, render_report
-from penultimate.containment import contained
 from penultimate.errors import unknown
-from penultimate.origin import Origin, Seen, called
 
 if TYPE_CHECKING:
+    from penultimate.plugins import Plugin
     from penultimate.registry import Entry
 
 CHECKS = {
@@ -93,42 +91,40 @@ def check_file(path: Path | str) -> Report:
     plain returns one number for the whole batch; reduce nothing: return one value per example, [n]. ...
     >>> registry.forget("loss", "plain")
     """
-    from penultimate.plugins import load_plugin
+    from penultimate.plugins import in_child, load_plugin
 
     plugin = load_plugin(path)
-    with contained() as left:
-        findings = [
-            finding
-            for entry in plugin.entries
-            if entry.kind in CHECKS
-            for finding in _watched(entry, plugin.origin)
-        ]
+    for entry in plugin.entries:
+        entry.source_digest()  # a declared file may be missing
+    names = [(entry.kind, entry.name) for entry in plugin.entries if entry.kind in CHECKS]
+    return Report(plugin.path, plugin.digest, (*in_child(_findings, names), *_undeclared(plugin)))
+
+
+def _findings(names: list[tuple[str, str]]) -> list[CheckOutcome]:
+    from penultimate import registry
+
+    return [finding for name in names for finding in check_entry(registry.entry(*name))]
+
+
+def _undeclared(plugin: Plugin) -> list[CheckOutcome]:
+    """Return the finding that a plug-in's code names a file beside it that is not declared, if it does."""
+    import ast
+
+    from penultimate.registry import without_docstrings
+
+    tree = without_docstrings(plugin.source)
+    named = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    declared = {file for entry in plugin.entries for file in entry.files}
+    beside = {file.name for file in plugin.path.parent.iterdir() if file.is_file()}
     first = plugin.entries[0]
-    if left.replaced:
-        said = f"{left.sentence(plugin.path.name)}."
-        findings.insert(0, CheckOutcome(first.name, first.kind, "state", False, said))
-    if plugin.left:
-        from penultimate.checking.examination import left_behind
-
-        findings[:0] = left_behind(first, plugin.left, "when its file is loaded")
-    return Report(plugin.path, plugin.digest, tuple(findings))
-
-
-def _watched(entry: Entry, origin: Origin) -> list[CheckOutcome]:
-    """Return the findings on an entry of a file, including the files that it reads when it is called."""
-    with tempfile.TemporaryDirectory() as folder:
-        seen = Seen(Path(folder))
-        with called({str(origin.path): origin}, [origin], seen):
-            findings = check_entry(entry)
-        read = [name for name in origin.called(seen) if name not in origin.reads]
-    if read and entry.kind != "dataset":  # the files that a data set reads show in its images
+    for name in sorted((beside & named) - declared):
         said = (
-            f"{entry.name} reads {', '.join(read)} when it is called. A folder of runs remembers what was in"
-            " there first, and computes again where that changes; read it at the top of the file instead, and"
-            " its content tells results apart in every folder."
+            f"{plugin.path.name} names '{name}', which lies beside it. If it reads this file, declare it:"
+            f' @register.{first.kind}(files=("{name}",)). Results are computed again when a declared file'
+            " changes, and only then."
         )
-        findings.append(CheckOutcome(entry.name, entry.kind, "files", True, said))
-    return findings
+        return [CheckOutcome(first.name, first.kind, "files", True, said)]
+    return []
 
 
 def example(kind: str) -> str:
@@ -154,10 +150,8 @@ def check_entry(entry: Entry) -> list[CheckOutcome]:
     import importlib
 
     from penultimate.checking.examination import examine
-    from penultimate.userfile import exits_noticed
 
     module, _, checks = CHECKS[entry.kind].partition(":")
     if entry.kind == "loss" and getattr(entry.resolve(), "needs_class_counts", False):
         checks = f"COUNTED_{checks}"
-    with exits_noticed():
-        return examine(entry, getattr(importlib.import_module(f"penultimate.checking.{module}"), checks))
+    return examine(entry, getattr(importlib.import_module(f"penultimate.checking.{module}"), checks))

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from penultimate.answers import WrongError
 from penultimate.checking.report import CheckOutcome
-from penultimate.containment import ChangedState, contained
 from penultimate.errors import PenultimateError, RequestError, as_sentence
 from penultimate.plugins import raised_by
 from penultimate.registry import Entry
@@ -55,21 +54,14 @@ class Check:
 
 
 def examine(entry: Entry, checks: Sequence[Check]) -> list[CheckOutcome]:
-    """Return the findings of a list of checks on an entry, and on the process state that the entry changes.
-
-    The process is left as it was, including its random number generators.
-    """
+    """Return the findings of a list of checks on an entry; nothing is drawn from torch's own generator."""
     findings: list[CheckOutcome] = []
-    changed: dict[str, None] = {}
     examined = Examined(entry, entry.resolve())
     for position, check in enumerate(checks):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(position)
-            left = ChangedState()
             try:
-                with contained(patches=False) as left:
-                    sentence = check.ask(examined)
-                ok = True
+                ok, sentence = True, check.ask(examined)
             except WrongError as wrong:
                 ok, sentence = False, str(wrong)
             except PenultimateError as refused:
@@ -77,25 +69,13 @@ def examine(entry: Entry, checks: Sequence[Check]) -> list[CheckOutcome]:
             except (Exception, SystemExit) as error:
                 ok, sentence = False, examined.raised(error)
         sentence = as_sentence(sentence)
-        changed |= dict.fromkeys(left)
         waiting = len(checks) - position - 1
         if not ok and check.essential and waiting:
             sentence += f" ({waiting} more check{'s wait' if waiting > 1 else ' waits'} for this.)"
         findings.append(CheckOutcome(entry.name, entry.kind, check.name, ok, sentence))
         if not ok and check.essential:
             break
-    return findings + left_behind(entry, tuple(changed), "when it is called")
-
-
-def left_behind(entry: Entry, changed: Sequence[str], when: str) -> list[CheckOutcome]:
-    """Return the finding that a plug-in changes state on which other code depends, if it changes any."""
-    if not changed:
-        return []
-    sentence = (
-        f"{entry.name} changes {', '.join(changed)} {when}, and so for all that runs after it; change it"
-        " back, or leave it alone. A study puts it back after each step."
-    )
-    return [CheckOutcome(entry.name, entry.kind, "state", False, sentence)]
+    return findings
 
 
 def described(tensors: dict[str, Tensor]) -> str:

@@ -72,6 +72,11 @@ def _takes_plan(parser: argparse.ArgumentParser) -> None:
 def _takes_run(parser: argparse.ArgumentParser) -> None:
     _takes_study(parser)
     verifies(parser)
+    parser.add_argument(
+        "--accept",
+        action="store_true",
+        help="keep what is done although plug-ins have changed since: you know that the change is harmless",
+    )
     takes_engine(parser)
 
 
@@ -126,7 +131,14 @@ def _run(options: argparse.Namespace) -> int:
     _tell_of_plugins(study)
     display = Display(Store(options.out))
     summary = run(
-        study, options.out, options.processes, display, options.line, options.on, verify=options.verify
+        study,
+        options.out,
+        options.processes,
+        display,
+        options.line,
+        options.on,
+        verify=options.verify,
+        accept=options.accept,
     )
     report = refresh_page(options.out, study.name)
     if options.verify:

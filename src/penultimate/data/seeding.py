@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import random
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -28,8 +30,16 @@ def derived_generator(*parts: str | int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def seed_all(seed: int) -> None:
-    """Seed every generator of random numbers that a user's code may draw from."""
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed every generator of random numbers that a user's code may draw from in the block."""
+    own, numpys, torchs = random.getstate(), np.random.mtrand._rand.get_state(), torch.get_rng_state()
     random.seed(seed)
     np.random.mtrand._rand.seed(seed % 2**32)
     torch.default_generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(own)
+        np.random.mtrand._rand.set_state(numpys)
+        torch.set_rng_state(torchs)

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penultimate.containment import contained, has_run
 from penultimate.engine.examples import examples, existing, holds_out
 from penultimate.engine.machine import device_name, machine
 from penultimate.engine.sharing import trained_together
-from penultimate.engine.watched import watched
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 from penultimate.files import file_name
 from penultimate.graph import Step
@@ -24,6 +22,7 @@ from penultimate.measures.catalogue import measurement
 from penultimate.measures.declaration import Measurement
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined
 from penultimate.metrics import UndefinedError
+from penultimate.plugins import refuse_changed
 from penultimate.progress import Progress, listening
 from penultimate.records.table import ROWS, Row, encode_rows, setting_text
 from penultimate.registry import entry
@@ -344,12 +343,9 @@ def _execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
         began, busy = time.perf_counter(), time.process_time()
         inputs = Inputs(step, folder, folders, progress)
         core = CORE.get(step.name)
-        with (
-            contained(f"the code that '{step.name}' runs", patches=has_run()),
-            watched(step, store),
-            listening(progress),
-        ):
+        with listening(progress):
             outcome = core(inputs) if core else measure(measurement(step.name), inputs)
+        refuse_changed(step.config.get("plugins", {}))
         (folder / ROWS).write_bytes(encode_rows(outcome.rows))  # which `finish` makes durable
         meta_content = {
             "step": step.name,

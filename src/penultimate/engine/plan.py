@@ -8,8 +8,8 @@ from pathlib import Path
 
 from penultimate.engine.costs import Costs, bytes_left
 from penultimate.errors import DamagedFileError
-from penultimate.origin import Seen
 from penultimate.store import Meta, Store
+from penultimate.study.acceptance import accepted
 from penultimate.study.graph import Graph
 from penultimate.study.selection import as_study
 from penultimate.study.spec import Study
@@ -73,8 +73,8 @@ def plan(study: Study | str | Path, out: Path | str = "runs") -> Plan:
     >>> plan("smoke", out="no-such-folder").graph.study.name
     'smoke'
     """
-    store = Store(out)
-    graph = unfold(as_study(study), Seen(store.root))
+    store, study = Store(out), as_study(study)
+    graph = unfold(study, accepted(store, study.name))
     metas = {step_id: meta for step_id in graph.steps if (meta := _finished(store, step_id)) is not None}
     lost = graph.below({step_id for step_id, meta in metas.items() if meta.status == "diverged"})
     costs = Costs(graph, {step_id: meta.content["seconds"] for step_id, meta in metas.items()})

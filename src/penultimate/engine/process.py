@@ -50,19 +50,19 @@ def prepare(needs: Resources) -> None:
         torch.use_deterministic_algorithms(on_gpu, warn_only=True)
 
 
-Source: TypeAlias = tuple[str, bytes, dict[str, str]]
+Source: TypeAlias = tuple[str, bytes]
 
 
 def sources() -> list[Source]:
     """Return this process's plug-in files for `load`, so that a file edited meanwhile changes no run."""
-    return [(str(plugin.path), plugin.source, dict(plugin.reads)) for plugin in loaded()]
+    return [(str(plugin.path), plugin.source) for plugin in loaded()]
 
 
 def load(files: Iterable[Source]) -> Ready | Unfit:
     """Load plug-in files from their text; files that are loaded already are kept."""
     try:
-        for path, source, reads in files:
-            load_source(path, source, reads)
+        for path, source in files:
+            load_source(path, source)
     except PenultimateError as error:
         return Unfit(
             f"{error} (in a process of the study, which begins in the current folder and has nothing that"

@@ -6,14 +6,11 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from penultimate.containment import contained
 from penultimate.engine.messages import Died, Failed, Unfit
 from penultimate.engine.process import begin, ending_of, fitness, load, plain, prepare
 from penultimate.engine.sharing import BACKENDS, CAUSE, CONSEQUENCE, REFUSED
-from penultimate.engine.watched import watched
 from penultimate.errors import PenultimateError
 from penultimate.measures.inputs import Inputs
-from penultimate.store import Store
 
 
 def main() -> None:
@@ -41,8 +38,7 @@ def _part(inputs: Inputs, index: int, count: int, meeting: str) -> Any:
     place = Path(meeting).as_uri()
     try:
         dist.init_process_group(BACKENDS[inputs.device], place, rank=index, world_size=count)
-        with contained(), watched(inputs.step, Store(inputs.folder.parents[1])):
-            result = trained(inputs)
+        result = trained(inputs)
         dist.destroy_process_group()
         return result
     except (Exception, SystemExit) as error:

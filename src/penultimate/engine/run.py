@@ -12,13 +12,13 @@ from penultimate.data.readers.prepared import expect_sound
 from penultimate.engine import load_engine
 from penultimate.engine.costs import bytes_left
 from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
-from penultimate.engine.watched import changes, read_by
 from penultimate.errors import RequestError, counted
 from penultimate.files import size_text
 from penultimate.locks import BusyError, said_of
-from penultimate.origin import Seen
 from penultimate.records.reading import claim, write_study
 from penultimate.store import Store
+from penultimate.study import acceptance
+from penultimate.study.foundation import filled
 from penultimate.study.graph import Graph
 from penultimate.study.selection import as_study
 from penultimate.study.spec import Study
@@ -34,17 +34,22 @@ def run(
     command: str = "",
     engine: Engine | str = "local",
     verify: bool = False,
+    accept: bool = False,
 ) -> Summary:
     """Run each step of a study that `out` does not hold yet; another call runs the remaining steps.
 
     `verify` has every file of every finished step digested first, and damaged steps computed again; prepared
-    copies of data are digested too, and a damaged one is refused.
+    copies of data are digested too, and a damaged one is refused. `accept` keeps the results of plug-ins that
+    have changed since the study was last run; whether a change is harmless only you can know.
 
     `engine` says how the steps are carried out: "local" or "ray", with that many `processes` (as many as the
     cores allow), or an engine of your own.
     Raises RequestError when the study or the folder cannot be used, or when another process runs the study.
     """
-    graph = unfold(expect_located(as_study(study), verify), Seen(Store(out).root))
+    study, store = expect_located(as_study(study), verify), Store(out)
+    if accept:
+        acceptance.accept(store, study.name)
+    graph = unfold(study, acceptance.accepted(store, study.name))
     return run_graph(graph, out, processes, observer, command, engine, verify)
 
 
@@ -69,7 +74,8 @@ def run_graph(
         description, order = _note(store, graph, command, observer)
         summary = chosen.run(graph, store, observer)
         failed = {step_id: _failure(graph, step_id, why) for step_id, why in summary.failed.items()}
-        outcome = {**description, "failed": failed, "left_out": graph.below(summary.diverged)}
+        left_out, plugins = graph.below(summary.diverged), acceptance.plugins_of(graph)
+        outcome = {**description, "failed": failed, "left_out": left_out, **filled(plugins=plugins)}
         if outcome != description:
             write_study(store, outcome, order)
         return summary
@@ -140,12 +146,15 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
     """
     before = claim(store, graph.study.name, False, observer.noticed)
     command = command or f"penultimate run {graph.study.name}"
-    reads = read_by(graph.steps.values(), Seen(store.root))
-    if changed := changes(before.description.get("reads"), reads):
-        observer.noticed(
-            f"files that plug-ins read have changed since the study was last run ({', '.join(changed)}); what"
-            " depends on them is computed again"
-        )
+    plugins = acceptance.plugins_of(graph)
+    last = {name: digest for name, digest in before.description.get("plugins", {}).items() if name in plugins}
+    for plugin in last:
+        if last[plugin] != plugins[plugin]:
+            kind, _, name = plugin.partition(":")
+            observer.noticed(
+                f"the {kind} '{name}' has changed since the study was last run; what depends on it is"
+                " computed again (if you know that the change is harmless, stop and run it with --accept)"
+            )
     for name in _changed(graph, before.description["steps"]):
         observer.noticed(
             f"the images of '{name}' have changed since the study was last run; what depends on them is"
@@ -163,7 +172,7 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
         "command": command,
         "steps": list(graph.steps),
         "arms": {step_id: list(arms) for step_id, arms in graph.arms.items() if any(arms)},
-        **({"reads": reads} if reads else {}),
+        **filled(plugins={**plugins, **last}),  # until the end, so that a stopped run can still accept them
         "failed": {},
         "left_out": [step_id for step_id in before.description.get("left_out", ()) if step_id in graph.steps],
     }

@@ -14,7 +14,6 @@ from penultimate.errors import RequestError
 from penultimate.evaluation.request import NAME, Request
 from penultimate.networks.sources import HUBS, read_source
 from penultimate.notebook import frame, text
-from penultimate.origin import Seen
 from penultimate.report import exhibit, read_study, refresh_page, render_exhibit_text
 from penultimate.store import Store
 from penultimate.study.graph import Graph
@@ -201,7 +200,7 @@ def carry_out(
             f"'{request.modules[0]}' is a module, which no other process knows: only on='local' runs it"
         )
     study = request.study()
-    graph = unfold(expect_located(study, verify), Seen(Path(out)))
+    graph = unfold(expect_located(study, verify))
     _expect_networks(graph, Store(out))
     engine = InProcessEngine() if request.modules else on
     summary = run_graph(graph, out, processes, observer, command, engine, verify)

@@ -17,10 +17,9 @@ import torch
 from torch import nn
 
 from penultimate import userfile
-from penultimate.containment import contained
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
-from penultimate.data.seeding import seed_all
+from penultimate.data.seeding import seeded
 from penultimate.errors import RequestError, legible, nearest, shortened, with_article
 from penultimate.networks.downloads import at_hand
 from penultimate.networks.sources import HUBS, PREPARING, Source
@@ -247,27 +246,20 @@ def _of_file(name: str, function: str, seed: int, kept: tuple[bytes, str] | None
     path = Path(name).absolute() if kept is None else Path(kept[1])
     source = userfile.read(WHAT, name, path) if kept is None else kept[0]
     gone = "" if path.exists() else f". It lay at '{path}', and what it reads beside it is to be there still"
-    _, code = userfile.compiled(WHAT, name, path, source)
     lines = source.decode(errors="replace").splitlines(keepends=True)
     linecache.cache[str(path)] = len(source), None, lines, str(path)  # for readers of source code
-    who = f"the {WHAT} '{name}'"
-    with userfile.in_time(WHAT, who, path):
-        userfile.import_first(code, who, path)
-    with userfile.beside(path.parent), userfile.fresh_module(WHAT, path) as module, contained(who):
-        seed_all(seed)
-        with userfile.in_time(WHAT, who, path):
-            userfile.execute(WHAT, name, path, code, module, held=True)
+    executed = userfile.executed(WHAT, name, path, source)
+    with seeded(seed), userfile.beside(path.parent), executed as module:
         build = vars(module).get(function)
         if not callable(build):
             functions = [key for key, value in vars(module).items() if callable(value)]
             raise RequestError(f"'{name}' defines no function '{function}'.{nearest(function, functions)}")
         try:
-            with userfile.exits_noticed():
-                built = build()
+            built = build()
         except (Exception, SystemExit) as error:
             where = userfile.line_of(error, path)
             said = userfile.in_words(error, WHAT, path)
-            raise RequestError(f"{who}{where}: {function}() fails: {said}{gone}") from error
+            raise RequestError(f"the {WHAT} '{name}'{where}: {function}() fails: {said}{gone}") from error
     if not isinstance(built, nn.Module):
         raise RequestError(
             f"'{name}:{function}' returns {with_article(type(built).__name__)}, not an nn.Module"

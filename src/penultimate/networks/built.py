@@ -18,9 +18,8 @@ from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
 from penultimate.backbones.outputs import tensors_of
-from penultimate.containment import contained
 from penultimate.data.disk.preparation import Preparation
-from penultimate.data.seeding import derived_generator, seed_all
+from penultimate.data.seeding import derived_generator, seeded
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.files import digest_bytes
 from penultimate.networks.architectures import create, download, hub_of, options, preparation
@@ -67,13 +66,16 @@ def _outputs(module: nn.Module, prepared: Preparation) -> list[Tensor]:
     time. A network that refuses the images has no outputs; the step that runs it reports the error.
     """
     images = noise(prepared)
-    with contained(patches=False):
-        torch.set_num_threads(1)
-        seed_all(0)
-        try:
-            return [value.detach().cpu() for value in tensors_of(module.eval()(images.to(device_of(module))))]
-        except (Exception, SystemExit):
-            return []
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with seeded(0):
+            answer = module.eval()(images.to(device_of(module)))
+        return [value.detach().cpu() for value in tensors_of(answer)]
+    except (Exception, SystemExit):
+        return []
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _digest(value: Any) -> str:

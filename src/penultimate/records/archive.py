@@ -39,8 +39,8 @@ KEPT, ROWS_FILE, ARRAYS_FILE, SCHEMA = "kept.json", "rows.csv", "arrays.npz", 3
 OTHER = ("objective_b", "seed_b", "layer_b")
 KEYS = ("step", "metric", "target", "setting", "split", "layer", "epoch", *OTHER, "unit", "status")
 """The columns that, with the network, tell a row from all others; of its step only the kind is kept."""
-OF_A_RUN = ("steps", "arms", "left_out", "failed", "reads")
-"""What a study's description says of its run alone."""
+OF_A_RUN = ("steps", "arms", "left_out", "failed", "plugins", "reads")
+"""What a study's description says of its run alone; `reads` stands in older ones."""
 LEFT_OUT_UNIT, POINTING_UNIT = "loss", "points"
 UNREADABLE = (
     *(ValueError, KeyError, TypeError, AttributeError, IndexError, StopIteration, ArithmeticError),

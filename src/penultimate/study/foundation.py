@@ -7,6 +7,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from penultimate import registry, specs
@@ -18,8 +19,7 @@ from penultimate.measures.declaration import Scope
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import fingerprint, has_projector, read_source
 from penultimate.objectives.presets import Composition, resolve
-from penultimate.origin import Seen
-from penultimate.plugins import identity, refuse_unshared
+from penultimate.plugins import Accepted, identity, refuse_unshared
 from penultimate.study.blocks import Given, Runs
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
@@ -33,13 +33,14 @@ SECONDS = {"data": 0.88, "sheet": 0.4, "given": 2.0, "extract": 0.25}
 
 
 Group: TypeAlias = tuple[Any, ...]
+Digests: TypeAlias = tuple[dict[str, str], dict[str, str]]
 
 
 class Foundation:
     """The steps that a study has asked for; those that measure nothing are made here on the first request."""
 
-    def __init__(self, study: Study, seen: Seen | None = None) -> None:
-        self.study, self.seen = study, seen
+    def __init__(self, study: Study, accepted: Accepted = MappingProxyType({})) -> None:
+        self.study, self.accepted = study, accepted
         self.steps: dict[str, Step] = {}
         self.arms: dict[str, dict[str, None]] = {}
         self.blocks: dict[NetworkKey, Runs | Given] = {}
@@ -53,7 +54,7 @@ class Foundation:
         self._compositions = {text: resolve(text) for text in study.objectives}
         self._known: dict[NetworkKey | tuple[str, int] | tuple[str, int, int], str] = {}
         self._banks: dict[tuple[NetworkKey, str, str, int], str] = {}
-        self._plugins: dict[tuple[str, str], dict[str, str]] = {}
+        self._plugins: dict[tuple[str, str], Digests] = {}
 
     def add(self, step: Step) -> str:
         """Add a step, at the most urgent priority at which it was asked for, and return its id."""
@@ -63,11 +64,14 @@ class Foundation:
         self.arms.setdefault(step.id, {})[step.columns.get("arm") or ""] = None
         return step.id
 
-    def plugin_digest(self, kind: str, name: str) -> dict[str, str]:
-        """Return {"kind:name": sha256} of a plug-in and of the files that it reads, or {} for a built-in."""
+    def plugin(self, kind: str, name: str) -> Digests:
+        """Return {"kind:name": sha256} of a plug-in as it is, and as it counts in the identity of a step.
+
+        Both are {} for a built-in.
+        """
         if (kind, name) not in self._plugins:
             refuse_unshared(registry.entry(kind, name))
-            self._plugins[kind, name] = identity(kind, name, self.seen)
+            self._plugins[kind, name] = identity(kind, name), identity(kind, name, self.accepted)
         return self._plugins[kind, name]
 
     def draw_of(self, key: NetworkKey | None) -> int:
@@ -79,15 +83,18 @@ class Foundation:
         if (name, draw) not in self._known and (name in self.study.data or name in self.study.nowhere):
             self._known[name, draw] = self.add(self._located(name, draw))
         if (name, draw) not in self._known:
-            plugins = self.plugin_digest("dataset", name)
-            config = {"name": name, "draw": draw, **filled(plugins=plugins)}
-            if plugins:  # built-in data sets are not imported here, because they need a tensor library
+            now, counted = self.plugin("dataset", name)
+            config: dict[str, Any] = {"name": name, "draw": draw}
+            if now:  # built-in data sets are not imported here, because they need a tensor library
                 made_by = registry.entry("dataset", name).resolve()
                 fingerprint_of = getattr(made_by, "fingerprint", None)
                 config |= filled(content=fingerprint_of() if fingerprint_of else self.study.made(name, draw))
             priority = {self.study.source: 0}.get(name, NOW if name in self.study.targets else LATER)
             columns = {"draw": draw, "target": name}
-            step = self._core("data", config, columns, f"d{draw}-{word(name)}", priority)
+            identity = {**config, **filled(plugins=counted)}
+            config |= filled(plugins=now)
+            label = f"d{draw}-{word(name)}"
+            step = self._core("data", config, columns, label, priority, identity=identity)
             self._known[name, draw] = self.add(step)
         return self._known[name, draw]
 
@@ -167,35 +174,39 @@ class Foundation:
         """Return the step that reads a run's network from a file, whose content is part of the identity."""
         row = block.checkpoint(key)
         names = {"objective": key.objective, "backbone": key.backbone, "seed": key.seed}
-        plugins = filled(plugins=self._plugins_of(key))
-        identity = {**names, "content": row.digest, **row.reading(), **plugins}
+        now, counted = self._plugins_of(key)
+        identity = {**names, "content": row.digest, **row.reading(), **filled(plugins=counted)}
         geometry = {"resize": block.recipe.resize, "size": block.recipe.size}
         if self.study.source in self.study.data or self.study.source in self.study.nowhere:
             identity["geometry"] = geometry  # the embedded world's images have one size
-        config = {**identity, "geometry": geometry, "file": row.file, "threads": self.study.threads}
+        config = {**identity, **filled(plugins=now), "geometry": geometry, "file": row.file}
+        config["threads"] = self.study.threads
         data = self.data_of(key, self.study.source, self.draw_of(key))
         supplies = [Supply("images", data, "train", self.study.source)]
         columns = self.columns((key,), "network", self.study.source)
         return self._core("given", config, columns, self.label((key,), "network"), 0, supplies, identity)
 
-    def _plugins_of(self, key: NetworkKey) -> dict[str, str]:
+    def _plugins_of(self, key: NetworkKey) -> Digests:
         """Return the digests of the plug-ins that a network's objective and architecture come from."""
         parts = [(part.kind, part.name) for part in self._compositions[key.objective].components]
-        plugins: dict[str, str] = {}
+        now: dict[str, str] = {}
+        counted: dict[str, str] = {}
         for kind, name in (*parts, ("backbone", specs.parse(key.backbone).name)):
-            plugins |= self.plugin_digest(kind, name)
-        return plugins
+            of_one = self.plugin(kind, name)
+            now |= of_one[0]
+            counted |= of_one[1]
+        return now, counted
 
     def _trained(self, key: NetworkKey, block: Runs) -> Step:
-        plugins = self._plugins_of(key)
+        now, counted = self._plugins_of(key)
         names = {"objective": key.objective, "backbone": key.backbone, "seed": key.seed}
         threads = self.study.threads
         block.recipe.expect_shared_by(round(self.study.gpus))
         if self.study.gpus > 1 and self._compositions[key.objective].regularisers:
             self._expect_examples_alone(key.objective)
         recipe, changed = _settings(block.recipe)
-        config = {**names, "recipe": recipe, "threads": threads, **filled(plugins=plugins)}
-        identity = {**config, "recipe": changed}
+        config = {**names, "recipe": recipe, "threads": threads, **filled(plugins=now)}
+        identity = {**config, "recipe": changed, **filled(plugins=counted)}
         if threads == 1:  # more threads change the bits of a training
             del identity["threads"]
         data = self.data_of(key, self.study.source, self.draw_of(key))

@@ -47,16 +47,8 @@ def load_study(name: str | Path) -> Study:
     name = str(name)
     if name.endswith(".py") or "/" in name:
         path = Path(name).absolute()
-        source = userfile.read(WHAT, name, path)
-        _, code = userfile.compiled(WHAT, name, path, source)
-        who = f"the study file '{name}'"
-        with (
-            userfile.in_time(WHAT, who, path),
-            plugins.all_or_nothing(),
-            userfile.fresh_module(WHAT, path) as module,
-        ):
-            before = registry.registered()
-            userfile.execute(WHAT, name, path, code, module)
+        source, before = userfile.read(WHAT, name, path), registry.registered()
+        with plugins.all_or_nothing(), userfile.executed(WHAT, name, path, source) as module:
             study = getattr(module, "STUDY", None)
             if not isinstance(study, Study):
                 fresh = [entry for key, entry in registry.registered().items() if before.get(key) != entry]

@@ -225,10 +225,12 @@ class Study:
     def built(self) -> dict[str, dict[str, Any]]:
         """What is built by the Python files of given networks, by source; each is built once per start."""
         from penultimate.networks.built import what_is_built
+        from penultimate.plugins import in_child
 
         given = [block for block in self.networks if isinstance(block, Given)]
         sources = dict.fromkeys(text for block in given for text in block.networks.values())
-        return {text: what_is_built(text) for text in sources if read_source(text).kind == "file"}
+        files = [text for text in sources if read_source(text).kind == "file"]
+        return {text: in_child(what_is_built, text) for text in files}
 
     def made(self, name: str, draw: int) -> dict[str, str]:
         """Return the digest of each split that a plug-in's data set makes, or {} if the plug-in fails."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from penultimate.errors import RequestError
@@ -20,7 +21,7 @@ from penultimate.measures.catalogue import Requested, measurement, several
 from penultimate.measures.declaration import Measurement, Scope
 from penultimate.measures.joined import members
 from penultimate.networks.key import NetworkKey
-from penultimate.origin import Seen
+from penultimate.plugins import Accepted
 from penultimate.study.blocks import Given
 from penultimate.study.foundation import Foundation, Group, filled
 from penultimate.study.graph import Graph, no_cycles
@@ -28,15 +29,15 @@ from penultimate.study.spec import Study
 
 
 @no_cycles()
-def unfold(study: Study, seen: Seen | None = None) -> Graph:
-    """Return the graph of a study; `seen` is the store's record of the files that plug-ins read.
+def unfold(study: Study, accepted: Accepted = MappingProxyType({})) -> Graph:
+    """Return the graph of a study; `accepted` changes of plug-ins leave the identities of its steps alone.
 
     >>> from penultimate.study import load_study
     >>> graph = unfold(load_study("smoke"))
     >>> [step.name for step in graph.steps.values()][:5]
     ['data', 'data', 'data', 'data', 'sheet']
     """
-    base = Foundation(study, seen)
+    base = Foundation(study, accepted)
     base.pictures()
     unfolding = _Unfolding(base)
     for key, requests in unfolding.measured.items():
@@ -132,7 +133,8 @@ class _Unfolding:
             runs_networks |= isinstance(need, needs.Shown) and bool(met)
             supplies.update({(supply.kind, supply.name, supply.parent): supply for supply in met})
         values = {**self._bound(what, place.request), **dict(place.cell)}
-        extra = filled(plugins=self.base.plugin_digest(what.kind, what.name))
+        now, counted = self.base.plugin(what.kind, what.name)
+        extra: dict[str, Any] = {}
         if what.of_targets and what.per != "outside":
             extra["accuracy"] = self.study.card(place.target).accuracy
         if needs.ClassNames() in what.needs:
@@ -153,8 +155,8 @@ class _Unfolding:
         step = Step(
             what.name,
             what.version,
-            {**values, **extra},
-            {**what.changed(values), **extra},
+            {**values, **extra, **filled(plugins=now)},
+            {**what.changed(values), **extra, **filled(plugins=counted)},
             tuple(dict.fromkeys(supply.parent for supply in supplies.values())),
             tuple(supplies.values()),
             self.base.columns(place.networks, what.scope, place.target),

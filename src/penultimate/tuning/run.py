@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from penultimate.engine import load_engine
@@ -21,7 +22,7 @@ from penultimate.engine.run import exclusively, expect_located
 from penultimate.errors import DamagedFileError
 from penultimate.files import atomic_write, digest_file
 from penultimate.graph import Step
-from penultimate.origin import Seen
+from penultimate.plugins import Accepted
 from penultimate.records.reading import claim, write_study
 from penultimate.records.table import ROWS, Row, read_rows, write_rows
 from penultimate.records.tuning import (
@@ -34,6 +35,7 @@ from penultimate.records.tuning import (
     write_tuning,
 )
 from penultimate.store import Meta, Store
+from penultimate.study.acceptance import accepted
 from penultimate.study.blocks import Runs
 from penultimate.study.graph import Graph
 from penultimate.study.spec import Study
@@ -117,7 +119,7 @@ class _Cells:
         self.summary = Summary()
 
     def __call__(self, settings: Sequence[Setting]) -> dict[Setting, SettingOutcome]:
-        graph, steps = cells_graph(self.study, settings, Seen(self.store.root))
+        graph, steps = cells_graph(self.study, settings, accepted(self.store, self.study.name))
         summary = self.engine.run(graph, self.store, self.observer)
         for name in ("total", "cached", "computed", "seconds", "skipped"):
             setattr(self.summary, name, getattr(self.summary, name) + getattr(summary, name))
@@ -188,7 +190,7 @@ def trained_only(study: Study, objectives: tuple[str, ...], recipe: Recipe) -> S
 
 
 def cells_graph(
-    study: Study, settings: Sequence[Setting], seen: Seen | None = None
+    study: Study, settings: Sequence[Setting], accepted: Accepted = MappingProxyType({})
 ) -> tuple[Graph, dict[tuple[Setting, int], Step]]:
     """Return the data and training steps of some settings with every seed, and each run's training step.
 
@@ -201,7 +203,7 @@ def cells_graph(
     for changes in dict.fromkeys(changes for _, changes in settings):
         objectives = tuple(objective for objective, changed in settings if changed == changes)
         grid = trained_only(study, objectives, usual.changed(dict(changes)))
-        for step in unfold(grid, seen).steps.values():
+        for step in unfold(grid, accepted).steps.values():
             if step.name in KINDS:
                 steps.setdefault(step.id, step)
             if step.name == "train":

@@ -4,6 +4,9 @@
     penultimate run smoke --plugin mine.py --set "backbones=plain(width=12)"
 
 The classifier belongs to the objective: leave it out. Initial weights come from torch's default generator.
+
+A file that it reads must be declared, by its path beside this one, as in
+@register.backbone(files=("start.pt",)), so that results are computed again when it changes.
 """
 
 from torch import nn

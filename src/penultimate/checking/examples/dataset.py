@@ -7,6 +7,9 @@
 A target has the splits train and test; a data set that networks are trained on has a holdout too. Every id
 occurs in one split only, which shows that no test image is trained on. Images that never change ignore the
 draw.
+
+A file that it reads must be declared, by its path beside this one, as in
+@register.dataset(files=("images.npz",)), so that results are computed again when it changes.
 """
 
 import numpy as np

@@ -4,6 +4,9 @@
     penultimate run nine --plugin mine.py --only "softmax, nearness, nearness(temperature=4) + sigmoid"
 
 It is called with features [n m], weight [k m] and bias [k], and returns logits [n k].
+
+A file that it reads must be declared, by its path beside this one, as in
+@register.head(files=("directions.npz",)), so that results are computed again when it changes.
 """
 
 from penultimate import register

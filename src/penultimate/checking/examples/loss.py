@@ -7,6 +7,9 @@
 length 1 / tau; cosine_softmax gives cos(W_k, x) / tau + b_k. That one is already divided by tau, so that a
 margin of 0.35 between cosines is a margin of 7 here, at tau = 0.05. `targets` [n k] are distributions,
 one-hot or soft.
+
+A file that a plug-in reads must be declared, by its path beside this one, as in
+@register.loss(files=("class_weights.npz",)): results are then computed again when it changes, and only then.
 """
 
 from penultimate import register

@@ -6,6 +6,9 @@
 
 A metric or a probe needs no declaration. A measurement is for quantities that need logits, the final layer,
 images, several networks or stages; `penultimate.measures.declaration` lists what can be needed.
+
+A file that it reads must be declared, by its path beside this one, as in
+@register.measurement(..., files=("reference.npz",)), so that results are computed again when it changes.
 """
 
 import numpy as np

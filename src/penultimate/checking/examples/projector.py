@@ -6,6 +6,9 @@
 It is called with the number of features of the body and returns a module with `num_features`, which takes
 features [n m] to what the head is given. Transfer sees the features before it. Initial weights come from
 torch's default generator.
+
+A file that it reads must be declared, by its path beside this one, as in
+@register.projector(files=("start.pt",)), so that results are computed again when it changes.
 """
 
 from torch import nn

@@ -42,9 +42,8 @@ def elements(content: bytes, where: str, variable: str, element: Callable[[Any],
 @lru_cache(maxsize=8)
 def _as_json(content: bytes, variable: str) -> bytes:
     """Return the elements, read once for all splits; raises ValueError."""
-    here = environment(path=sys.path)  # to which a notebook may have added
     reader = command("penultimate.data.readers.matlab", variable)
-    answer = subprocess.run(reader, input=content, env=here, capture_output=True, check=False)
+    answer = subprocess.run(reader, input=content, env=environment(), capture_output=True, check=False)
     if answer.returncode < 0:
         raise ValueError(f"reading it ends in '{signal.strsignal(-answer.returncode)}'")
     if answer.returncode:

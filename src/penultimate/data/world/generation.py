@@ -12,11 +12,11 @@ import numpy as np
 
 from penultimate import registry
 from penultimate.checks import is_whole
-from penultimate.containment import contained
 from penultimate.data.catalog import DatasetCard, card
 from penultimate.data.fewer import of_fewer
 from penultimate.data.images import MANIFEST, ImageSet, Manifest, prepare_folder, read_manifest, save_images
 from penultimate.errors import DamagedFileError, RequestError
+from penultimate.plugins import in_child
 
 MAKERS = ("torch", "pillow", "matplotlib", "numpy")
 
@@ -72,10 +72,13 @@ def splits_of(name: str, draw: int, classes: int = 0) -> Iterator[tuple[str, Ima
 def digests_of(name: str, draw: int) -> dict[str, str]:
     """Return a digest of each split that a data set makes now; {} where it fails: its own step tells why."""
     try:
-        with contained():
-            return {split: images.digest for split, images in splits_of(name, draw)}
-    except (Exception, SystemExit):
+        return in_child(_digests, name, draw)
+    except RequestError:
         return {}
+
+
+def _digests(name: str, draw: int) -> dict[str, str]:
+    return {split: images.digest for split, images in splits_of(name, draw)}
 
 
 def _check(
