@@ -57,12 +57,12 @@ def test_a_plugin_that_ends_its_process_when_it_is_called_is_refused(
 ) -> None:
     file = tmp_path / "mine.py"
     file.write_text(
-        "import os\nfrom penultimate import register\n\n@register.metric\ndef vanish(bank): os._exit(0)\n\n"
+        "import os\nfrom penultimate import register\n\n@register.loss\ndef vanish(z, t): os._exit(0)\n\n"
     )
     try:
         assert main(["check", str(file)]) == 2
     finally:
-        registry.forget("metric", "vanish")
+        registry.forget("loss", "vanish")
     assert "a process that runs your code ended with code 0" in " ".join(capsys.readouterr().err.split())
 
 

@@ -87,7 +87,7 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         "of_lengths": {"copies": "but its gradient by features is NaN"},
         "log_of_nothing": {"values": "is NaN on ordinary inputs"},
         "rectifying": {"inputs": "changes its features in place"},
-        "of_logits": {"signature": "argument 'logits' is given features; a regulariser is called as"},
+        "of_logits": {"signature": "argument 'targets' is given head; a penalty is called as"},
         "of_targets_alone": {"gradient": "carries no gradient"},
         "of_the_first_class": {"classes": "when the classes are reordered"},
         "without_width": {"module": ".num_features is None"},
@@ -95,28 +95,6 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         "on_its_side": {"weight": "returns [4, 5] for 5 classes and 4 features; return the weight [k m]"},
         "of_the_global_generator": {"seed": "draw from the generator alone"},
         "all_alike": {"classes": "gives two classes the same weight"},
-    },
-    "wrong_instruments": {
-        "as_tensor": {"value": "returns a value of type Tensor; call .item() on it"},
-        "undefined": {"value": "UndefinedError"},
-        "of_the_first": {"order": "depends on the order of the examples"},
-        "nothing": {"value": "empty dictionary"},
-        "badly_named": {"value": "names a value 'mean norm'"},
-        "at_random": {"value": "gives another value for the same bank"},
-        "centring": {"value": "changes the bank's features in place"},
-        "FitsInSilence": {"fit": "returns None; end it with 'return self'"},
-        "Unscored": {"fit": "an object without .score"},
-        "Centring": {"fit": "changes its features in place"},
-        "Positions": {"predict": "give back the labels, not their positions"},
-        "Names": {"predict": "return a label, an integer, for each example"},
-        "Constant": {"predict": "25% of four linearly separable clusters"},
-        "Percent": {"score": "returns 100.0; return an accuracy"},
-        "Optimist": {"score": "is 0.5, but 1 of its predictions are correct"},
-        "Moody": {"refit": "predicts differently when it is fitted again"},
-        "Crashing": {"fit": "wrong_instruments.py: AttributeError"},
-        "a_whole_column": {"value": "returns a value of type ndarray; a metric is a float"},
-        "one_of_two": {"value": "one_of_two's 'second' is nan on four ordinary clusters"},
-        "Ending": {"fit": "of wrong_instruments.py: SystemExit: 0"},
     },
     "wrong_worlds": {
         "without_card": {"card": "set without_card.card = DatasetCard(...)"},
@@ -188,7 +166,7 @@ def test_every_wrong_sample_is_expected(sample: str) -> None:
     ("kind", "name"),
     [
         (kind, name)
-        for kind in (*COMPONENT_KINDS, "backbone", "probe")
+        for kind in (*COMPONENT_KINDS, "backbone")
         for name in registry.names(kind)
         if name != "inception_v3"  # is made for larger images than a check has
     ]

@@ -23,11 +23,14 @@ from tests.inprocess import InProcess
 METRIC = """
 from pathlib import Path
 from penultimate import register
+from penultimate.measures import Features, Number, Yield
 
-@register.metric({declared})
-def weighed(bank):
+@register.measurement(
+    version=1, per="network", needs=(Features("test"),), yields=(Yield("weighed", "count"),), {declared}
+)
+def weighed(inputs):
     {inside}
-    return float((Path(__file__).parent / "w.txt").read_text())
+    yield Number("weighed", float((Path(__file__).parent / "w.txt").read_text()), "count", "test")
 """
 
 
@@ -63,9 +66,9 @@ def test_a_comment_computes_nothing_again_and_another_line_does(tmp_path: Path) 
     total = studied(plug_in(tmp_path))[0].total
     file = plug_in(tmp_path, inside='"""Explained."""\n    # A remark.\n    pass')
     assert studied(file)[0].cached == total
-    summary, told = studied(plug_in(tmp_path, inside="bank = bank"))
+    summary, told = studied(plug_in(tmp_path, inside="inputs = inputs"))
     assert summary.computed == 1
-    assert told[0].startswith("the metric 'weighed' has changed since the study was last run;")
+    assert told[0].startswith("the measurement 'weighed' has changed since the study was last run;")
 
 
 def test_a_declared_file_counts_and_another_does_not(tmp_path: Path) -> None:
@@ -87,31 +90,31 @@ def test_a_missing_declared_file_is_named(tmp_path: Path) -> None:
     file = plug_in(tmp_path, declared="files='gone.npz'")
     for use in (studied, check_file):
         with pytest.raises(
-            RequestError, match=r"the metric 'weighed' declares the file '.*/gone\.npz', which"
+            RequestError, match=r"the measurement 'weighed' declares the file '.*/gone\.npz', which"
         ):
             use(file)
 
 
 def test_a_file_that_changes_while_a_step_runs_is_no_result_of_the_study(tmp_path: Path) -> None:
     changing = "(Path(__file__).parent / 'w.txt').write_text('2')"
-    with pytest.raises(RequestError, match="a file that the metric 'weighed' reads was changed since"):
+    with pytest.raises(RequestError, match="a file that the measurement 'weighed' reads was changed since"):
         studied(plug_in(tmp_path, declared="files=('w.txt',)", inside=changing))
 
 
 def test_a_change_that_is_accepted_keeps_what_is_done_from_then_on(tmp_path: Path) -> None:
     total = studied(plug_in(tmp_path))[0].total
-    file = plug_in(tmp_path, inside="bank = bank")
+    file = plug_in(tmp_path, inside="inputs = inputs")
     assert studied(file, accept=True)[0].cached == total
     summary, told = studied(file)
     assert (summary.cached, told) == (total, [])
     assert len(plan(override(load_study("smoke"), SETTINGS), tmp_path / "runs").done) == total
-    assert studied(plug_in(tmp_path, inside="bank = bank.features"))[0].computed == 1
+    assert studied(plug_in(tmp_path, inside="inputs = [inputs][0]"))[0].computed == 1
     assert studied(plug_in(tmp_path))[0].cached == total
 
 
 def test_a_run_that_was_stopped_can_still_accept_what_it_had_begun_to_compute_again(tmp_path: Path) -> None:
     total = studied(plug_in(tmp_path))[0].total
-    file = plug_in(tmp_path, inside="raise KeyboardInterrupt if bank.labels.size else None")
+    file = plug_in(tmp_path, inside="raise KeyboardInterrupt if inputs else None")
     with pytest.raises(KeyboardInterrupt):
         studied(file)
     assert studied(file, accept=True)[0].cached == total
@@ -122,7 +125,7 @@ def test_check_names_a_file_that_is_not_declared(tmp_path: Path) -> None:
     (said,) = [finding for finding in found.findings if finding.check == "files"]
     assert said.ok
     assert said.sentence.startswith("mine.py names 'w.txt', which lies beside it.")
-    assert '@register.metric(files=("w.txt",))' in said.sentence
+    assert '@register.measurement(files=("w.txt",))' in said.sentence
     found = check_file(plug_in(tmp_path, declared="files=('w.txt',)"))
     assert [finding for finding in found.findings if finding.check == "files"] == []
 

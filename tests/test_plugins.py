@@ -171,7 +171,8 @@ BAD = {
         ["registers the loss 'sigmoid'", "the objective 'sigmoid' (built in)"],
     ),
     "one name for two kinds": (
-        REGISTER + "@register.loss\ndef both(z, t): ...\n@register.penalty(name='both')\ndef p(z, h): ...\n",
+        REGISTER
+        + "@register.loss\ndef both(z, t): ...\n@register.regulariser(name='both')\ndef p(z, h): ...\n",
         ["'both' (of a plug-in) already"],
     ),
     "one name twice": (
@@ -237,12 +238,12 @@ def test_a_name_belongs_to_one_file(tmp_path: Path) -> None:
 
 
 def test_names_that_are_not_functions_of_the_file_belong_to_it_too(tmp_path: Path) -> None:
-    text = REGISTER + "import functools\nregister.metric(name='borrowed')(functools.partial(max, 0))\n"
+    text = REGISTER + "import functools\nregister.loss(name='borrowed')(functools.partial(max, 0))\n"
     plugin = load_plugin(written(tmp_path, text, "first.py"))
-    assert registry.entry("metric", "borrowed").source_digest() == plugin.digest
-    with pytest.raises(RequestError, match=r"second.py', line 3: metric 'borrowed' is registered twice"):
+    assert registry.entry("loss", "borrowed").source_digest() == plugin.digest
+    with pytest.raises(RequestError, match=r"second.py', line 3: loss 'borrowed' is registered twice"):
         load_plugin(written(tmp_path, text, "second.py"))
-    assert registry.entry("metric", "borrowed") is plugin.entries[0]
+    assert registry.entry("loss", "borrowed") is plugin.entries[0]
 
 
 def test_comments_docstrings_and_layout_do_not_count_and_code_does(tmp_path: Path) -> None:

@@ -152,3 +152,20 @@ def test_the_probes_are_found_by_name() -> None:
     assert registry.names("probe")[:2] == ["linear", "knn"]
     assert registry.entry("probe", "linear").resolve().__name__ == "LinearProbe"
     assert registry.entry("probe", "knn").resolve().__name__ == "KNNProbe"
+
+
+@pytest.mark.parametrize("kind", ["metric", "probe", "penalty", "fixed_head"])
+def test_a_decorator_that_is_gone_names_the_one_that_replaces_it(kind: str) -> None:
+    with pytest.raises(RequestError, match=rf"register\.{kind} is gone: .*(measurement|regulariser|head)"):
+        getattr(registry.register, kind)(name="mine")
+
+
+def test_one_decorator_serves_functions_of_two_forms() -> None:
+    registry.register.regulariser(name="of_logits")(lambda logits, head: logits.sum(-1))
+    registry.register.head(name="constructed")(lambda num_classes, num_features, generator: None)
+    try:
+        assert registry.entry("penalty", "of_logits").is_plugin
+        assert registry.entry("fixed_head", "constructed").is_plugin
+    finally:
+        registry.forget("penalty", "of_logits")
+        registry.forget("fixed_head", "constructed")

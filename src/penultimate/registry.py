@@ -25,7 +25,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, NoReturn, TypeVar, overload
 
 from penultimate.checks import identifier
 from penultimate.errors import RequestError, unknown
@@ -56,11 +56,10 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
 }
 """The rooms that declare the built-in names of each kind; each is imported when its kind is first needed."""
 KINDS = tuple(ROOMS)
-PLUGIN_KINDS = (
-    *("loss", "head", "fixed_head", "penalty", "projector", "regulariser"),
-    *("dataset", "backbone", "metric", "probe", "measurement"),
-)
+PLUGIN_KINDS = ("loss", "head", "regulariser", "projector", "measurement", "dataset", "backbone")
 """The kinds of plug-ins that are functions or classes under a decorator."""
+BY_FIRST_ARGUMENT = {("head", "num_classes"): "fixed_head", ("regulariser", "logits"): "penalty"}
+"""Kinds of objective parts that share a decorator, by what their function is given first."""
 OWN = "penultimate."
 """The prefix of this package's own modules; what they register is built in."""
 
@@ -268,14 +267,15 @@ class _Decorator:
                 raise TypeError(f"register.{self.kind}() got an unexpected keyword argument '{fact}'")
 
         def add(target: Plugin) -> Plugin:
+            kind = BY_FIRST_ARGUMENT.get((self.kind, _first_argument(target)), self.kind)
             registered_name = name or getattr(target, "__name__", "")
             summary = (inspect.getdoc(target) or "").partition("\n")[0]
             location = f"{target.__module__}:{getattr(target, '__qualname__', registered_name)}"
             if target.__module__.startswith(OWN):
-                declare(self.kind, registered_name, location, summary, paper, **facts)
+                declare(kind, registered_name, location, summary, paper, **facts)
             else:
-                _open_room(self.kind)
-                _add(Entry(registered_name, self.kind, location, summary, paper, target, facts))
+                _open_room(kind)
+                _add(Entry(registered_name, kind, location, summary, paper, target, facts))
             return target
 
         return add if function is None else add(function)
@@ -301,6 +301,23 @@ class _Declaring(_Decorator):
             return add(target)
 
         return declare_and_add
+
+
+def _first_argument(function: Callable[..., Any]) -> str:
+    try:
+        return next(iter(inspect.signature(function).parameters), "")
+    except (TypeError, ValueError):
+        return ""
+
+
+class _Gone:
+    """Decorator of an earlier version, which names the one that replaces it."""
+
+    def __init__(self, kind: str, now: str) -> None:
+        self.kind, self.now = kind, now
+
+    def __call__(self, *arguments: Any, **facts: Any) -> NoReturn:
+        raise RequestError(f"register.{self.kind} is gone: {self.now}")
 
 
 class _Value:
@@ -329,6 +346,9 @@ class Register:
     With its page it may name the study to run `first`, the objective that is its `baseline`, and `further`
     architectures besides its main one.
 
+    A head is f(features, weight, bias) or, if its weight is constructed and not trained, f(num_classes,
+    num_features, generator); a regulariser is f(features, targets, head) or f(logits, head).
+
     Every plug-in declares the files that it reads, `files=("weights.npz",)`, by paths relative to its own:
     what they hold is part of the identity of its steps.
 
@@ -339,19 +359,21 @@ class Register:
 
     loss = _Decorator("loss", "head", *OF_OBJECTIVE)
     head = _Decorator("head", *OF_OBJECTIVE)
-    fixed_head = _Decorator("fixed_head", *OF_OBJECTIVE)
-    penalty = _Decorator("penalty", *OF_OBJECTIVE)
     projector = _Decorator("projector", *OF_OBJECTIVE)
     regulariser = _Decorator("regulariser", *OF_OBJECTIVE)
     dataset = _Decorator("dataset")
     backbone = _Decorator("backbone", "size")
-    metric = _Decorator("metric")
-    probe = _Decorator("probe")
     measurement = _Declaring("measurement")
     study = _Value("study")
     exhibit = _Value("exhibit")
     page = _Value("page", "baseline", "first", "further")
     printed = _Value("printed")
+    penalty = _Gone("penalty", "write @register.regulariser over f(logits, head, *, ...)")
+    fixed_head = _Gone(
+        "fixed_head", "write @register.head over f(num_classes, num_features, generator, *, ...)"
+    )
+    metric = _Gone("metric", "a metric is a measurement (penultimate check --example measurement)")
+    probe = _Gone("probe", "a probe is a measurement per target (penultimate check --example measurement)")
 
 
 register = Register()

@@ -91,12 +91,14 @@ def beside(folder: Path) -> Iterator[None]:
         for name in [*sys.modules]
         if name.partition(".")[0] in names and not PACKAGES & {*_file_of(name).parts}
     }
-    before = {*sys.modules}
+    before, wrote = {*sys.modules}, sys.dont_write_bytecode
     sys.path.insert(0, str(folder))
+    sys.dont_write_bytecode = True  # else a module that changes twice in a second would be stale
     try:
         yield
     finally:
         sys.path.remove(str(folder))
+        sys.dont_write_bytecode = wrote
         for name in {*sys.modules} - before:
             file = _file_of(name)
             if file.is_relative_to(folder) and not PACKAGES & {*file.parts}:

@@ -12,14 +12,15 @@ from torch.nn.functional import cross_entropy, normalize, one_hot
 
 import penultimate as pu
 from penultimate import checking as check
-from penultimate.checking import CHECKS, check_file, example, render_report
+from penultimate.checking import check_file, example, render_report
 from penultimate.cli import main
+from penultimate.registry import PLUGIN_KINDS
 
 UNTIMED = ("--set", "expected_seconds={'train': 1}")
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", CHECKS)
+@pytest.mark.parametrize("kind", PLUGIN_KINDS)
 def test_an_example_is_sound_and_used_as_it_says(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -43,8 +44,8 @@ def test_an_example_is_sound_and_used_as_it_says(
 
 
 def test_a_kind_that_is_none_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["check", "--example", "metrics"]) == 2
-    assert "Did you mean 'metric'" in capsys.readouterr().err
+    assert main(["check", "--example", "regularizer"]) == 2
+    assert "Did you mean 'regulariser'" in capsys.readouterr().err
     assert main(["check"]) == 2
     assert "--example KIND" in capsys.readouterr().err
 

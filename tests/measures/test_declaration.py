@@ -87,7 +87,6 @@ def test_one_request_has_one_text() -> None:
         ("similarity(passes=x)", "not a literal"),
         ("similarity + linear", "2 terms"),
         ("corrupted", "'corrupted' is a stage of other measurements"),
-        ("expected_calibration_error", "for your own arrays; no step of a study measures it"),
         ("relearning(shots=())", "relearning: shots is empty"),
         ("relearning(shots=(5, 5))", "relearning: shots names 5 twice"),
     ],

@@ -1,4 +1,4 @@
-"""A study with everything a stranger may bring: loss, data sets, backbone, metric, probe, from files."""
+"""A study with everything a stranger may bring: loss, data sets, backbone, measurements, from files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import shutil
 import subprocess
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,16 +86,12 @@ def bank_of(folder: Path, row: Row, split: str) -> FeatureBank:
 
 
 @pytest.mark.long
-def test_a_plugins_metric_is_a_row_for_each_number_and_split(finished: Path) -> None:
-    rows = [row for row in pu.results(finished / "runs") if row.metric.startswith("feature_scale")]
+def test_a_plugins_measurement_is_a_row_for_each_number_and_split(finished: Path) -> None:
+    rows = [row for row in pu.results(finished / "runs") if row.metric in ("mean_norm", "largest_norm")]
     assert len(rows) == 3 * 2 * 2
-    assert {row.metric for row in rows} == {
-        "feature_scale(power=3).mean_norm",
-        "feature_scale(power=3).largest_norm",
-    }
     for row in rows:
         norms = (np.abs(bank_of(finished, row, str(row.split)).features.astype(float)) ** 3).sum(1) ** (1 / 3)
-        expected = norms.mean() if row.metric.endswith("mean_norm") else norms.max()
+        expected = norms.mean() if row.metric == "mean_norm" else norms.max()
         assert row.value == pytest.approx(expected, rel=1e-4)
         assert (row.source, row.target, row.seed, row.status) == ("bars", "bars", 0, "limited")
 
@@ -141,7 +136,7 @@ def test_the_exhibit_of_plugins_holds_each_of_their_numbers(finished: Path) -> N
     table = pu.results(finished / "runs")
     for row, spec in zip(metric.rows, load_study_of_plugins().objectives, strict=True):
         for cell, split in ((row.cells[0], "train"), (row.cells[2], "test")):
-            (value,) = table.where(objective=spec, metric="feature_scale(power=3).mean_norm", split=split)
+            (value,) = table.where(objective=spec, metric="mean_norm", split=split)
             assert cell.value == pytest.approx(value.value)
     assert [column.label for column in probe.columns][2:] == ["Stripes", "Digits smoke", "Mean"]
     for row, spec in zip(probe.rows, load_study_of_plugins().objectives, strict=True):
@@ -150,7 +145,7 @@ def test_the_exhibit_of_plugins_holds_each_of_their_numbers(finished: Path) -> N
 
 
 def test_an_exhibit_may_be_made_of_what_a_plugin_measures(finished: Path) -> None:
-    metric = "feature_scale(power=3).mean_norm"
+    metric = "mean_norm"
     norm = Quantity(metric, label="Mean norm", key="norm")
     part = TableOfRuns("norms", "How long the features are", (norm,), missing="Norms")
     shown = build(Exhibit("norms", "", "", (part,)), read_study(finished / "runs"), allow_limited=True)
@@ -209,66 +204,44 @@ SMALL = [
     *("--set", "targets=syllabics_smoke"),
 ]
 WRONG = {
-    "fails": ("def fails(bank):\n    return {}['x']", "fails raises on line 7 of wrong.py: KeyError: 'x'."),
-    "ends": ("def ends(bank):\n    raise SystemExit(3)", "ends raises on line 7 of wrong.py: SystemExit: 3."),
-    "words": ("def words(bank):\n    return 'many'", "words returns a value of type str"),
-    "whole": ("def whole(bank):\n    return bank.features.mean(0)", "returns a value of type ndarray"),
-    "endless": (
-        "def endless(bank):\n    return float('inf')",
-        "endless is inf on the split 'train' of glyphs_smoke",
+    "fails": (
+        "yield Number('fails', {}['x'], 'count', 'test')",
+        "the plug-in 'wrong.py', line 9: KeyError: 'x'",
     ),
+    "ends": ("raise SystemExit(3)", "SystemExit: 3"),
+    "words": ("yield 'many'", "words yields 'many'; a Number, Arrays, Fact or Undefined is expected"),
+    "other": ("yield Number('others', 1.0, 'count', 'test')", "which its declaration does not name"),
 }
 
 
 @pytest.mark.long
 def test_what_one_plugin_does_wrong_costs_no_other_result(tmp_path: Path) -> None:
-    text = "from penultimate import register\nfrom penultimate.metrics import UndefinedError\n"
     files = []
     for name, (code, _) in WRONG.items():
         (tmp_path / name).mkdir()
-        (tmp_path / name / "wrong.py").write_text(f"{text}\n\n@register.metric\n{code}\n")
-        files += ["--plugin", f"{name}/wrong.py"]
-    probe = tmp_path / "probes.py"
-    probe.write_text(
-        textwrap.dedent(
-            """
-            from penultimate import register
-            from penultimate.metrics import UndefinedError
-
-            @register.metric
-            def partial(bank):
-                if len(bank) < 300:
-                    raise UndefinedError("too few")
-                return {"size": len(bank), "half": len(bank) / 2}
-
-            @register.probe
-            class Silent:
-                def fit(self, features, labels):
-                    self.label = labels[0]
-                def predict(self, features):
-                    return [float(self.label)] * len(features)
-            """
+        (tmp_path / name / "wrong.py").write_text(
+            "from penultimate import register\n"
+            "from penultimate.measures import Features, Number, Undefined, Yield\n\n\n"
+            "@register.measurement(\n"
+            "    version=1, per='network', needs=(Features('test'),), yields=(Yield('"
+            + name
+            + "', 'count'),)\n"
+            f")\ndef {name}(inputs):\n    {code}\n    yield Undefined('never')\n"
         )
-    )
-    names = ",".join(["accuracy", "class_separation", *WRONG, "partial", "linear", "Silent"])
+        files += ["--plugin", f"{name}/wrong.py"]
+    names = ",".join(["accuracy", "class_separation", *WRONG, "linear"])
     more = ["--set", f"measure={names}", *SMALL]
-    answer = penultimate("run", "smoke", *files, "--plugin", str(probe), *more, cwd=tmp_path, timeout=400)
+    answer = penultimate("run", "smoke", *files, *more, cwd=tmp_path, timeout=400)
     assert answer.returncode == 1, answer.stdout + answer.stderr
     for name, (_, sentence) in WRONG.items():
         assert f"failed: {name}.softmax-s0-glyphs_smoke." in answer.stderr, answer.stderr
         assert sentence in answer.stderr
-    assert "Silent.predict returns float64 [96]; return a label, an integer" in answer.stderr
-    assert f"penultimate check {probe}" in answer.stderr
+    assert f"penultimate check {tmp_path / 'fails' / 'wrong.py'}" in answer.stderr
     assert "Traceback" not in answer.stderr
     table = pu.results(tmp_path / "runs")
-    assert {row.metric for row in table if row.metric.partition(".")[0] in (*WRONG, "partial")} == {
-        "partial.size",
-        "partial.half",
-    }
-    assert {row.split: row.value for row in table.where(metric="partial.size")} == {"train": 384.0}
     assert len(table.where(metric="linear_top1")) == 1
     said = render_exhibit_text(exhibit("plugins", tmp_path / "runs", allow_limited=True))
-    assert "fails, ends, words, whole, endless, Silent: not measured" in said
+    assert "fails, ends, words, other: not measured" in said
 
 
 @pytest.mark.long
@@ -281,7 +254,6 @@ def test_what_one_plugin_does_wrong_costs_no_other_result(tmp_path: Path) -> Non
         ("feature_scale(3)", "by name"),
         ("accuracy(k=5)", "accuracy has no setting 'k'"),
         ("fine_tuning(step=5)", "fine_tuning has no setting 'step'. Did you mean 'steps'?"),
-        ("neural_collapse", "penultimate.metrics has 'neural_collapse' for your own arrays"),
         ("mine", "--plugin FILE"),
         ("nearest_mean(order=1", "not of the form"),
     ],
@@ -358,9 +330,10 @@ import penultimate as pu
 from penultimate.plugins import load_plugin
 from penultimate.study import load_study
 
-@pu.register.metric
-def mine(bank):
-    return 1.0
+from penultimate.measures import Yield
+
+@pu.register.measurement(version=1, per="network", needs=(), yields=(Yield("mine", "count"),))
+def mine(inputs): ...
 
 study = dataclasses.replace(load_study("smoke"), measure=("accuracy", "mine"))
 def tell():
@@ -376,14 +349,18 @@ tell()
 
 
 def test_what_a_notebook_defines_is_refused_until_a_file_has_it(tmp_path: Path) -> None:
-    text = "from penultimate import register\n@register.metric\ndef {}(bank):\n    return 2.0\n"
+    text = (
+        "from penultimate import register\nfrom penultimate.measures import Yield\n"
+        "@register.measurement(version=1, per='network', needs=(), yields=(Yield('{0}', 'count'),))\n"
+        "def {0}(inputs): ...\n"
+    )
     (tmp_path / "mine.py").write_text(text.format("mine"))
     (tmp_path / "imported.py").write_text(text.format("other"))
     answer = subprocess.run(
         [sys.executable, "-c", SESSION], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     of_session, steps, imported = answer.stdout.splitlines()
-    assert "the metric 'mine' was defined in this session" in of_session
+    assert "the measurement 'mine' was defined in this session" in of_session
     assert "put it in a file, mine.py say, and load that: --plugin mine.py" in of_session
     assert int(steps) > 0
     assert "was imported from 'imported'" in imported
@@ -407,7 +384,7 @@ def test_a_plugin_that_only_this_process_can_load_is_told_so(tmp_path: Path) -> 
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "helper_of_mine.py").write_text("")
     (tmp_path / "mine.py").write_text(
-        "import helper_of_mine\nfrom penultimate import register\n@register.metric\ndef mine(bank): ...\n"
+        "import helper_of_mine\nfrom penultimate import register\n@register.loss\ndef mine(z, t): ...\n"
     )
     answer = subprocess.run(
         [sys.executable, "-c", HELPED], cwd=tmp_path, capture_output=True, text=True, check=True

@@ -214,7 +214,7 @@ def seen():
     """The logits that a loss saw, by a penalty that adds nothing."""
     logits_seen: list[torch.Tensor] = []
 
-    @register.penalty(name="example_witness")
+    @register.regulariser(name="example_witness")
     def witness(logits, head):
         logits_seen.append(logits.detach())
         return torch.zeros(len(logits))

@@ -409,7 +409,8 @@ def test_a_regulariser_that_keeps_no_contract_is_named(wrong, message: str) -> N
     ],
 )
 def test_no_other_component_may_change_its_inputs(kind: str, wrong, message: str) -> None:  # type: ignore[no-untyped-def]
-    getattr(register, kind)(name="example_greedy")(wrong)
+    decorator = {"penalty": "regulariser"}.get(kind, kind)
+    getattr(register, decorator)(name="example_greedy")(wrong)
     with pytest.raises(RequestError, match=f"{kind} 'example_greedy' {message}"):
         objective("example_greedy", M, K)
 
@@ -484,12 +485,18 @@ def _undefined(num_features: int) -> nn.Module:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda k, m, generator: torch.zeros(m, k), r"\[4, 5\] here, got \[5, 4\]"),
-        (lambda k, m, generator: torch.full((k, m), math.nan), "must return finite weights"),
-        (lambda k, m, generator: torch.eye(k, m, dtype=torch.float64), "must return torch.float32"),
+        (lambda num_classes, m, generator: torch.zeros(m, num_classes), r"\[4, 5\] here, got \[5, 4\]"),
+        (
+            lambda num_classes, m, generator: torch.full((num_classes, m), math.nan),
+            "must return finite weights",
+        ),
+        (
+            lambda num_classes, m, generator: torch.eye(num_classes, m, dtype=torch.float64),
+            "must return torch.float32",
+        ),
     ],
 )
 def test_a_fixed_head_that_keeps_no_contract_is_named(make, message: str) -> None:  # type: ignore[no-untyped-def]
-    register.fixed_head(name="example_fixed")(make)
+    register.head(name="example_fixed")(make)
     with pytest.raises(RequestError, match=f"fixed head 'example_fixed' .*{message}"):
         objective("example_fixed + sigmoid", M, K)

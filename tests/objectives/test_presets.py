@@ -210,7 +210,7 @@ def plugins():
     def focal(logits, targets, *, gamma=2.0, mode="mean", classes: int = 3):
         return logits.sum(1)
 
-    @register.penalty(name="example_penalty")
+    @register.regulariser(name="example_penalty")
     def penalty(logits, head, *, strength):
         return logits.sum(1)
 

@@ -33,27 +33,27 @@ def exponential(features, weight, bias):
     return (features @ weight.T + bias).exp()
 
 
-@register.penalty
+@register.regulariser
 def once_for_the_batch(logits, head, *, strength=1e-3):
     return strength * head.weight.square().sum()
 
 
-@register.penalty
+@register.regulariser
 def norm_of_logits(logits, head, *, strength=1e-3):
     return strength * logits.square().sum(-1).sqrt()
 
 
-@register.penalty
+@register.regulariser
 def clipping(logits, head):
     head.weight.data.clamp_(-0.1, 0.1)
     return logits.square().sum(-1)
 
 
-@register.penalty
+@register.regulariser
 def unconnected(logits, head):
     return logits.new_zeros(len(logits))
 
 
-@register.penalty
+@register.regulariser
 def centred(logits, head):
     return (logits - logits.mean(0)).square().sum(-1)

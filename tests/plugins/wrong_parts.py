@@ -64,16 +64,16 @@ def forgetful(num_features):
     return layer
 
 
-@register.fixed_head
+@register.head
 def on_its_side(num_classes, num_features, generator):
     return torch.randn(num_features, num_classes, generator=generator)
 
 
-@register.fixed_head
+@register.head
 def of_the_global_generator(num_classes, num_features, generator):
     return torch.randn(num_classes, num_features)
 
 
-@register.fixed_head
+@register.head
 def all_alike(num_classes, num_features, generator):
     return torch.ones(num_classes, num_features)

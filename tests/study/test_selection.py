@@ -322,7 +322,7 @@ def test_a_plugins_objective_is_named_and_joins_the_first_grid(two_arms: Study) 
         assert [block.objectives for block in chosen.runs][1:] == [("softmax",)]
         assert restrict(chosen, ["focal"], []).objectives == ("focal(gamma=1)",)
         with pytest.raises(
-            RequestError, match=r"the metric 'feature_scale' is used with --set .*measure=.*scale"
+            RequestError, match=r"the measurement 'feature_scale' is used with --set .*measure=.*scale"
         ):
             restrict(two_arms, ["feature_scale"], [])
 

@@ -9,24 +9,16 @@ loss      f(logits [n k], targets [n k], *, hyperparameter=default) -> [n]. Targ
           *, ...), with the number of training images of each class.
 head      f(features [n m], weight [k m], bias [k], *, hyperparameter=default) -> logits [n k]. The same, and
           finite with a finite gradient where all features of an example are zero.
-penalty   f(logits [n k], head, *, hyperparameter=default) -> [n], with `head.weight` [k m] and `head.bias`
-          [k]. The same; a penalty on the weight alone is the same value for every example.
-fixed_head  f(num_classes, num_features, generator, *, hyperparameter=default) -> weight [k m], float32, which
-          is not trained. Whatever it draws comes from the generator.
+          A head whose weight is constructed and not trained is f(num_classes, num_features, generator, *,
+          hyperparameter=default) -> weight [k m], float32; whatever it draws comes from the generator.
 projector  f(num_features, *, hyperparameter=default) -> an nn.Module with `num_features`; called with the
           body's features [n m], it returns what the head is given, [n num_features]. As for a backbone,
           everything that it has learnt is in its state_dict, and in eval() each example is treated alone.
 regulariser  f(features [n m], targets [n k], head, *, hyperparameter=default) -> [n], where the features are
-          the body's, before any projector. As a penalty, but it may compare the examples of a batch; what it
-          gives an example does not depend on their order, and one example alone has a value.
-metric    f(bank: FeatureBank, *, hyperparameter=default) -> float, or {name: float}. Finite, the same for
-          any order of the examples; the bank is left unchanged. A study calls it with the bank of each split
-          of its source: rows NAME or NAME.PART.
-probe     f(*, hyperparameter=default) -> an object with .fit(features [n m], labels [n]) -> itself,
-          .predict(features) -> labels [n] and .score(features, labels) -> accuracy in [0, 1], on NumPy
-          arrays, float32 and int64; labels are any integers. scikit-learn's conventions hold. A study fits it
-          to each target's training features and scores its predictions by that target's official accuracy:
-          rows NAME_top1 or NAME_mean_per_class.
+          the body's, before any projector, and `head.weight` [k m] and `head.bias` [k] are the final
+          layer's; or f(logits [n k], head, *, ...) -> [n]. It may compare the examples of a batch; what it
+          gives an example does not depend on their order, and one example alone has a value. One of the
+          weight alone has the same value for every example.
 dataset   f(draw) -> {split: ImageSet} or (split, ImageSet) pairs, with a `card` (a DatasetCard) that
           describes them. The images are a function of the draw; ids are unique across the splits.
 backbone  f(*, hyperparameter=default) -> an nn.Module with `num_features`; called with float images
@@ -37,7 +29,7 @@ measurement  f(inputs: Inputs, *, setting=default), a generator of Number, Array
           @register.measurement(version=, per=, needs=, yields=): see `penultimate.measures`. What it yields
           is declared, and the same every time.
 
-Random numbers come from the seed alone: a loss, head, penalty or regulariser draws none, and a backbone or
+Random numbers come from the seed alone: a loss, head or regulariser draws none, and a backbone or
 projector draws its initial weights from torch's default generator. Objectives compute in float32 or float64
 whatever the network runs in, so a loss need not support half precision. No tensor library is imported until
 a file is checked.
@@ -50,6 +42,7 @@ from typing import TYPE_CHECKING
 
 from penultimate.checking.report import CheckOutcome, Report, render_report
 from penultimate.errors import unknown
+from penultimate.registry import PLUGIN_KINDS
 
 if TYPE_CHECKING:
     from penultimate.plugins import Plugin
@@ -62,8 +55,6 @@ CHECKS = {
     "penalty": "functions:PENALTY_CHECKS",
     "projector": "backbones:PROJECTOR_CHECKS",
     "regulariser": "parts:REGULARISER_CHECKS",
-    "metric": "measurements:METRIC_CHECKS",
-    "probe": "measurements:PROBE_CHECKS",
     "dataset": "datasets:DATASET_CHECKS",
     "backbone": "backbones:BACKBONE_CHECKS",
     "measurement": "measures:MEASUREMENT_CHECKS",
@@ -138,10 +129,10 @@ def example(kind: str) -> str:
     """
     from penultimate import shipped
 
-    if kind not in CHECKS:
+    if kind not in PLUGIN_KINDS:
         if kind in shipped.every_name():
             return shipped.path_of(kind).read_text(encoding="utf-8")
-        raise unknown("kind of plug-in", kind, [*CHECKS, *shipped.every_name()])
+        raise unknown("kind of plug-in", kind, [*PLUGIN_KINDS, *shipped.every_name()])
     return (Path(__file__).parent / "examples" / f"{kind}.py").read_text(encoding="utf-8")
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from penultimate.answers import WrongError, kind_of
 from penultimate.checking.examination import Check, Examined, signature_of
 from penultimate.checking.functions import as_objective
+from penultimate.checking.report import WrongError, kind_of
 from penultimate.checks import is_whole
 
 IMAGES = 6

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import get_args
 
-from penultimate.answers import WrongError
 from penultimate.checking.examination import Check, Examined, signature_of
+from penultimate.checking.report import WrongError
 from penultimate.data.catalog import PRETRAINING_SPLITS, TRANSFER_SPLITS, Accuracy, DatasetCard, card
 from penultimate.data.world.generation import splits_of
 

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from penultimate.answers import WrongError
-from penultimate.checking.report import CheckOutcome
+from penultimate.checking.report import CheckOutcome, WrongError
 from penultimate.errors import PenultimateError, RequestError, as_sentence
 from penultimate.plugins import raised_by
 from penultimate.registry import Entry

@@ -16,8 +16,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.gradcheck import GradcheckError
 
-from penultimate.answers import WrongError, kind_of
 from penultimate.checking.examination import Examined, described
+from penultimate.checking.report import WrongError, kind_of
 from penultimate.userfile import first_line
 
 SIZES = {"n": 7, "k": 5, "m": 4}

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from penultimate.answers import WrongError
 from penultimate.checking.examination import Check, Examined, signature_of
 from penultimate.checking.forms import SIZES, Form, Tensors
+from penultimate.checking.report import WrongError
 from penultimate.objectives.heads import Head, linear
 from penultimate.objectives.losses import needs_class_counts
 from penultimate.objectives.objective import objective

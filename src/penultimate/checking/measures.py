@@ -8,8 +8,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from penultimate.answers import WrongError
 from penultimate.checking.examination import Check, Examined, signature_of
+from penultimate.checking.report import WrongError
 from penultimate.engine.execute import execute
 from penultimate.graph import Step
 from penultimate.measures.catalogue import measurement, several
@@ -77,7 +77,7 @@ def ask_declaration(examined: Examined) -> str:
     if not declared.stage and declared.yields == ():
         raise WrongError(f"{examined.name} declares no quantity: yields=(Yield('name', 'unit'), ...).")
     kind = "a stage" if declared.stage else "a measurement"
-    listed = ", ".join(item.metric for item in declared.yields or ())
+    listed = ", ".join(item.metric for item in declared.yields)
     return f"{kind} per {declared.per}" + (f", which yields {listed}" if listed else "")
 
 

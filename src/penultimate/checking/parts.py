@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from penultimate.answers import WrongError, kind_of
 from penultimate.checking.examination import Check, Examined, signature_of
 from penultimate.checking.forms import SIZES, Form, Tensors
 from penultimate.checking.functions import FINITE_GRADIENT, as_objective
+from penultimate.checking.report import WrongError, kind_of
 from penultimate.objectives.heads import Head, linear
 from penultimate.objectives.objective import objective
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from penultimate.errors import PenultimateError
+
 WIDTH = 100
+
+
+class WrongError(PenultimateError):
+    """Description of what is wrong with a plug-in and of how to mend it."""
 
 
 @dataclass(frozen=True)
@@ -68,3 +74,12 @@ def render_report(report: Report) -> str:
     count, wrong = len(report.findings), len(report.wrong)
     verdict = f"{wrong} of {count} checks found something wrong." if wrong else f"All {count} checks passed."
     return "\n".join([*lines, "", verdict])
+
+
+def kind_of(value: object) -> str:
+    """Return words for a value: "None", or its type.
+
+    >>> kind_of(None), kind_of(1.5)
+    ('None', 'a value of type float')
+    """
+    return "None" if value is None else f"a value of type {type(value).__name__}"

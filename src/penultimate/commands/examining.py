@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 
 from penultimate import shipped
-from penultimate.checking import CHECKS
 from penultimate.command import Command, say
 from penultimate.errors import RequestError
+from penultimate.registry import PLUGIN_KINDS
 
 
 def _takes_check(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "file", nargs="?", help="a Python file with @register.loss, .head, .penalty, ... in it"
+        "file", nargs="?", help="a Python file with @register.loss, .head, .regulariser, ... in it"
     )
-    listed = f"{', '.join(CHECKS)}; or the file of an objective that comes with the package: "
+    listed = f"{', '.join(PLUGIN_KINDS)}; or the file of an objective that comes with the package: "
     parser.add_argument(
         "--example", metavar="KIND", help=f"print a file that works: {listed}{', '.join(shipped.contents())}"
     )

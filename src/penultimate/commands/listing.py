@@ -58,15 +58,15 @@ def _list(options: argparse.Namespace) -> int:
     load_plugins(options)
     for failure in open_packages():
         say(f"penultimate: {failure}", file=sys.stderr)
-    kinds = dict.fromkeys(names(kind), kind)
-    if kind == "measurement":  # all that a study can ask for: no stages, but also simpler plug-ins
+    listed = names(kind)
+    if kind == "measurement":  # those that a study can ask for, without their stages
         from penultimate.measures import catalogue
 
-        kinds = {name: catalogue.measurement(name).kind for name in catalogue.names()}
-    folded = [name for name, of in kinds.items() if entry(of, name).facts.get("folded") and not options.all]
-    shown = {name: of for name, of in kinds.items() if name not in folded}
+        listed = catalogue.names()
+    folded = [name for name in listed if entry(kind, name).facts.get("folded") and not options.all]
+    shown = [name for name in listed if name not in folded]
     width = max(map(len, shown), default=0)
-    for name, kind in shown.items():
+    for name in shown:
         say(f"{name:<{width}}  {entry(kind, name).summary}")
     if folded:
         say("", f"{len(folded)} more, such as {folded[0]}: penultimate list {options.kind} --all")
@@ -81,8 +81,8 @@ def _list(options: argparse.Namespace) -> int:
         from penultimate.objectives.presets import COMPONENT_KINDS, SUM
         from penultimate.shipped import PREFIX, contents
 
-        listed = [entry(kind, name) for kind in COMPONENT_KINDS for name in names(kind)]
-        parts = [one for one in listed if one.is_plugin or one.name in PARTS]
+        known = [entry(kind, name) for kind in COMPONENT_KINDS for name in names(kind)]
+        parts = [one for one in known if one.is_plugin or one.name in PARTS]
         say("", "What else a sum may have:")
         say(*(f"{one.name:<{width}}  {one.kind.replace('_', ' ')}: {one.summary}" for one in parts))
         say("", f"'sigmoid + dropout(keep=0.8)' is one objective: {SUM}.")

@@ -215,7 +215,7 @@ def measure(what: Measurement, inputs: Inputs) -> Outcome:
     undefined: list[str] = []
     left: set[str] = set()
     assert what.function is not None
-    known = {item.metric: item for item in what.yields} if what.yields is not None else None
+    known = {item.metric: item for item in what.yields}
     settings = {setting.name for setting in what.settings}
     values = {name: value for name, value in inputs.step.config.items() if name in settings}
     try:
@@ -246,9 +246,7 @@ def measure(what: Measurement, inputs: Inputs) -> Outcome:
     return outcome
 
 
-def _expect_declared(what: Measurement, known: Mapping[str, Any] | None, item: Number | Arrays) -> None:
-    if known is None:
-        return
+def _expect_declared(what: Measurement, known: Mapping[str, Any], item: Number | Arrays) -> None:
     declared = known.get(item.metric)
     unit = "points" if isinstance(item, Arrays) else item.unit
     if declared is None or declared.unit != unit:

@@ -10,7 +10,6 @@ from typing import Any
 from penultimate import registry
 from penultimate.errors import RequestError, unknown
 from penultimate.measures.declaration import PER, Features, Made, Measurement, Need, Pixels, Yield
-from penultimate.measures.plugins import as_measurement
 from penultimate.objectives.hyperparameters import Hyperparameter, of_function
 from penultimate.specs import Spec, parse
 
@@ -32,15 +31,9 @@ class Requested:
         return str(Spec(self.measurement.name, self.measurement.changed(self.settings)))
 
 
-FROM_PLUGINS = ("metric", "probe")
-"""The kinds of simpler plug-ins that a study can measure too; see `measures.plugins`."""
-
-
 def names() -> list[str]:
     """Return the name of every measurement that a study can request, plug-ins included."""
-    named = [name for name in registry.names("measurement") if not _declaration(name).get("stage")]
-    simple = [name for kind in FROM_PLUGINS for name in registry.names(kind)]
-    return named + [name for name in simple if name not in named and _is_plugin(name)]
+    return [name for name in registry.names("measurement") if not _declaration(name).get("stage")]
 
 
 @cache
@@ -48,7 +41,7 @@ def built_in_yields() -> Mapping[str, Yield]:
     """Return the declaration of each metric that the package's own measurements yield."""
     entries = [registry.entry("measurement", name) for name in registry.names("measurement")]
     built_in = [measurement(entry.name) for entry in entries if not entry.is_plugin]
-    return {item.metric: item for what in built_in for item in what.yields or ()}
+    return {item.metric: item for what in built_in for item in what.yields}
 
 
 def declared_yield(metric: str) -> Yield:
@@ -58,26 +51,20 @@ def declared_yield(metric: str) -> Yield:
     plugins = (
         name for name in registry.names("measurement") if registry.entry("measurement", name).is_plugin
     )
-    yields = (item for name in plugins for item in measurement(name).yields or ())
+    yields = (item for name in plugins for item in measurement(name).yields)
     return next((item for item in yields if item.metric == metric), Yield(metric, ""))
 
 
 def measurement(name: str) -> Measurement:
     """Return a measurement by its name; raise RequestError, with the nearest name, for an unknown one."""
-    kind = _kind_of(name)
-    if kind is None:
+    if name not in registry.names("measurement"):
         registry.open_packages()
-        kind = _kind_of(name)
-    if kind is None:
-        elsewhere = next((kind for kind in FROM_PLUGINS if name in registry.names(kind)), None)
-        hint = (
-            f" penultimate.{elsewhere}s has '{name}' for your own arrays; no step of a study measures it."
-            if elsewhere
-            else " Your own is known once its file is loaded: --plugin FILE."
+    if name not in registry.names("measurement"):
+        raise RequestError(
+            f"{unknown('measurement', name, names())} Your own is known once its file is loaded: --plugin"
+            " FILE."
         )
-        raise RequestError(f"{unknown('measurement', name, names())}{hint}")
-    function = registry.entry(kind, name).resolve()
-    return _declared(name, function) if kind == "measurement" else as_measurement(kind, name, function)
+    return _declared(name, registry.entry("measurement", name).resolve())
 
 
 def requested(text: str) -> Requested:
@@ -132,16 +119,6 @@ def _declaration(name: str) -> Mapping[str, Any]:
     """Return the unchecked declaration of a measurement, which is empty if it declares nothing."""
     declared: Mapping[str, Any] = getattr(registry.entry("measurement", name).resolve(), "declared", {})
     return declared
-
-
-def _kind_of(name: str) -> str | None:
-    if name in registry.names("measurement"):
-        return "measurement"
-    return next((kind for kind in FROM_PLUGINS if name in registry.names(kind) and _is_plugin(name)), None)
-
-
-def _is_plugin(name: str) -> bool:
-    return any(name in registry.names(kind) and registry.entry(kind, name).is_plugin for kind in FROM_PLUGINS)
 
 
 def _declared(name: str, function: Callable[..., Any]) -> Measurement:

@@ -234,7 +234,7 @@ class Measurement:
     """The declaration of a measurement or a stage.
 
     version   a number that is raised by hand if the results change for the same settings
-    yields    every quantity that it can yield; None if that is known only when it runs (plug-ins)
+    yields    every quantity that it can yield
     each      the settings that hold several values; each combination of values is a step
     several_labels  whether it is for targets whose images have several labels each; all others are for
               targets whose images have one class each; None: for both
@@ -250,7 +250,7 @@ class Measurement:
     version: int
     per: str
     needs: tuple[Need, ...]
-    yields: tuple[Yield, ...] | None
+    yields: tuple[Yield, ...]
     settings: tuple[Hyperparameter, ...]
     each: tuple[str, ...] = ()
     several_labels: bool | None = False
@@ -259,7 +259,6 @@ class Measurement:
     first: bool = False
     seconds: float | None = None
     trains: bool = False
-    kind: str = "measurement"
     function: Callable[..., Any] | None = field(default=None, compare=False)
 
     @property

@@ -101,9 +101,7 @@ class Quantity:
             return kind == "train" and self.over == "epochs" and self.split == "holdout"
         in_snapshots = any(isinstance(need, Snapshots) for need in what.needs)
         metrics = {self.metric.replace("{accuracy}", accuracy) for accuracy in ("top1", "mean_per_class")}
-        return in_snapshots == (self.over == "epochs") and any(
-            item.metric in metrics for item in what.yields or ()
-        )
+        return in_snapshots == (self.over == "epochs") and any(item.metric in metrics for item in what.yields)
 
     @cached_property
     def declared(self) -> Yield:

@@ -212,7 +212,7 @@ def _spec(study: Study, name: str) -> str:
 
     Raises RequestError for a plug-in of another kind, and says how that one is used.
     """
-    for kind in ("metric", "probe", "measurement", "dataset", "backbone"):
+    for kind in ("measurement", "dataset", "backbone"):
         if name in registry.names(kind) and registry.entry(kind, name).is_plugin:
             way = way_to(registry.entry(kind, name), study)
             raise RequestError(f"--add and --only take objectives; the {kind} '{name}' is used with {way}")

@@ -133,7 +133,7 @@ class _Unfolding:
             runs_networks |= isinstance(need, needs.Shown) and bool(met)
             supplies.update({(supply.kind, supply.name, supply.parent): supply for supply in met})
         values = {**self._bound(what, place.request), **dict(place.cell)}
-        now, counted = self.base.plugin(what.kind, what.name)
+        now, counted = self.base.plugin("measurement", what.name)
         extra: dict[str, Any] = {}
         if what.of_targets and what.per != "outside":
             extra["accuracy"] = self.study.card(place.target).accuracy

@@ -20,7 +20,7 @@ def not_used(study: Study, plugin: Plugin) -> str:
         *((part.kind, part.name) for text in study.objectives for part in resolve(text).components),
         *(("dataset", name) for name in (study.source, *study.targets)),
         *(("backbone", specs.parse(text).name) for text in study.backbones),
-        *((what.kind, what.name) for what in _measured(study)),
+        *(("measurement", what.name) for what in _measured(study)),
     }
     idle = [
         entry for entry in plugin.entries if (entry.kind, entry.name) not in used and not _is_stage(entry)

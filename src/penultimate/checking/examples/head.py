@@ -3,7 +3,8 @@
     penultimate check mine.py
     penultimate run nine --plugin mine.py --only "softmax, nearness, nearness(temperature=4) + sigmoid"
 
-It is called with features [n m], weight [k m] and bias [k], and returns logits [n k].
+It is called with features [n m], weight [k m] and bias [k], and returns logits [n k]. A head whose weight is
+not trained is called with (num_classes, num_features, generator), and returns the weight [k m].
 
 A file that it reads must be declared, by its path beside this one, as in
 @register.head(files=("directions.npz",)), so that results are computed again when it changes.

@@ -4,8 +4,8 @@
     penultimate run smoke --plugin mine.py --set "measure=accuracy, linear, lengths(order=1)"
     penultimate show plugins --allow-limited
 
-A metric or a probe needs no declaration. A measurement is for quantities that need logits, the final layer,
-images, several networks or stages; `penultimate.measures.declaration` lists what can be needed.
+It may need features, logits, the final layer, images, several networks or stages:
+`penultimate.measures.declaration` lists it. A probe of your own is a measurement per="target".
 
 A file that it reads must be declared, by its path beside this one, as in
 @register.measurement(..., files=("reference.npz",)), so that results are computed again when it changes.

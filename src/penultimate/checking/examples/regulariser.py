@@ -5,6 +5,7 @@
 
 `features` [n m] are the body's, which transfer sees too; `targets` [n k] are distributions, one-hot or soft;
 `head` is the final layer, with `head.weight` and `head.bias`. It may compare the examples of a batch.
+A function of `logits` [n k] and `head` is a regulariser too: def confidence(logits, head, *, strength=0.1).
 
 A file that it reads must be declared, by its path beside this one, as in
 @register.regulariser(files=("centres.npz",)), so that results are computed again when it changes.
