@@ -13,6 +13,9 @@ from penultimate.study.graph import Graph
 class InProcess:
     """One step after the other, here; what a step raises passes through."""
 
+    def __init__(self, processes: int | None = None) -> None:
+        self.processes = processes
+
     def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
         schedule = Schedule(graph, store, observer)
         while not schedule.is_over:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,13 @@ import pytest
 
 from penultimate import registry
 from penultimate.checking import check_file
+from penultimate.cli import main
 from penultimate.engine.observer import Silent, Summary
 from penultimate.engine.plan import plan
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
 from penultimate.plugins import in_child, load_plugin, loaded
+from penultimate.records.reading import study_folders
 from penultimate.study.selection import load_study
 from penultimate.study.settings import override
 from tests.inprocess import InProcess
@@ -110,6 +113,21 @@ def test_a_change_that_is_accepted_keeps_what_is_done_from_then_on(tmp_path: Pat
     assert len(plan(override(load_study("smoke"), SETTINGS), tmp_path / "runs").done) == total
     assert studied(plug_in(tmp_path, inside="inputs = [inputs][0]"))[0].computed == 1
     assert studied(plug_in(tmp_path))[0].cached == total
+
+
+def test_the_command_accepts_and_who_repeats_it_accepts_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = [part for setting in SETTINGS for part in ("--set", setting)]
+    command = ["run", "smoke", "--plugin", "mine.py", *settings, "--on", "tests.inprocess:InProcess"]
+    plug_in(tmp_path)
+    assert main(command) == 0
+    plug_in(tmp_path, inside="bank = bank")
+    assert main([*command, "--accept"]) == 0
+    assert "Everything is done already." in capsys.readouterr().out
+    (study,) = study_folders("runs")
+    assert study.description["command"] == "penultimate " + shlex.join(command)
 
 
 def test_a_run_that_was_stopped_can_still_accept_what_it_had_begun_to_compute_again(tmp_path: Path) -> None:

@@ -53,6 +53,8 @@ COMMANDS = {
 }
 
 
+LEFT_OUT = ("--out", "--verify", "--accept")
+"""Options that are no part of a command as results record it."""
 GONE = {
     "doctor": "penultimate status --verify lists what is damaged",
     "bank": "penultimate evaluate --features NAME=FILE compares features in files",
@@ -159,11 +161,14 @@ def _stopped_as_by_ctrl_c() -> Iterator[list[int]]:
 
 
 def _line(arguments: Sequence[str]) -> str:
-    """Return the command line as results record it, without the results folder and --verify."""
+    """Return the command line as results record it, without the results folder, --verify and --accept.
+
+    Who repeats it accepts no change that was made later.
+    """
     kept: list[str] = []
     for place, argument in enumerate(arguments):
         before = arguments[place - 1] if place else ""
-        if before != "--out" and argument not in ("--out", "--verify") and not argument.startswith("--out="):
+        if before != "--out" and argument not in LEFT_OUT and not argument.startswith("--out="):
             kept.append(argument)
     return "penultimate " + shlex.join(kept)
 
