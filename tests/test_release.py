@@ -30,7 +30,7 @@ def test_the_setting_that_the_release_page_names_makes_every_link_absolute(tmp_p
     text = described(tmp_path, re.sub(r"^\[project\.urls\]\n", setting, PROJECT, flags=re.MULTILINE))
     links = LINK.findall(text)
     pictures = [target for picture, target in links if picture]
-    assert len(pictures) == 3
+    assert len(pictures) == 2
     for picture, target in links[:-2]:
         before = f"{repository}/{'raw' if picture else 'blob'}/v{version}/"
         assert target.startswith(before)
