@@ -46,9 +46,11 @@ from penultimate.study.unfold import unfold
 
 PLUGIN = '''
 from penultimate import register
-from penultimate.measures import Head, Number
+from penultimate.measures import Head, Number, Yield
 
-@register.measurement(version=1, per="network", needs=(Head(),), yields=None, each=("number",))
+IDLE = (Yield("idle", "count"),)
+
+@register.measurement(version=1, per="network", needs=(Head(),), yields=IDLE, each=("number",))
 def idle(inputs, *, number=tuple(range(20))):
     """A number that is known beforehand."""
     yield Number("idle", number, "count", setting={"number": number})

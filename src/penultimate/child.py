@@ -73,6 +73,7 @@ def _call(
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    os.register_at_fork(after_in_child=connection.close)  # else a fork of the code would hide this one's end
     threading.Thread(target=_end_with_parent, daemon=True).start()
     function(connection, *arguments)
     connection.close()

@@ -8,6 +8,7 @@ from typing import Any
 
 from penultimate.engine.observer import Silent
 from penultimate.graph import Resources, Step
+from penultimate.registry import code_digest
 from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
 
@@ -15,9 +16,11 @@ PLUGIN = '''
 import errno, json, os, signal, sys, time
 import numpy as np, torch
 from penultimate import register
-from penultimate.measures import Number
+from penultimate.measures import Number, Yield
 
-@register.measurement(version=1, per="network", needs=(), yields=None)
+COUNTED = ("number", "parents", "threads", "reproducible", "most threads")
+
+@register.measurement(version=1, per="network", needs=(), yields=[Yield(name, "count") for name in COUNTED])
 def chore(inputs, *, number=0, deed=""):
     """A number, the number of the parents, and how many threads they had; or a misdeed."""
     begun_before = inputs.folder / "checkpoint"
@@ -31,14 +34,8 @@ def chore(inputs, *, number=0, deed=""):
         if deed == "forks":
             time.sleep(600)
         os.kill(os.getpid(), signal.SIGKILL)
-    if deed == "hangs up once" and not begun_before.exists():
-        begun_before.touch()
-        os.closerange(3, 1000)
-        time.sleep(600)
     if deed == "exits":
         sys.exit("enough")
-    if deed == "prints":
-        os.write(1, bytes(range(256)))
     if deed == "fails":
         raise ValueError("no such luck")
     if deed == "fills the disk":
@@ -98,8 +95,9 @@ class Notes(Silent):
 
 
 def chore(label: str, *parents: Step, threads: int = 1, gpus: float = 0.0, **settings: Any) -> Step:
-    """A step that does what its settings say."""
-    config = {"number": 0, "deed": "", **settings}
+    """A step that does what its settings say, by the code of a plug-in."""
+    plugins = {"measurement:chore": code_digest(PLUGIN.encode())}
+    config = {"number": 0, "deed": "", **settings, "plugins": plugins}
     above = tuple(parent.id for parent in parents)
     return Step("chore", 1, config, settings, above, label=label, resources=Resources(threads, gpus))
 

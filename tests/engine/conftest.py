@@ -1,8 +1,9 @@
-"""Shared by the tests of engines: a plug-in of chores, loaded as a user loads one."""
+"""Shared by the tests of engines: a plug-in of chores, loaded as a user loads one, and a Ray cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from tests.engine.chores import PLUGIN
@@ -16,3 +17,15 @@ def chores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     file.write_text(PLUGIN)
     with plugged(file):
         yield
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A Ray cluster of two nodes of one core each, the second of which is its `worker`."""
+    from ray.cluster_utils import Cluster
+
+    memory = {"object_store_memory": 80 * 2**20}
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False, **memory})
+    made.worker = made.add_node(num_cpus=1, **memory)
+    yield made
+    made.shutdown()

@@ -157,23 +157,27 @@ def test_a_gpu_that_fails_twice_costs_its_step_alone(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("two_gpus")
-def test_a_gpu_that_is_gone_leaves_its_work_to_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once a GPU has failed, no process can be started there any more: here, none can import PyTorch."""
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    (gone / "torch.py").write_text("raise ImportError('no GPU')")
+def test_a_gpu_that_is_gone_leaves_its_work_to_the_others(tmp_path: Path) -> None:
+    """Once a GPU has failed, no process can work there any more: here, none can load a plug-in there."""
+    gone, file = tmp_path / "gone", tmp_path / "going.py"
+    file.write_text(
+        "import os, pathlib\nfrom penultimate import register\n"
+        f"gone = pathlib.Path({str(gone)!r})\n"
+        "if gone.exists() and os.environ['CUDA_VISIBLE_DEVICES'] == gone.read_text():\n"
+        "    raise OSError('no GPU')\n"
+        "@register.loss\ndef going(logits, targets): ..."
+    )
 
     class Watching(Notes):
         def noticed(self, message: str) -> None:
             super().noticed(message)
             if "lost its GPU" in message:
-                monkeypatch.setenv("PYTHONPATH", f"{gone}:{os.environ.get('PYTHONPATH', '')}")
+                gone.write_text("first")
 
     stays = [chore(f"stays{number}", gpus=1.0, number=number, deed="stays") for number in range(9)]
     lost, notes = chore("lost", gpus=1.0, number=9, deed="loses its GPU once"), Watching()
-    summary, _ = carried_out(tmp_path, lost, *stays, processes=2, notes=notes)
+    with plugged(file):
+        summary, _ = carried_out(tmp_path, lost, *stays, processes=2, notes=notes)
     assert (summary.complete, summary.computed) == (True, 10)
     assert [notice for notice in notes.notices if notice.endswith("the other GPUs go on")]
 

@@ -6,6 +6,7 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.engine.chores import Notes, chore, graph_of, rows_in
@@ -49,11 +50,11 @@ def on_local(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 @pytest.fixture(scope="module")
-def on_ray(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    return run_on("ray", tmp_path_factory.mktemp("ray"))
+def on_ray(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    return run_on(f"ray:{cluster.address}", tmp_path_factory.mktemp("ray"))
 
 
-@pytest.fixture(params=["local", "ray"])
+@pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.long)])
 def outcome(request: pytest.FixtureRequest) -> Outcome:
     result: Outcome = request.getfixturevalue(f"on_{request.param}")
     return result
@@ -95,6 +96,7 @@ def test_how_far_a_step_is_reaches_the_observer(outcome: Outcome) -> None:
     assert outcome.notes.news == [("telling", {"epoch": 1, "loss": math.inf})]
 
 
+@pytest.mark.long
 def test_rows_on_ray_are_those_of_local_processes_to_the_byte(on_local: Outcome, on_ray: Outcome) -> None:
     assert rows_in(on_ray.root) == rows_in(on_local.root)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.conftest import rows_in
 from tests.inprocess import InProcess
 from tests.measures.banks import bank
 from tests.measures.steps import KEY, Parents, measured
@@ -121,7 +122,7 @@ def test_arrays_of_any_metric_lie_in_the_steps_folder(tmp_path: Path, metric: st
     def mine(inputs: Inputs) -> Iterator[Any]:
         yield Arrays(metric, {"x": np.arange(3.0)})
 
-    what = Measurement("mine", 1, "network", (Features("test"),), None, (), function=mine)
+    what = declared(mine, Yield(metric, "points", ("x",)))
     measured(what, Parents(tmp_path).bank("test", bank(0)))
     (file,) = (tmp_path / "out").glob("*.npz")
     assert file.name == f"{file_name(metric)}.npz"
@@ -133,7 +134,7 @@ def test_arrays_that_would_be_removed_with_checkpoints_are_refused(tmp_path: Pat
     def mine(inputs: Inputs) -> Iterator[Any]:
         yield Arrays(metric, {"x": np.arange(3.0)})
 
-    what = Measurement("mine", 1, "network", (Features("test"),), None, (), function=mine)
+    what = declared(mine, Yield(metric, "points", ("x",)))
     with pytest.raises(PenultimateError, match="give the metric another name"):
         measured(what, Parents(tmp_path).bank("test", bank(0)))
 
@@ -224,7 +225,7 @@ def diverged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Graph]:
 @pytest.mark.long
 def test_a_network_that_diverged_is_left_out_of_what_gathers(diverged: tuple[Path, Graph]) -> None:
     out, graph = diverged
-    rows = pu.results(out)
+    rows = rows_in(out)
     done = [row for row in rows if row.status != "diverged"]
     pairs = {
         (row.objective, row.seed, row.objective_b, row.seed_b)

@@ -1,22 +1,20 @@
-"""What only the Ray engine can get wrong: Ray that is missing or in use, and what is left of it."""
+"""Several machines, played by nodes on this one: who is refused, what is retried, and the same rows."""
 
 from __future__ import annotations
 
-import functools
+import os
 import signal
 import subprocess
 import sys
-from functools import cache
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 from tests.conftest import penultimate
-from tests.engine.chores import Notes, chore, graph_of
+from tests.engine.chores import Notes, chore, graph_of, rows_in
+from tests.engine.processes import wait_for
 
-from penultimate.engine import load_engine
-from penultimate.engine import ray as engine
+from penultimate.engine import load_engine, ray
 from penultimate.errors import RequestError
 from penultimate.store import Store
 
@@ -28,115 +26,110 @@ def test_an_engine_that_nobody_knows_is_named_with_the_nearest(tmp_path: Path) -
     assert not (tmp_path / "runs").exists()
 
 
-def test_that_ray_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(RequestError, match=r"not installed: pip install 'penultimate\[ray\]'"):
-        load_engine("ray").run(graph_of(chore("any")), Store(tmp_path), Notes())
-
-
-def test_ray_that_is_in_use_already_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "ray.py").write_text("def is_initialized(): return True")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+def test_ray_needs_the_address_of_a_cluster(tmp_path: Path) -> None:
     answer = penultimate("run", "smoke", "--on", "ray", cwd=tmp_path)
     assert answer.returncode == 2
-    assert "Ray is in use in this process already; call ray.shutdown() first" in answer.stderr
+    assert "--on ray:HOST:PORT, or ray:auto" in answer.stderr
+    assert "processes of this machine do the same" in answer.stderr
 
 
-FAILING = """
-import types
-def is_initialized(): return False
-def shutdown(): pass
-def init(**settings):
-    assert not settings["log_to_driver"]
-    raise ConnectionError("Failed to connect") from RuntimeError("the port is taken.\\nMore of it")
-job_config = types.SimpleNamespace(JobConfig=types.SimpleNamespace)
-"""
-
-
-@pytest.mark.usefixtures("chores")
-@pytest.mark.parametrize("on", ["ray", "ray:127.0.0.1:6379"])
-def test_a_ray_that_does_not_start_is_a_sentence_with_the_cause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on: str
-) -> None:
-    monkeypatch.setitem(sys.modules, "ray", ray := ModuleType("ray"))
-    exec(FAILING, vars(ray))
-    ray.__spec__ = ModuleSpec("ray", None)
-    monkeypatch.setattr(engine, "_probe", lambda address: None)
-    # Another test of this process may have run a Ray of its own.
-    monkeypatch.setattr(engine, "_authentication", functools.cache(dict))
+def test_that_ray_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
     store = Store(tmp_path)
-    what = {"ray": "started on this machine", "ray:127.0.0.1:6379": "6379' cannot be joined"}
     store.prepare()
-    with pytest.raises(RequestError, match=rf"{what[on]}: the port is taken\. [A-Z]"):
-        load_engine(on, 1).run(graph_of(chore("any")), store, Notes())
+    with pytest.raises(RequestError, match=r"not installed: pip install 'penultimate\[ray\]'"):
+        load_engine("ray:auto").run(graph_of(chore("any")), store, Notes())
 
 
-@pytest.mark.usefixtures("chores")
-def test_a_process_that_has_run_a_ray_of_its_own_joins_no_cluster(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("127.0.0.1:1", "Connection refused"),
+        ("no-such-host.invalid:6379", ""),
+        ("head", "HOST:PORT"),
+        ("auto", "Ray"),
+    ],
+)
+def test_a_cluster_that_does_not_answer_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, why: str
 ) -> None:
-    monkeypatch.setattr(engine, "_authentication", cache(lambda: {"RAY_AUTH_TOKEN": "secret"}))
-    monkeypatch.setattr(engine, "_probe", lambda address: pytest.fail("it is not looked for"))
-    engine._authentication()
-    with pytest.raises(RequestError, match=r"'head:6379' cannot be joined by this process.* new process$"):
-        load_engine("ray:head:6379").run(graph_of(chore("any")), Store(tmp_path), Notes())
-
-
-UNLIKELY = ("a" * 70, "..", "\0", "\udcff", "\u202e", " ", "[::1]", "x" * 300 + ".org", "{0}")
-
-
-@pytest.mark.parametrize("address", [f"{host}:1" for host in UNLIKELY])
-def test_a_host_that_cannot_be_is_a_sentence(address: str) -> None:
-    with pytest.raises(RequestError, match="no Ray cluster answers at"):
-        engine._probe(address)
-
-
-@pytest.mark.parametrize("port", ["²", "-1", "", "٣", "0x10", "1e3", " 1"])
-def test_a_port_that_cannot_be_is_a_sentence(port: str) -> None:
-    with pytest.raises(RequestError, match="a Ray cluster is named --on ray:HOST:PORT"):
-        engine._probe(f"127.0.0.1:{port}")
-
-
-def test_no_module_but_one_imports_ray() -> None:
-    package = Path(__file__).parents[2] / "src/penultimate"
-    importing = {
-        path.name
-        for path in package.rglob("*.py")
-        if any(text in path.read_text() for text in ("import ray", 'import_module("ray")'))
-    }
-    assert importing == {"ray.py"}
-
-
-def writing_in(folder: Path) -> subprocess.Popen[bytes]:
-    """A process with a file open in a folder."""
-    folder.mkdir()
-    with (folder / "log").open("w") as log:
-        return subprocess.Popen(["sleep", "60"], stdout=log)
-
-
-def test_the_guard_ends_what_is_left_in_its_folder_but_for_the_run_itself(tmp_path: Path) -> None:
-    folder = tmp_path / "session"
-    left, other = writing_in(folder), writing_in(tmp_path / "elsewhere")
-    try:
-        with (folder / "driver.log").open("w"):
-            command = [sys.executable, "-m", "penultimate.engine.ray", str(folder)]
-            with subprocess.Popen(command, stdin=subprocess.PIPE) as guard:
-                assert left.poll() is None
-                guard.communicate(timeout=60)
-        assert left.wait(timeout=10) == -signal.SIGKILL
-        assert other.poll() is None
-        assert not folder.exists()
-    finally:
-        for process in (left, other):
-            process.kill()
-            process.wait()
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    told = penultimate("run", "smoke", "--on", f"ray:{address}", cwd=tmp_path)
+    assert told.returncode == 2
+    assert f"the Ray cluster at '{address}' cannot be joined: " in told.stderr
+    assert why in told.stderr
+    assert "Traceback" not in told.stderr
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("chores")
-def test_one_process_runs_a_study_after_another(tmp_path: Path) -> None:
-    for number in range(2):
-        store, notes = Store(tmp_path / str(number)), Notes()
-        store.prepare()
-        assert load_engine("ray", 1).run(graph_of(chore("any")), store, notes).computed == 1
-        assert notes.notices == []
+def test_a_node_that_differs_is_refused_by_name(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, engine = Store(tmp_path), load_engine(f"ray:{cluster.address}")
+    store.prepare()
+    here = ray.versions()
+    monkeypatch.setattr(ray, "versions", lambda: {**here, "numpy": "1.0"})
+    with pytest.raises(RequestError, match=rf"node .*: there, numpy is {here['numpy']} and not 1\.0$"):
+        engine.run(graph_of(chore("any")), store, Notes())
+    monkeypatch.setattr(ray, "versions", lambda: here)
+    monkeypatch.setattr(Path, "touch", lambda self: None)
+    with pytest.raises(RequestError, match=r"is not the folder of the run, which all nodes need"):
+        engine.run(graph_of(chore("any")), store, Notes())
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("chores")
+def test_a_step_that_no_node_is_large_enough_for_fails_and_the_others_go_on(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray, "PATIENCE", 2.0)
+    store, notes = Store(tmp_path), Notes()
+    store.prepare()
+    steps = chore("wide", threads=64), chore("on a GPU", gpus=0.5, number=1), chore("one", number=2)
+    summary = load_engine(f"ray:{cluster.address}").run(graph_of(*steps), store, notes)
+    assert summary.computed == 1
+    assert {name: reason for name, (reason, _) in notes.failures.items()} == {
+        "wide": "no node of the cluster has 64 cores",
+        "on a GPU": "no node of the cluster has 1 core and 0.5 GPUs",
+    }
+
+
+def begun(cluster: Any, out: Path) -> subprocess.Popen[str]:
+    """The smoke study on the cluster, in a process of its own."""
+    command = [sys.executable, "-P", "-m", "penultimate.cli", "run", "smoke", "--out", str(out)]
+    return subprocess.Popen(
+        [*command, "--on", f"ray:{cluster.address}"],
+        env={**os.environ, "PENULTIMATE_CHECKPOINT_SECONDS": "0"},
+        cwd=out.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@pytest.mark.long
+def test_whatever_is_stopped_or_killed_the_rows_are_those_of_one_machine(
+    cluster: Any, tmp_path: Path, finished_smoke: Path
+) -> None:
+    out = tmp_path / "runs"
+
+    def trains(count: int) -> bool:
+        return len(list((out / "partial").glob("train.*/checkpoint*"))) >= count
+
+    with begun(cluster, out) as run:
+        wait_for(lambda: trains(1))
+        run.send_signal(signal.SIGINT)
+        told = run.communicate(timeout=60)[0]
+        assert run.returncode == 130
+        assert told.endswith("stopped; the same command continues from here\n")
+
+    with begun(cluster, out) as run:
+        wait_for(lambda: trains(2))
+        cluster.remove_node(cluster.worker)
+        cluster.worker = cluster.add_node(num_cpus=1)
+        told = run.communicate(timeout=240)[0]
+        assert run.returncode == 0, told
+        assert "a node of the cluster, where train." in told
+        assert "Traceback" not in told
+    assert rows_in(out) == rows_in(finished_smoke / "runs")

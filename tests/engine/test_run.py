@@ -207,25 +207,13 @@ def busiest(processes: set[int]) -> int:
     return max(processes, key=lambda pid: seconds.get(pid, 0))
 
 
-ON_RAY = pytest.param("ray", marks=pytest.mark.long)
-
-
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("how", "engine"),
-    [
-        (signal.SIGKILL, "local"),
-        (signal.SIGTERM, "local"),
-        (signal.SIGKILL, "ray"),
-        (signal.SIGINT, "ray"),
-        (signal.SIGTERM, "ray"),
-    ],
-)
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_run_stopped_anywhere_leaves_no_process_and_goes_on_to_the_same_bytes(
-    finished_smoke: Path, tmp_path: Path, how: signal.Signals, engine: str
+    finished_smoke: Path, tmp_path: Path, how: signal.Signals
 ) -> None:
     """And a checkpoint that has been damaged meanwhile is told of."""
-    partial, options = tmp_path / "runs/partial", ("--set", "measure=accuracy,linear", "--on", engine)
+    partial, options = tmp_path / "runs/partial", ("--set", "measure=accuracy,linear")
     process = start(tmp_path, *options)
     wait_for(lambda: list(partial.glob("train.*/checkpoint*")))
     started = descendants(process.pid)
@@ -284,9 +272,8 @@ def test_what_is_to_survive_the_terminal_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("engine", ["local", ON_RAY])
-def test_a_killed_worker_costs_nothing(finished_smoke: Path, tmp_path: Path, engine: str) -> None:
-    process = start(tmp_path, "--set", "measure=accuracy", "--on", engine)
+def test_a_killed_worker_costs_nothing(finished_smoke: Path, tmp_path: Path) -> None:
+    process = start(tmp_path, "--set", "measure=accuracy")
     wait_for(lambda: list((tmp_path / "runs/partial").glob("train.*/checkpoint*")))
     started = descendants(process.pid)
     os.kill(busiest(started), signal.SIGKILL)

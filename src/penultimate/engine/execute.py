@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from penultimate.engine.distributed_training import trained_together
 from penultimate.engine.examples import examples, existing, holds_out
 from penultimate.engine.machine import device_name, machine
-from penultimate.engine.sharing import trained_together
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 from penultimate.files import file_name
 from penultimate.graph import Step
@@ -126,7 +126,7 @@ def train(inputs: Inputs) -> Outcome:
     from penultimate.measures.inputs import read_card
 
     gpus = inputs.step.resources.on
-    result = trained_together(inputs, gpus) if len(gpus) > 1 else trained(inputs)
+    result = trained_together(inputs, gpus, trained) if len(gpus) > 1 else trained(inputs)
     rows = [
         row(
             inputs.step,

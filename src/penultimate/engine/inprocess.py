@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from penultimate.engine.devices import places_on_gpus
-from penultimate.engine.messages import Unfit
 from penultimate.engine.observer import Observer, Summary
-from penultimate.engine.process import REPRODUCIBLE, fitness
+from penultimate.engine.process import REPRODUCIBLE, unfit
 from penultimate.engine.schedule import Schedule, carry_out
 from penultimate.engine.worker import attempt
 from penultimate.processes import with_variables
@@ -44,7 +43,7 @@ class InProcessEngine:
 def _work(schedule: Schedule, places: int) -> None:
     needed = {DEVICE: places_on_gpus(schedule.gpus)[0][DEVICE], **REPRODUCIBLE} if schedule.gpus else {}
     with with_variables(needed):
-        if needed and isinstance(fit := fitness(), Unfit):
-            raise fit.refusal()
+        if refusal := unfit([]):
+            raise refusal.refusal()
         while (step := schedule.next()) is not None:
             schedule.ended(step.id, attempt(schedule.store, step, partial(schedule.progressed, step.id)))

@@ -1,4 +1,4 @@
-"""The messages of a study's processes to its engine: their readiness, and the ending of each step."""
+"""The messages of a study's processes to its engine: the ending of each step."""
 
 from __future__ import annotations
 
@@ -6,22 +6,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from penultimate.errors import PenultimateError, RequestError
-
-
-@dataclass(frozen=True)
-class Ready:
-    """The process is ready for steps."""
-
-
-@dataclass(frozen=True)
-class Unfit:
-    """The process cannot run steps because a plug-in, PyTorch or its GPU does not work in it."""
-
-    reason: str
-
-    def refusal(self) -> RequestError:
-        """Return the error that ends the study."""
-        return RequestError(self.reason)
 
 
 @dataclass(frozen=True)
@@ -57,12 +41,23 @@ class Died:
 
 @dataclass(frozen=True)
 class Lost:
-    """The step's machine is gone, for which the step is not to blame."""
+    """The machine or GPU of the step is gone, for which the step is not to blame."""
 
-    machine: str
+    place: str
 
 
 Ending: TypeAlias = Done | Damaged | Failed | Died | Lost
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """The process can do no step, because a plug-in, PyTorch or its GPU does not work in it."""
+
+    reason: str
+
+    def refusal(self) -> RequestError:
+        """Return the error that ends the study."""
+        return RequestError(self.reason)
 
 
 class EndedError(PenultimateError):

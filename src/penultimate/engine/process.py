@@ -1,23 +1,17 @@
-"""Start a process of a study with its threads, plug-ins, GPU, and a socket to the process that started it."""
+"""What every process of a study is given: its threads, its plug-ins, its GPU; and what an exception means."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-import signal
-import sys
-import threading
-import time
 import traceback
 from collections.abc import Iterable
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from penultimate.engine.devices import VISIBLE
-from penultimate.engine.messages import Died, Failed, Ready, Unfit
+from penultimate.engine.messages import Died, Failed, Unfit
 from penultimate.errors import PenultimateError
 from penultimate.files import FULL
 from penultimate.graph import Resources
@@ -28,16 +22,19 @@ from penultimate.variables import CPU, CUDA, device
 
 REPRODUCIBLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 """The workspace setting without which cuBLAS may sum in a different order each time."""
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+Source: TypeAlias = tuple[str, bytes]
+"""The path of a plug-in file, and its text."""
+
+
+def sources() -> list[Source]:
+    """Return this process's plug-in files for `serve`, so that a file edited meanwhile changes no run."""
+    return [(str(plugin.path), plugin.source) for plugin in loaded()]
 
 
 def variables(threads: int) -> dict[str, str]:
-    """Return the environment for starting a process with this many threads.
-
-    It makes the process decode file names as this one does, even if this one was started with -X utf8.
-    """
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    spelling = {"PYTHONUTF8": "1"} if sys.flags.utf8_mode else {}
-    return {**dict.fromkeys(names, str(threads)), **REPRODUCIBLE, **spelling}
+    """Return the environment of a process whose steps have this many threads."""
+    return {**dict.fromkeys(THREADS, str(threads)), **REPRODUCIBLE}
 
 
 def prepare(needs: Resources) -> None:
@@ -45,30 +42,36 @@ def prepare(needs: Resources) -> None:
     import torch
 
     torch.set_num_threads(needs.threads)
-    on_gpu = needs.gpus > 0
-    if on_gpu or torch.are_deterministic_algorithms_enabled():  # the call imports torch._inductor
-        torch.use_deterministic_algorithms(on_gpu, warn_only=True)
+    if needs.gpus or torch.are_deterministic_algorithms_enabled():  # which imports PyTorch's compilers
+        torch.use_deterministic_algorithms(needs.gpus > 0, warn_only=True)
 
 
-Source: TypeAlias = tuple[str, bytes]
+def limit_threads() -> None:
+    """Set the threads of NumPy's and SciPy's BLAS, which a forked process has as its server loaded it."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(int(os.environ[THREADS[0]]), "blas")
 
 
-def sources() -> list[Source]:
-    """Return this process's plug-in files for `load`, so that a file edited meanwhile changes no run."""
-    return [(str(plugin.path), plugin.source) for plugin in loaded()]
-
-
-def load(files: Iterable[Source]) -> Ready | Unfit:
-    """Load plug-in files from their text; files that are loaded already are kept."""
+def unfit(files: Iterable[Source]) -> Unfit | None:
+    """Load plug-in files from their text; return why this process can do no step, or None if it can."""
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return Unfit(f"PyTorch cannot be imported: {first_line(error)}")
+    if device(CPU) == CUDA and not torch.cuda.is_available():
+        named = os.environ.get(VISIBLE)
+        which = f"GPU '{named}'" if named else "a GPU"
+        return Unfit(
+            f"PyTorch {torch.__version__} cannot use {which}; --gpus 0 runs the study on the CPU, and"
+            f" {VISIBLE} names the GPUs that may be used. Nothing done is lost"
+        )
     try:
         for path, source in files:
             load_source(path, source)
     except PenultimateError as error:
-        return Unfit(
-            f"{error} (in a process of the study, which begins in the current folder and has nothing that"
-            " this session has defined or put on its path)"
-        )
-    return Ready()
+        return Unfit(f"{error} (in a process of the study, which has nothing that this session has defined)")
+    return None
 
 
 def ending_of(error: BaseException, root: Path) -> Died | Failed:
@@ -91,42 +94,3 @@ def plain(news: dict[str, Any]) -> dict[str, Any]:
     """Return a step's news in types that any process can load."""
     made: dict[str, Any] = json.loads(json.dumps(news, default=float))
     return made
-
-
-def _end_with_parent(parent: int) -> None:
-    """Watch for the parent's end, because a parent killed with -9 sends nothing; all work stays resumable."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(os.getpid(), signal.SIGKILL)  # together with the processes that a step has started
-    os._exit(1)
-
-
-def begin() -> Connection:
-    """Return the socket to the parent process; this process leaves Ctrl-C to the parent and ends with it.
-
-    Processes that a step starts must not hold the socket, because they would hide its end.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    handle = int(sys.argv[1])
-    os.set_inheritable(handle, False)
-    connection = Connection(handle)
-    os.register_at_fork(after_in_child=connection.close)
-    return connection
-
-
-def fitness() -> Ready | Unfit:
-    """Import PyTorch, check the GPU if one is needed, and return whether the process is ready."""
-    try:
-        import torch
-    except (ImportError, OSError) as error:
-        return Unfit(f"PyTorch cannot be imported: {first_line(error)}")
-    if device(CPU) == CUDA and not torch.cuda.is_available():
-        named = os.environ.get(VISIBLE)
-        which = f"GPU '{named}'" if named else "a GPU"
-        return Unfit(
-            f"PyTorch {torch.__version__} cannot use {which}; --gpus 0 runs the study on the CPU, and"
-            f" {VISIBLE} names the GPUs that may be used. Nothing done is lost"
-        )
-    return Ready()

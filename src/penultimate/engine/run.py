@@ -11,7 +11,7 @@ from typing import Any
 from penultimate.data.readers.prepared import expect_sound
 from penultimate.engine import load_engine
 from penultimate.engine.costs import bytes_left
-from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
+from penultimate.engine.observer import Engine, Observer, Silent, Summary
 from penultimate.errors import RequestError, counted
 from penultimate.files import size_text
 from penultimate.locks import BusyError, said_of
@@ -67,7 +67,7 @@ def run_graph(
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
     observer = observer or Silent()
     store = Store(out, thorough=verify)
-    store.prepare(shared=spans_machines(chosen))
+    store.prepare()
     folder = store.study(graph.study.name)
     with exclusively(store, folder):
         _warn_of_disk(store, graph, observer)

@@ -28,7 +28,7 @@ ATTEMPTS = 2
 """The number of attempts at a step whose process dies or that a child finds damaged."""
 
 LOSSES = 20
-"""The number of attempts at a step whose machine is lost, which others may take away at any time."""
+"""The number of attempts at a step whose machine or GPU is lost, which may happen at any time."""
 ANY = 0
 """The number of parallel steps on changing machines: as many as there is room for."""
 
@@ -56,11 +56,9 @@ class Schedule:
         self._order = {step_id: position for position, step_id in enumerate(graph.steps)}
         self._state = dict.fromkeys(graph.steps, _State.WAITING)
         self._missing = {step_id: len(step.parents) for step_id, step in graph.steps.items()}
-        self._readers = dict.fromkeys(graph.steps, 0)
-        self._attempts: dict[str, int] = {}
+        self._attempts: Counter[str] = Counter()
         self._losses: Counter[str] = Counter()
         self._absent: set[str] = set()
-        self._condemned: set[str] = set()
         self._heaps: dict[bool, list[tuple[int, int, str]]] = {False: [], True: []}
         self._running = 0
         self._stopped = False
@@ -91,8 +89,6 @@ class Schedule:
         step = self.graph.steps[step_id]
         self._state[step_id] = _State.RUNNING
         self._running += 1
-        for parent in step.parents:
-            self._readers[parent] += 1
         self.observer.started(step)
         absent = tuple(parent for parent in step.parents if parent in self._absent)
         return dataclasses.replace(step, absent=absent) if absent else step
@@ -125,9 +121,6 @@ class Schedule:
         """Receive the ending of a running step, act on it and report it."""
         step = self.graph.steps[step_id]
         self._running -= 1
-        for parent in step.parents:
-            self._readers[parent] -= 1
-            self._set_aside_if_unread(parent)
         match ending:
             case Done(meta):
                 self._done(step, meta)
@@ -142,14 +135,12 @@ class Schedule:
                 else:
                     hint = "; is there enough memory?" if how.startswith("was killed") else ""
                     self._fail(step, f"its process {how} {ATTEMPTS} times{hint}")
-            case Lost(machine):
+            case Lost(place):
                 self._losses[step_id] += 1
                 if self._losses[step_id] < LOSSES:
-                    self._again(
-                        step, f"the machine of {step_id}, {machine}, is gone; the step is begun again"
-                    )
+                    self._again(step, f"{place}, where {step_id} was, is gone; the step is begun again")
                 else:
-                    self._fail(step, f"{LOSSES} machines that it was on are gone, the last of them {machine}")
+                    self._fail(step, f"it was {LOSSES} times on a machine that went, at last on {place}")
             case Failed(reason, log, disk_full):
                 self._fail(step, reason, log)
                 if disk_full and not self._stopped:
@@ -175,8 +166,7 @@ class Schedule:
         return True
 
     def _queue_if_free(self, step_id: str) -> None:
-        waits = self._missing[step_id] or step_id in self._condemned
-        if self._state[step_id] is _State.WAITING and not waits:
+        if self._state[step_id] is _State.WAITING and not self._missing[step_id]:
             self._state[step_id] = _State.READY
             step = self.graph.steps[step_id]
             heap = self._heaps[step.resources.gpus > 0]
@@ -202,9 +192,12 @@ class Schedule:
                     self._missing[child] -= 1
                     self._queue_if_free(child)
                 elif self._state[child] in (_State.WAITING, _State.READY):
-                    self._state[child] = _State.SKIPPED
-                    self.summary.skipped.append(child)
+                    self._skip(child)
                     lost.append(child)
+
+    def _skip(self, step_id: str) -> None:
+        self._state[step_id] = _State.SKIPPED
+        self.summary.skipped.append(step_id)
 
     def _done(self, step: Step, meta: dict[str, Any]) -> None:
         self._state[step.id] = _State.DONE
@@ -221,43 +214,40 @@ class Schedule:
         self.observer.failed(step, reason, log)
 
     def _again(self, step: Step, notice: str) -> None:
-        self._state[step.id] = _State.WAITING
-        self._queue_if_free(step.id)
         self.observer.noticed(notice)
+        self._state[step.id] = _State.WAITING
+        if self._cannot_be_done(step.id):  # a parent was given up while the step ran
+            self._skip(step.id)
+            self._give_up_below(step.id)
+        self._queue_if_free(step.id)
 
     def _may_try_again(self, step_id: str) -> bool:
-        self._attempts[step_id] = self._attempts.get(step_id, 1) + 1
-        return self._attempts[step_id] <= ATTEMPTS
+        self._attempts[step_id] += 1
+        return self._attempts[step_id] < ATTEMPTS
 
     def _renew(self, parent: str) -> bool:
-        """Schedule a damaged parent again and let its children wait; return False if that cannot help.
+        """Set a damaged parent aside and schedule it again; return False if that cannot help.
 
-        It stays in place while another step reads it, and no further reader is started meanwhile.
+        Its children wait, but for those that run: one that misses a file will report the parent, too.
         """
         if self._state[parent] is _State.DONE:
             if self._cannot_be_done(parent) or not self._may_try_again(parent):
                 return False
+            self.store.set_aside(parent)
             self._state[parent] = _State.WAITING
-            self._condemned.add(parent)
             for child in self._children[parent]:
                 self._missing[child] += 1
                 if self._state[child] is _State.READY:
                     self._state[child] = _State.WAITING
-            self._set_aside_if_unread(parent)
+            self._queue_if_free(parent)
         return True
 
     def _cannot_be_done(self, step_id: str) -> bool:
-        """Return whether a step finished by an earlier run needs a step that this run could not repeat."""
+        """Return whether a step needs one that was given up or has diverged."""
         step = self.graph.steps[step_id]
         given_up = (_State.FAILED, _State.SKIPPED)
         lost = (p for p in step.parents if self._state[p] in given_up or p in self.summary.diverged)
         return any(not step.gathers or parent not in self._absent for parent in lost)
-
-    def _set_aside_if_unread(self, step_id: str) -> None:
-        if step_id in self._condemned and not self._readers[step_id]:
-            self._condemned.discard(step_id)
-            self.store.set_aside(step_id)
-            self._queue_if_free(step_id)
 
 
 def side_by_side(threads: int) -> int:

@@ -1,25 +1,49 @@
-"""The worker process of a study, which runs the steps that an engine sends, each with its threads.
-
-The local engine starts it as `python -m penultimate.engine.worker FD`, so that the caller's `__main__` is not
-imported again. It ends when its parent ends, however that happens.
-"""
+"""The processes of a study, which do one step after another, each with its threads, plug-ins and GPU."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from multiprocessing.connection import Connection
 from typing import Any
 
-from penultimate.engine.messages import Damaged, Done, EndedError, Ending, Ready
-from penultimate.engine.process import begin, ending_of, fitness, load, plain, prepare
+from penultimate import registry, specs
+from penultimate.engine.execute import DamagedParentError, execute
+from penultimate.engine.messages import Damaged, Done, EndedError, Ending
+from penultimate.engine.process import Source, ending_of, limit_threads, plain, prepare, unfit
 from penultimate.graph import Step
 from penultimate.store import Store
+from penultimate.study.graph import Graph
+
+
+def runs_user_code(step: Step, graph: Graph) -> bool:
+    """Return whether a step calls a plug-in or a user's Python file, itself or in a network or data set."""
+    return any(map(_is_made_by_user, (step, *(graph.steps[parent] for parent in step.parents))))
+
+
+def _is_made_by_user(step: Step) -> bool:
+    config = step.config
+    if "plugins" in config or "built" in config or str(config.get("source")).startswith("folder:"):
+        return True
+    backbone = config.get("backbone")
+    return backbone is not None and registry.entry("backbone", specs.parse(backbone).name).is_plugin
+
+
+def serve(connection: Connection, files: Iterable[Source]) -> None:
+    """Do the steps that come through the connection, and answer each with its progress and its ending."""
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        limit_threads()
+        refusal = unfit(files)
+        while True:
+            root, step = connection.recv()
+            connection.send(refusal or attempt(Store(root), step, lambda news: connection.send(plain(news))))
 
 
 def attempt(store: Store, step: Step, progress: Callable[[dict[str, Any]], None]) -> Ending:
-    """Run a step with its threads in this process; return its ending, including any exception."""
-    from penultimate.engine.execute import DamagedParentError, execute
+    """Do a step in this process, and return its ending.
 
+    A step that fails because a parent was set aside meanwhile, for another step found it damaged, says so.
+    """
     prepare(step.resources)
     try:
         return Done(execute(store, step, progress))
@@ -28,24 +52,7 @@ def attempt(store: Store, step: Step, progress: Callable[[dict[str, Any]], None]
     except EndedError as error:
         return error.ending
     except (Exception, SystemExit) as error:
+        for parent in step.parents:
+            if parent not in step.absent and not store.is_whole(parent):
+                return Damaged(parent, f"step {parent} is missing or damaged")
         return ending_of(error, store.root)
-
-
-def main() -> None:
-    connection = begin()
-
-    def progress(news: dict[str, Any]) -> None:
-        connection.send(plain(news))
-
-    with contextlib.suppress(EOFError, BrokenPipeError):
-        fit = fitness()
-        if isinstance(fit, Ready):
-            fit = load(connection.recv())
-        connection.send(fit)
-        while isinstance(fit, Ready):
-            root, step = connection.recv()
-            connection.send(attempt(Store(root), step, progress))
-
-
-if __name__ == "__main__":
-    main()
