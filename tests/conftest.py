@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -17,6 +18,9 @@ from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 import tests.typechecker  # noqa: F401  (the hook finds it by name)
+
+if TYPE_CHECKING:
+    from penultimate.records.table import Table
 
 # On a busy machine an example may take any time, which is no fault of what is tested.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -49,6 +53,13 @@ def penultimate(*arguments: str, cwd: Path, timeout: float = 120) -> subprocess.
         timeout=timeout,
         check=False,
     )
+
+
+def rows_in(path: Path | str, study: str = "") -> Table:
+    """Return the rows of a study, by default of the one that was run last."""
+    from penultimate.records.reading import study_folder
+
+    return study_folder(path, study).table()
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:

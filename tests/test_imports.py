@@ -97,7 +97,7 @@ def test_naming_listing_and_asking_import_nothing_heavy(finished_smoke: Path) ->
     [
         (SHOWN, {"numpy"}),
         (SHOWN.replace("'figureD1'", "'figure5'"), {"numpy", "scipy"}),
-        (JUDGED, {"numpy", "scipy"}),
+        (JUDGED, {"numpy", "scipy", "pandas"}),
         ("from penultimate.cli import main; main(['plan', 'quickstart'])", {"numpy", "PIL"}),
         ("from penultimate.cli import main; main(['status', '--verify'])", {"numpy", "PIL"}),
     ],

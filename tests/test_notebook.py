@@ -6,7 +6,6 @@ import importlib
 import json
 import re
 import socket
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import pytest
 from docs import notebooks, site
 
 import penultimate as pu
-from penultimate import notebook
 from penultimate.banks.files import ForeignBank
 from penultimate.errors import RequestError
 from penultimate.metrics.comparison import Comparison
@@ -110,12 +108,6 @@ def test_a_table_as_a_frame_has_the_numbers_of_its_csv() -> None:
     assert [*frame.columns] == to_csv(table).splitlines()[0].split(",")
     assert frame["top1_percent"].tolist() == [row.cells[0].value for row in table.rows]
     assert frame["top1_percent_se"].tolist() == [row.cells[0].error for row in table.rows]
-
-
-def test_without_pandas_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(RequestError, match=r"pip install 'penultimate\[pandas\]'"):
-        notebook.frame([])
 
 
 @every_notebook

@@ -34,7 +34,7 @@ def test_the_lock_of_the_documentation_agrees_with_the_others() -> None:
 def test_demo_installs_a_third_of_the_packages_where_there_is_no_cuda() -> None:
     runtime = pinned_on("macOS on arm64", "requirements.lock")
     assert len(runtime) < 40
-    assert not runtime & {"pytest", "ray", "timm", "torchvision", "datasets", "pandas", "onnx", "mypy"}
+    assert not runtime & {"pytest", "ray", "timm", "torchvision", "datasets", "onnx", "mypy"}
 
 
 def python_script(folder: Path, name: str, version: tuple[int, int]) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import functools
-import io
 import json
 import math
 import random
@@ -16,10 +14,8 @@ import pytest
 
 from penultimate.data.augmentation.settings import Augmentation
 from penultimate.measures.catalogue import requested
-from penultimate.networks.key import NetworkKey
 from penultimate.objectives.presets import PRESETS, resolve
-from penultimate.records.archive import from_csv, to_csv
-from penultimate.records.table import COLUMNS, INTEGERS, Row, Table, read_rows, setting_text, write_rows
+from penultimate.records.table import COLUMNS, INTEGERS, Row, read_rows, setting_text, write_rows
 from penultimate.report.networks import StudyNetworks
 from penultimate.specs import Spec, parse, parse_sum
 from penultimate.study import Given, Runs, Study
@@ -265,60 +261,3 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path, count: int) -> None:
         condition = setting(rng)
         made = Row(metric="m", value=0, setting=setting_text(condition))
         assert made.settings == {name: str(value) for name, value in condition.items()}
-
-
-def from_cell(name: str, cell: str) -> Any:
-    if name == "value":
-        return float(cell or "nan")
-    if cell == "":
-        return None
-    return int(cell) if name in INTEGERS else cell.removeprefix("'") or None
-
-
-@COUNTS
-def test_a_table_of_results_reads_back_from_csv(count: int) -> None:
-    """But that an empty text is None, and a carriage return a line's end."""
-    rng = random.Random(count)
-    rows = [row(rng) for _ in range(count)]
-    read = [
-        Row(**{name: from_cell(name, cell) for name, cell in cells.items()})
-        for cells in csv.DictReader(io.StringIO(Table(rows).to_csv(), newline=""))
-    ]
-    expected = [
-        dataclasses.replace(
-            one,
-            **{
-                name: cell.replace("\r", "\n") or None
-                for name in COLUMNS
-                if isinstance(cell := getattr(one, name), str)
-            },
-        )
-        for one in rows
-    ]
-    assert shown(read) == shown(expected)
-
-
-@COUNTS
-def test_a_kept_study_reads_back(count: int) -> None:
-    """To nine digits; of a step its kind is kept, and an empty text is None."""
-    rng = random.Random(count)
-    keys = [
-        NetworkKey(text(rng), text(rng), text(rng), rng.choice((None, seed)), rng.choice((None, seed)))
-        for seed in range(9)
-    ]
-    networks = list(dict.fromkeys(keys))
-    rows = []
-    for number in range(count):
-        made = dataclasses.replace(
-            row(rng), **rng.choice(networks).columns(), source="glyphs", step=f"kind.{number}", epoch=number
-        )
-        if made.unit != "points":
-            rows.append(made)
-    content = to_csv(rows, networks).encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
-    read = {one.epoch: one for one in from_csv(content, networks, "glyphs")}
-    assert len(read) == len(rows)
-    for one in rows:
-        texts = {name: getattr(one, name) or None for name in COLUMNS if isinstance(getattr(one, name), str)}
-        value = float(f"{one.value:.9g}")
-        expected = dataclasses.replace(one, **{**texts, "step": "kind.kept", "value": value})
-        assert repr(read[one.epoch]) == repr(expected)

@@ -1,4 +1,4 @@
-"""What a notebook shows of a result: a table in HTML that needs no style sheet, and pandas frames.
+"""What a notebook shows of a result: a table in HTML that needs no style sheet.
 
 Words and tables have the colours of the notebook, so they are read on a light and on a dark screen.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from penultimate.errors import RequestError, legible
+from penultimate.errors import legible
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 def text(words: object) -> str:
@@ -42,12 +42,3 @@ def table(title: str, head: Sequence[object], rows: Iterable[Sequence[str]]) -> 
 def facts(title: str, named: Mapping[str, object]) -> str:
     """Return a table of named values, without those that are None."""
     return table(title, (), [(text(name), text(value)) for name, value in named.items() if value is not None])
-
-
-def frame(rows: Any, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return rows as a pandas DataFrame; raise RequestError if pandas is not installed."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise RequestError("a data frame needs pandas: pip install 'penultimate[pandas]'") from None
-    return pd.DataFrame(rows, columns=None if columns is None else list(columns))

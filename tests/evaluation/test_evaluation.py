@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
+from tests.conftest import rows_in
 from tests.data.published import chexpert_files, chexpert_rows
 from tests.evaluation.pictures import class_folders, fill, split_folders
 from tests.inprocess import InProcess
@@ -78,7 +79,7 @@ def test_the_ranking_is_a_table(evaluated: Evaluation) -> None:
     of_tasks = frame[(frame["task"] != "") & (frame["probe"] == "linear") & (frame["network"] == "vit")]
     whole = frame[(frame["task"] == "") & (frame["probe"] == "linear") & (frame["network"] == "vit")]
     assert whole["accuracy"].item() == pytest.approx(of_tasks["accuracy"].mean())
-    rows = pu.results(evaluated.out, evaluated.study).where(metric="linear_top1", objective="vit", layer=None)
+    rows = rows_in(evaluated.out, evaluated.study).where(metric="linear_top1", objective="vit", layer=None)
     assert sorted(rows.values()) == pytest.approx(sorted(of_tasks["accuracy"]))
     assert (frame["unbeaten"] == (frame["best_place"] == 1)).all()
     assert (frame["low"] < frame["high"]).all()  # though some probes are right on all images
@@ -91,7 +92,7 @@ def test_every_probe_has_its_paired_comparisons(evaluated: Evaluation) -> None:
 
 
 def test_everything_is_measured_that_the_networks_can_give(evaluated: Evaluation) -> None:
-    table = pu.results(evaluated.out)
+    table = rows_in(evaluated.out)
     measured = {(row.metric, row.target) for row in table if row.objective == "vit"}
     for metric in ("class_separation", "nonzero_share", "effective_rank", "feature_spectrum", "parameters"):
         assert (metric, "shapes") in measured
@@ -106,7 +107,7 @@ def test_everything_is_measured_that_the_networks_can_give(evaluated: Evaluation
 
 
 def test_baselines_and_costs_are_measured_and_no_baseline_is_ranked(evaluated: Evaluation) -> None:
-    table = pu.results(evaluated.out)
+    table = rows_in(evaluated.out)
     assert {row.target for row in table.where(metric="baseline_top1")} == {"shapes", "<i>few</i>"}
     assert {row.objective for row in table.where(metric="multiply_adds")} == {*NETWORKS}
     assert {row["network"] for row in evaluated} == {*NETWORKS}
@@ -271,7 +272,7 @@ def test_a_source_whose_classes_the_networks_tell_apart_is_measured_as_such(tmp_
         networks, data, source="glyphs_smoke", classifies=True, out=tmp_path / "runs", on=InProcess()
     )
     assert done.summary.complete
-    metrics = {row.metric for row in pu.results(tmp_path / "runs", "evaluation")}
+    metrics = {row.metric for row in rows_in(tmp_path / "runs", "evaluation")}
     assert {"top1", "ece", "nll", "assignment_accuracy", "semantic_overlap", "nce", "leep"} <= metrics
     assert {row["task"] for row in done} == {"digits_smoke"}
     page = done.report.read_text()
@@ -287,7 +288,7 @@ def test_fine_tuning_is_by_option_and_learns(folders: dict[str, Path], tmp_path:
     measure = tuple(short if each == "given_fine_tuning" else each for each in study.measure)
     tuned = replace(study, measure=("probed", measure[-1]))
     assert pu.run(tuned, tmp_path / "runs", engine=InProcess()).complete
-    (row,) = pu.results(tmp_path / "runs").where(metric="given_fine_tuned_top1", objective="vit")
+    (row,) = rows_in(tmp_path / "runs").where(metric="given_fine_tuned_top1", objective="vit")
     assert row.value >= 0.75
     measurements = admit(read_study(tmp_path / "runs"))
     rows = {each["network"]: each for each in records(measurements) if each["probe"] == "tuned"}
@@ -362,7 +363,7 @@ def test_odd_networks_are_named_with_what_is_odd_and_cost_nothing_of_the_others(
     assert ranked == {"tiny", "of_tuple", "of_dict", "file", "trunk"}
     itself = "no last layer was found in its graph, so its output itself is evaluated"
     assert itself in " ".join((said.out + said.err).split())
-    sizes = pu.results(tmp_path / "runs", "evaluation").where(metric="parameters")
+    sizes = rows_in(tmp_path / "runs", "evaluation").where(metric="parameters")
     counts = {row.objective: row.value for row in sizes}
     assert (counts["trunk"], counts["file"]) == (224, 224 + 45)
     page = " ".join(html.unescape((tmp_path / "runs/studies/evaluation/report.html").read_text()).split())
@@ -379,9 +380,7 @@ def test_odd_networks_are_named_with_what_is_odd_and_cost_nothing_of_the_others(
         "what is usual for ImageNet; its size and channels are the file",
     ):
         assert words in page, words
-    pairs = {
-        (row.objective, row.objective_b) for row in pu.results(tmp_path / "runs").where(metric="pair_cka")
-    }
+    pairs = {(row.objective, row.objective_b) for row in rows_in(tmp_path / "runs").where(metric="pair_cka")}
     assert ("of_dict", "file") in pairs
     assert not any("nan" in pair for pair in pairs)
 
@@ -579,7 +578,7 @@ def test_each_label_of_images_of_several_is_scored_by_itself(
         on=InProcess(),
     )
     assert done.summary.complete
-    areas = pu.results(done.out).where(metric="multilabel_auc", target="chexpert")
+    areas = rows_in(done.out).where(metric="multilabel_auc", target="chexpert")
     assert {row.split for row in areas} == {"test", "validation"}
     assert len({row.setting for row in areas}) > 1
     page = " ".join(html.unescape(done.report.read_text()).split())
@@ -624,7 +623,7 @@ def test_networks_and_data_of_any_name_stay_within_the_store(
     inside = {path.name for path in (tmp_path / "runs").iterdir()}
     assert inside == {"steps", "partial", "locks", "studies"}
     assert {path.name for path in (tmp_path / "runs/partial").iterdir()} == {".writable"}
-    found = pu.results(tmp_path / "runs").where(metric="class_separation")
+    found = rows_in(tmp_path / "runs").where(metric="class_separation")
     assert {row.objective for row in found} == {*names}
     store = Store(tmp_path / "runs")
     for step in (tmp_path / "runs/steps").iterdir():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tests.conftest import rows_in
 from torch import Tensor, nn
 
 import penultimate as pu
@@ -67,7 +68,7 @@ def evaluated(order: list[str], colours: Path, out: Path, **said: object) -> Eva
 
 
 def top1(done: Evaluation) -> list[float]:
-    return [row.value for row in pu.results(done.out, done.study).where(metric="top1", split="test")]
+    return [row.value for row in rows_in(done.out, done.study).where(metric="top1", split="test")]
 
 
 def page(done: Evaluation) -> str:
@@ -92,7 +93,7 @@ def test_another_usual_order_is_named_in_place_of_a_number_and_can_be_said(
     done = evaluated(NATURAL, colours, tmp_path)
     assert done.summary.complete
     assert top1(done) == []
-    assert not pu.results(done.out, done.study).where(metric="ece")
+    assert not rows_in(done.out, done.study).where(metric="ece")
     for told in (" ".join(done.remarks), page(done)):
         assert "with their numbers as numbers, as timm numbers them (kind_1, kind_2, kind_3," in told
         assert "100.0 % of the test images would be right, and 8.3 % in the order taken" in told
@@ -184,7 +185,7 @@ def test_orders_are_said_and_doubted_through_the_command(
         further = ["--class-order", order] if order else []
         study = ["--size", str(SIDE), "--out", str(tmp_path / "runs"), "--name", name, "--processes", "1"]
         assert main(["evaluate", *models, *where, *further, *study]) == 0
-        rows = pu.results(tmp_path / "runs", name)
+        rows = rows_in(tmp_path / "runs", name)
         assert not [row for row in rows.where(metric="agreement_same") if row.value < 1]
         printed = " ".join(capfd.readouterr().out.split())
         return {str(row.objective): row.value for row in rows.where(metric="top1", split="test")}, printed

@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.conftest import rows_in
 from tests.evaluation.pictures import class_folders, fill, split_folders
 from tests.inprocess import InProcess
 
-import penultimate as pu
 from penultimate.cli import main
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
@@ -57,7 +57,7 @@ def evaluated(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 
 @pytest.mark.long
 def test_every_network_is_measured_by_the_scores_that_it_has(evaluated: Path) -> None:
-    table = pu.results(evaluated)
+    table = rows_in(evaluated)
     for network, scores in (("with classes", SCORES), ("without", OF_FEATURES)):
         for target in ("few", "flat"):
             rows = table.where(metric="outside_auroc", objective=network, target=target)
@@ -82,7 +82,7 @@ def test_the_page_shows_intervals_and_names_what_was_left_out(evaluated: Path) -
 
 
 def test_maps_and_curves_draw_the_numbers_that_were_measured(evaluated: Path) -> None:
-    table = pu.results(evaluated)
+    table = rows_in(evaluated)
     (figure,) = exhibit("outside", evaluated).figures
     assert [panel.name for panel in figure.panels] == [f"outside--{name}" for name in SCORES]
     for name, panel in zip(SCORES, figure.panels, strict=True):

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import rows_in
 from tests.plugged import plugged
 
-import penultimate as pu
 from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.measures import (
@@ -49,7 +49,7 @@ def mine() -> Iterator[Callable[..., None]]:
 
 def test_what_a_study_yields_is_what_its_measurements_declare(finished_smoke: Path) -> None:
     seen: Counter[str] = Counter()
-    for row in pu.results(finished_smoke / "runs"):
+    for row in rows_in(finished_smoke / "runs"):
         kind = str(row.step).partition(".")[0]
         pairs = (
             TRAINING

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.conftest import penultimate
+from tests.conftest import penultimate, rows_in
 from tests.report.synthetic import study as synthetic_study
 
-import penultimate as pu
 from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
@@ -87,7 +86,7 @@ def bank_of(folder: Path, row: Row, split: str) -> FeatureBank:
 
 @pytest.mark.long
 def test_a_plugins_measurement_is_a_row_for_each_number_and_split(finished: Path) -> None:
-    rows = [row for row in pu.results(finished / "runs") if row.metric in ("mean_norm", "largest_norm")]
+    rows = [row for row in rows_in(finished / "runs") if row.metric in ("mean_norm", "largest_norm")]
     assert len(rows) == 3 * 2 * 2
     for row in rows:
         norms = (np.abs(bank_of(finished, row, str(row.split)).features.astype(float)) ** 3).sum(1) ** (1 / 3)
@@ -97,7 +96,7 @@ def test_a_plugins_measurement_is_a_row_for_each_number_and_split(finished: Path
 
 
 def test_a_plugins_probe_is_scored_by_the_accuracy_of_its_target(finished: Path) -> None:
-    rows = list(pu.results(finished / "runs").where(metric="nearest_mean_top1"))
+    rows = list(rows_in(finished / "runs").where(metric="nearest_mean_top1"))
     assert sorted((row.objective, row.target) for row in rows) == sorted(
         (objective, target)
         for objective in ("softmax", "focal(gamma=2)", "dropout(keep=0.8) + focal(gamma=1)")
@@ -133,7 +132,7 @@ def test_the_exhibit_of_plugins_holds_each_of_their_numbers(finished: Path) -> N
         "mean norm (test)",
         "largest norm (test)",
     ]
-    table = pu.results(finished / "runs")
+    table = rows_in(finished / "runs")
     for row, spec in zip(metric.rows, load_study_of_plugins().objectives, strict=True):
         for cell, split in ((row.cells[0], "train"), (row.cells[2], "test")):
             (value,) = table.where(objective=spec, metric="mean_norm", split=split)
@@ -150,7 +149,7 @@ def test_an_exhibit_may_be_made_of_what_a_plugin_measures(finished: Path) -> Non
     part = TableOfRuns("norms", "How long the features are", (norm,), missing="Norms")
     shown = build(Exhibit("norms", "", "", (part,)), read_study(finished / "runs"), allow_limited=True)
     (table,) = shown.tables
-    rows = pu.results(finished / "runs").where(metric=metric, split="test")
+    rows = rows_in(finished / "runs").where(metric=metric, split="test")
     assert [row.cells[0].value for row in table.rows] == [row.value for row in rows]
     assert len(table.rows) == 3
 
@@ -238,7 +237,7 @@ def test_what_one_plugin_does_wrong_costs_no_other_result(tmp_path: Path) -> Non
         assert sentence in answer.stderr
     assert f"penultimate check {tmp_path / 'fails' / 'wrong.py'}" in answer.stderr
     assert "Traceback" not in answer.stderr
-    table = pu.results(tmp_path / "runs")
+    table = rows_in(tmp_path / "runs")
     assert len(table.where(metric="linear_top1")) == 1
     said = render_exhibit_text(exhibit("plugins", tmp_path / "runs", allow_limited=True))
     assert "fails, ends, words, other: not measured" in said
@@ -300,7 +299,7 @@ def test_a_loss_of_the_wrong_form_ends_its_own_trainings_with_a_sentence(tmp_pat
         assert answer in line
     assert f"penultimate check {tmp_path / 'mine.py'}" in told.stderr
     assert "Traceback" not in told.stderr
-    assert {row.objective for row in pu.results(tmp_path / "runs")} == {"softmax"}
+    assert {row.objective for row in rows_in(tmp_path / "runs")} == {"softmax"}
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ import safetensors.torch
 import timm
 import torch
 from PIL import Image
+from tests.conftest import rows_in
 from tests.inprocess import InProcess
 from tests.networks.given import MEASURE, NEEDING_A_FINAL_LAYER, STRANGER, TRAINED, first_network
 from timm.data import create_transform, resolve_model_data_config
@@ -213,7 +214,7 @@ def test_a_damaged_network_is_named(tmp_path: Path, file: str, damaged: Callable
 
 @pytest.fixture(scope="module")
 def table(finished_given: Path) -> Table:
-    return pu.results(finished_given, "given")
+    return rows_in(finished_given, "given")
 
 
 def network_folder(out: Path, name: str) -> Path:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed
+from tests.conftest import rows_in
 from tests.data.test_own import make
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
@@ -62,7 +63,7 @@ def test_evaluated_it_is_the_bare_network(pair: Pair, tmp_path: Path) -> None:
     for row in done:
         by_network.setdefault(str(row["network"]), []).append(row["accuracy"])
     assert by_network["bare"] == by_network["replicated"]
-    alike = pu.results(done.out).where(metric="pair_cka")
+    alike = rows_in(done.out).where(metric="pair_cka")
     assert [row.value for row in alike] == pytest.approx([1])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
-import os
+import math
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,11 +18,11 @@ from tests.records.stores import SOFTMAX, described, finished, prepared
 from penultimate import registry
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import write_sealed
-from penultimate.networks.key import NetworkKey
 from penultimate.records.archive import ARRAYS_FILE, KEPT, KEYS, ROWS_FILE, KeptStudy, read_kept, reference
 from penultimate.records.keeping import keep
 from penultimate.records.provenance import provenance
 from penultimate.records.reading import StudyFolder, study_folder
+from penultimate.records.table import COLUMNS as ROW_COLUMNS
 from penultimate.records.table import Row
 from penultimate.report import exhibit, read_study
 from penultimate.report.base import Built, StudyResults
@@ -47,34 +47,11 @@ def test_every_row_comes_back_to_nine_digits(finished_smoke: Path, tmp_path: Pat
     assert kept.provenance == json.loads(json.dumps({**provenance(folder), "measured": measured}))
 
 
-def test_every_device_that_a_study_ran_on_is_told(
-    finished_smoke: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = study_folder(finished_smoke / "runs")
-    assert provenance(folder)["device"] == "cpu"
-    metas = folder.metas()
-    last = list(metas)[-1]
-    moved = dataclasses.replace(metas[last], content={**metas[last].content, "device": "a GPU"})
-    monkeypatch.setattr(StudyFolder, "metas", lambda self: {**metas, last: moved})
-    assert provenance(folder)["device"] == "a GPU, cpu"
-
-
 def test_the_same_study_gives_the_same_bytes(finished_smoke: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
         keep(study_folder(finished_smoke / "runs"), tmp_path / name)
     for file in (KEPT, ROWS_FILE, ARRAYS_FILE):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
-
-
-def test_exhibits_are_built_from_it(finished_smoke: Path, tmp_path: Path) -> None:
-    keep(study_folder(finished_smoke / "runs"), tmp_path)
-    kept = read_kept(tmp_path)
-    results = StudyResults.of(kept)
-    for name in ("table1", "table3", "figure5", "tableE2"):
-        live = exhibit(name, finished_smoke / "runs", allow_limited=True)
-        again = exhibit(name, results, allow_limited=True)
-        assert texts(again) == texts(live)
-        assert texts(live) or name == "figure5"
 
 
 def test_arrays_come_back_to_four_digits(finished_smoke: Path, tmp_path: Path) -> None:
@@ -131,33 +108,59 @@ def texts(shown: Built) -> list[str]:
 
 
 @pytest.mark.parametrize("file", [KEPT, ROWS_FILE, ARRAYS_FILE])
-def test_a_changed_or_missing_page_is_refused(finished_smoke: Path, tmp_path: Path, file: str) -> None:
-    keep(study_folder(finished_smoke / "runs"), tmp_path)
-    content = (tmp_path / file).read_bytes()
-    (tmp_path / file).write_bytes(content[:-9] if file == KEPT else content.replace(b"0", b"1", 1))
-    with pytest.raises(DamagedFileError):
-        read_kept(tmp_path)
-    (tmp_path / file).unlink()
-    with pytest.raises(RequestError, match=f"{file} is missing"):
-        read_kept(tmp_path)
-
-
-@pytest.mark.parametrize("file", [KEPT, ROWS_FILE, ARRAYS_FILE])
-def test_a_pipe_or_a_circle_in_the_place_of_a_file_is_named(
+def test_a_damaged_byte_is_named_with_its_file_and_so_is_a_missing_file(
     finished_smoke: Path, tmp_path: Path, file: str
 ) -> None:
-    folder = study_folder(finished_smoke / "runs")
-    keep(folder, tmp_path)
-    for put in (os.mkfifo, lambda path: path.symlink_to(path.name)):
-        (tmp_path / file).unlink()
-        put(tmp_path / file)
-        with pytest.raises(DamagedFileError, match="cannot be read"):
+    keep(study_folder(finished_smoke / "runs"), tmp_path)
+    whole = (tmp_path / file).read_bytes()
+    for place in range(0, len(whole), len(whole) // 25):
+        changed = bytearray(whole)
+        changed[place] ^= 1
+        (tmp_path / file).write_bytes(changed)
+        with pytest.raises(DamagedFileError, match=f"{file}' is not what was written"):
             read_kept(tmp_path)
-        keep(folder, tmp_path)
+    (tmp_path / file).unlink()
+    with pytest.raises(RequestError, match=f"no kept study in '{tmp_path}': {file} is missing"):
         read_kept(tmp_path)
-    (tmp_path / KEPT).write_bytes(b"[" * 100_000)
-    keep(folder, tmp_path)
-    read_kept(tmp_path)
+
+
+@pytest.mark.parametrize("schema", [2, 4])
+def test_a_study_that_another_version_has_kept_is_named(
+    finished_smoke: Path, tmp_path: Path, schema: int
+) -> None:
+    keep(study_folder(finished_smoke / "runs"), tmp_path)
+    card = json.loads((tmp_path / KEPT).read_text())
+    del card["sha256"]
+    write_sealed(tmp_path / KEPT, card, schema)
+    with pytest.raises(RequestError) as error:
+        read_kept(tmp_path)
+    told = f"was written by another version of penultimate (schema {schema}; this one reads 3)"
+    assert told in str(error.value)
+
+
+def test_numbers_that_do_not_exist_or_have_no_end_are_kept(tmp_path: Path) -> None:
+    values = {"top1": 0.1 + 0.2, "top5": None, "mean_loss": math.inf, "ece": -math.inf}
+    rows = [{"metric": metric, "value": value} for metric, value in values.items()]
+    store = prepared(tmp_path)
+    keep(described(store, "mine", [finished(store, "accuracy.a", SOFTMAX, rows)]), tmp_path / "kept")
+    kept = {row.metric: row.value for row in read_kept(tmp_path / "kept").table}
+    assert kept == {"top1": 0.3, "top5": math.nan, "mean_loss": math.inf, "ece": -math.inf}
+
+
+def test_a_study_without_a_row_is_kept(tmp_path: Path) -> None:
+    keep(described(prepared(tmp_path), "mine", []), tmp_path / "kept")
+    kept = read_kept(tmp_path / "kept")
+    assert (len(kept.table), kept.name, kept.table.column("metric")) == (0, "mine", ())
+    assert tuple(kept.table.to_pandas().columns) == ROW_COLUMNS
+
+
+def test_an_older_run_is_read() -> None:
+    kept = read_kept(Path(__file__).parents[1] / "kept" / "glyphs")
+    assert len(kept.table) == 25285
+    assert (
+        sum(row.unit == "points" and len(kept.arrays(str(row.step), row.metric)) > 0 for row in kept.table)
+        == 206
+    )
 
 
 def test_an_unfinished_study_is_not_kept(smoke: Path, tmp_path: Path) -> None:
@@ -169,32 +172,17 @@ def test_an_unfinished_study_is_not_kept(smoke: Path, tmp_path: Path) -> None:
     assert not (smoke / "kept").exists()
 
 
-def test_a_folder_of_another_study_or_of_other_files_stays_as_it_is(
-    finished_smoke: Path, tmp_path: Path
-) -> None:
+def test_a_folder_of_another_study_stays_as_it_is(finished_smoke: Path, tmp_path: Path) -> None:
     folder = study_folder(finished_smoke / "runs", "smoke")
     other = dataclasses.replace(folder, description={**folder.description, "name": "other"})
-    keep(folder, tmp_path / "kept")
-    before = {file.name: file.read_bytes() for file in (tmp_path / "kept").iterdir()}
+    keep(folder, tmp_path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     with pytest.raises(RequestError, match=r"holds the kept study 'smoke'; give --to another folder"):
-        keep(other, tmp_path / "kept")
-    assert {file.name: file.read_bytes() for file in (tmp_path / "kept").iterdir()} == before
-    keep(folder, tmp_path / "kept")
-    (tmp_path / "kept" / "kept.json").unlink()  # as if stopped before the last of the files
-    keep(folder, tmp_path / "kept")
-    assert {file.name: file.read_bytes() for file in (tmp_path / "kept").iterdir()} == before
-    sealed = json.loads((tmp_path / "kept" / "kept.json").read_text())
-    (tmp_path / "kept" / "kept.json").write_text(json.dumps({**sealed, "schema": 0}))  # of an older version
-    with pytest.raises(RequestError, match="holds the kept study 'smoke'"):
-        keep(other, tmp_path / "kept")
-    (tmp_path / "mine").mkdir()
-    for name, content in (("rows.csv", "step,loss,seconds\n0,2.3,1\n"), ("arrays.npz", "mine")):
-        mine = tmp_path / "mine" / name
-        mine.write_text(content)
-        with pytest.raises(RequestError, match=rf"{name}' is no kept study's"):
-            keep(folder, tmp_path / "mine")
-        assert mine.read_text() == content
-        mine.unlink()
+        keep(other, tmp_path)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    (tmp_path / KEPT).write_bytes(before[KEPT][:-9])  # what is damaged is kept again
+    keep(folder, tmp_path)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
 def test_what_continues_a_study_names_the_folder_of_results(tmp_path: Path) -> None:
@@ -207,20 +195,6 @@ def test_a_place_that_can_be_no_folder_is_named(finished_smoke: Path, tmp_path: 
     (tmp_path / "file").touch()
     with pytest.raises(RequestError, match="file/inside' cannot be made a folder"):
         keep(study_folder(finished_smoke / "runs"), tmp_path / "file" / "inside")
-
-
-def test_networks_that_diverged_are_read_in_their_earlier_form_too(
-    finished_smoke: Path, tmp_path: Path
-) -> None:
-    """Once a step was of one arm, and its network no list."""
-    keep(study_folder(finished_smoke / "runs"), tmp_path)
-    card = json.loads((tmp_path / "kept.json").read_text())
-    network = vars(NetworkKey("softmax", "net", seed=0, draw=0))
-    provenance = {**card["provenance"], "diverged_networks": {"train.a.0": network, "train.b.0": [network]}}
-    content = {name: value for name, value in card.items() if name not in ("schema", "sha256")}
-    write_sealed(tmp_path / "kept.json", {**content, "provenance": provenance}, card["schema"])
-    told = read_kept(tmp_path).provenance["diverged_networks"]
-    assert told == {"train.a.0": [network], "train.b.0": [network]}
 
 
 def header(folder: Path) -> list[str]:
@@ -319,29 +293,6 @@ def test_arrays_of_two_steps_that_no_condition_tells_apart_are_refused(tmp_path:
     ):
         keep(described(store, "mine", steps), tmp_path / "kept")
     keep(described(store, "alone", steps[:1]), tmp_path / "kept")
-
-
-@pytest.mark.parametrize("schema", [2, 4])
-def test_a_study_that_another_version_has_kept_is_refused(
-    finished_smoke: Path, tmp_path: Path, schema: int
-) -> None:
-    keep(study_folder(finished_smoke / "runs"), tmp_path)
-    card = json.loads((tmp_path / KEPT).read_text())
-    del card["sha256"]
-    write_sealed(tmp_path / KEPT, card, schema)
-    with pytest.raises(RequestError) as error:
-        read_kept(tmp_path)
-    told = f"was written by another version of penultimate (schema {schema}; this one reads 3)"
-    assert told in str(error.value)
-
-
-def test_a_header_that_is_not_that_of_the_networks_is_refused(finished_smoke: Path, tmp_path: Path) -> None:
-    keep(study_folder(finished_smoke / "runs"), tmp_path)
-    card = json.loads((tmp_path / KEPT).read_text())
-    del card["sha256"]
-    write_sealed(tmp_path / KEPT, {**card, "networks": card["networks"][::-1]}, card["schema"])
-    with pytest.raises(DamagedFileError, match="the header does not match its networks"):
-        read_kept(tmp_path)
 
 
 def test_an_unknown_reference_is_told() -> None:

@@ -20,10 +20,9 @@ from penultimate.cli import main
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
 from penultimate.records.archive import KeptStudy, read_kept
-from penultimate.records.joining import _joined, join
+from penultimate.records.joining import join
 from penultimate.records.keeping import keep, write_kept
 from penultimate.records.reading import study_folder
-from penultimate.records.table import Row
 from penultimate.report.base import StudyResults
 from penultimate.report.measurements import admit
 from penultimate.report.progress import unfinished
@@ -311,7 +310,9 @@ def test_two_values_of_one_number_are_refused(parts: Path, tmp_path: Path) -> No
 def test_what_is_of_no_objective_is_joined_too(parts: Path, tmp_path: Path) -> None:
     """Training from scratch, beside fine-tuning, has a seed and an architecture alone."""
     kept = read_kept(parts / "kept-first")
-    scratch = dataclasses.replace(kept.table[0], objective=None, metric="from_scratch_top1", unit="fraction")
+    scratch = dataclasses.replace(
+        next(iter(kept.table)), objective=None, metric="from_scratch_top1", unit="fraction"
+    )
     rows = [(row, kept) for row in (*kept.table, scratch)]
     write_kept(tmp_path / "part", rows, kept.description, kept.provenance)
     assert main(["join", str(parts / "first.py"), str(tmp_path / "part"), "--to", str(tmp_path / "all")]) == 0
@@ -335,23 +336,21 @@ def test_what_has_no_value_in_either_part_is_joined(tmp_path: Path) -> None:
     assert shlex.split(kept.description["command"]) == typed
 
 
-def test_what_is_told_of_every_part_is_told_of_the_whole(tmp_path: Path) -> None:
-    """And what failed in one part and was measured in another is no failure."""
-    why = {"why": "x", "target": None}
-    told = [
-        {
-            **{"left_out": {f"{name}, test": ["a.png"]}, "remarks": {f"{name}, test": ["odd"]}},
-            **{"copies": {name: ["two"]}, "images": {name: {"test": 3}}, "noted": {name: {"odd": "so"}}},
-            **{"device": name, "undefined": {f"s.{name}.0": "no"}, "failed": {f"accuracy.{name}.9": why}},
-            "undefined_of": {f"s.{name}.0": {"network": name, "target": None}},
-            "steps": {},
+def test_the_provenance_is_that_of_all_parts(parts: Path, tmp_path: Path) -> None:
+    """What failed in one part and was measured in another is no failure."""
+    for name, target in (("first", "glyphs_smoke"), ("second", "elsewhere")):
+        kept = read_kept(parts / f"kept-{name}")
+        facts = {
+            "failed": {f"accuracy.{name}.0": {"why": "killed", "network": "softmax", "target": target}},
+            "noted": {name: {"odd": "so"}},
+            "device": name,
+            "seconds": {"train": 1.5},
         }
-        for name in ("one", "two")
-    ]
-    for name, each in zip(("one", "two"), told, strict=True):
-        each["failed"] = {f"accuracy.{name}.9": {**why, "network": name}}
-    whole = _joined(told, [Row(metric="top1", value=0.5, step="accuracy.kept", objective="one")])
-    for name in ("left_out", "remarks", "copies", "images", "noted", "undefined", "undefined_of"):
-        assert whole[name] == {**told[0][name], **told[1][name]}
-    assert whole["failed"] == told[1]["failed"]
-    assert whole["device"] == "one, two"
+        rows = [(row, kept) for row in kept.table]
+        write_kept(tmp_path / name, rows, kept.description, kept.provenance | facts)
+    command = ["join", str(parts / "whole.py"), str(tmp_path / "first"), str(tmp_path / "second")]
+    assert main([*command, "--to", str(tmp_path / "all")]) == 0
+    told = read_kept(tmp_path / "all").provenance
+    assert [each["target"] for each in told["failed"].values()] == ["elsewhere"]
+    assert told["noted"] == {"first": {"odd": "so"}, "second": {"odd": "so"}}
+    assert (told["device"], told["seconds"]) == ("first, second", {"train": 3.0})

@@ -249,22 +249,6 @@ def leave(tuning: Tuning, root: Path, study: str) -> None:
     write_tuning(folder / "tuning.json", tuning)
 
 
-def test_a_damaged_cell_is_healed_by_the_command_that_tuned_its_objective(
-    tuning: Tuning, tmp_path: Path
-) -> None:
-    described(
-        prepared(tmp_path), "tune-mine", [], tunes="mine", command="penultimate tune sigmoid --study mine"
-    )
-    own = dataclasses.replace(tuning.objectives[0], command="penultimate tune softmax --study mine")
-    folder = study_folder(tmp_path, "tune-mine")
-    write_tuning(folder.path / "tuning.json", dataclasses.replace(tuning, objectives=(own,)))
-    cell = own.cells[0].runs[0].step
-    assert folder.command_for(cell) == f"penultimate tune softmax --study mine --verify --out {tmp_path}"
-    assert folder.command_for("other") == f"penultimate tune sigmoid --study mine --verify --out {tmp_path}"
-    (folder.path / "tuning.json").write_text("{")
-    assert folder.command_for(cell, verify=False) == f"penultimate tune sigmoid --study mine --out {tmp_path}"
-
-
 def test_the_search_of_a_study_is_found_beside_it(tuning: Tuning, tmp_path: Path) -> None:
     described(prepared(tmp_path), "nine", [])
     assert "tuning" not in study_folder(tmp_path, "nine").described()

@@ -39,13 +39,14 @@ def only(results: StudyResults, keep: Callable[[Row], bool]) -> StudyResults:
 
 def with_rows(results: StudyResults, rows: Iterable[Row]) -> StudyResults:
     """The study with further rows."""
-    return dataclasses.replace(results, table=results.table + rows)
+    return dataclasses.replace(results, table=Table([*results.table, *rows]))
 
 
 def shuffled(results: StudyResults) -> StudyResults:
     """The same rows in another order."""
+    rows = list(results.table)
     order = np.random.default_rng(0).permutation(len(results.table))
-    return dataclasses.replace(results, table=Table(results.table[int(place)] for place in order))
+    return dataclasses.replace(results, table=Table(rows[place] for place in order))
 
 
 def part_of(results: StudyResults, objectives: Sequence[str] = (), seeds: Sequence[int] = ()) -> StudyResults:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import penultimate as pu
 from penultimate.records.table import Row
 from penultimate.report import exhibit, read_study
 from penultimate.report.base import StudyResults
+from tests.conftest import rows_in
 from tests.report.reading import described, glyphs, only, panels, table_of, with_rows
 
 PLAIN = "glyphplain"
@@ -63,7 +63,7 @@ def test_figure_d2_has_a_panel_for_each_task_and_their_mean(finished_smoke: Path
     drawn = panels(exhibit("figureD2", results, allow_limited=True))
     assert list(drawn) == ["figureD2-mean", "figureD2-syllabics_smoke", "figureD2-digits_smoke"]
     rows: dict[tuple[str, int], list[Row]] = {}
-    for row in pu.results(finished_smoke / "runs").where(metric="linear_top1"):
+    for row in rows_in(finished_smoke / "runs").where(metric="linear_top1"):
         if row.epoch is not None:
             rows.setdefault((str(row.objective), row.epoch), []).append(row)
     assert {epoch for _, epoch in rows} == {1, 2, 3}
@@ -75,7 +75,7 @@ def test_figure_d2_has_a_panel_for_each_task_and_their_mean(finished_smoke: Path
 
 
 def test_the_last_epochs_transfer_is_the_linear_probes(finished_smoke: Path) -> None:
-    table = pu.results(finished_smoke / "runs").where(metric="linear_top1", split="test", layer=None)
+    table = rows_in(finished_smoke / "runs").where(metric="linear_top1", split="test", layer=None)
     final = {(row.objective, row.target): row.value for row in table if row.epoch is None}
     last = {(row.objective, row.target): row.value for row in table if row.epoch == 3}
     assert final.keys() == last.keys()

@@ -281,7 +281,6 @@ def swept() -> StudyResults:
 
 
 def test_candidates_are_those_of_pandas(swept: StudyResults) -> None:
-    pandas = pytest.importorskip("pandas")
     searched = search(without=[(NEW_CANDIDATES[0], SEARCH_SEEDS[0])])
     of_tasks = {f"linear_{card(task).accuracy}" for task in CHOOSING}
     expected = {}

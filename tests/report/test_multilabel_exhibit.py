@@ -61,7 +61,7 @@ def results(
                         told = facts(name, seed, split, policy)
                         rows.append(Row(metric="multilabel_mean_auc", value=value, **told))
     described = {**made.description, "targets": [*made.description["targets"], "findings"]}
-    return dataclasses.replace(made, table=made.table + rows, description=described)
+    return dataclasses.replace(made, table=type(made.table)([*made.table, *rows]), description=described)
 
 
 def test_every_cell_is_a_mean_over_runs_and_the_best_is_bold() -> None:

@@ -38,7 +38,7 @@ def errors(results: StudyResults, slug: str, seed: int) -> dict[str, list[float]
     spec = spec_of(results, slug)
     own = results.table.where(metric="corruption_error", objective=spec, seed=seed)
     return {
-        name: [own.where(setting=f"corruption={name}, severity={k}").only().value for k in range(1, 6)]
+        name: [own.where(setting=f"corruption={name}, severity={k}").values()[0] for k in range(1, 6)]
         for name in BENCHMARK
     }
 

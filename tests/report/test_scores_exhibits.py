@@ -11,7 +11,7 @@ import pytest
 from penultimate.objectives.presets import resolve
 from penultimate.paper import published
 from penultimate.paper.exhibits.scores import EXHIBIT
-from penultimate.records.table import Row
+from penultimate.records.table import Row, Table
 from penultimate.report import StudyResults, exhibit
 from penultimate.report.measurements import admit
 from tests.oracles.report import spearman_rho
@@ -51,7 +51,7 @@ def with_scores(
         for seed in seeds
         for target, value in zip(TASKS, of_tasks, strict=True)
     ]
-    return dataclasses.replace(results, table=results.table + rows)
+    return dataclasses.replace(results, table=Table([*results.table, *rows]))
 
 
 def facts(name: str, seed: int, target: str) -> dict[str, Any]:
@@ -266,7 +266,7 @@ def overlapping(results: StudyResults) -> StudyResults:
             rows.append(
                 Row(**{**common, "unit": "count"}, step="s", metric="semantic_overlap", value=float(shared))
             )
-    return dataclasses.replace(results, table=results.table + rows)
+    return dataclasses.replace(results, table=Table([*results.table, *rows]))
 
 
 def test_class_overlap_stands_beside_linear_transfer_and_the_papers_table() -> None:

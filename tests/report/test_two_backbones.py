@@ -40,7 +40,7 @@ def one() -> StudyResults:
 @pytest.fixture(scope="module")
 def two(one: StudyResults) -> StudyResults:
     # The second's rows first: what is shown may not hang on the order.
-    return dataclasses.replace(with_second(one), table=Table(of_second(one)) + one.table)
+    return dataclasses.replace(with_second(one), table=Table([*of_second(one), *one.table]))
 
 
 @pytest.fixture(scope="module")

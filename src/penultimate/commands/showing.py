@@ -250,19 +250,19 @@ def _table_as_json(table: ExhibitTable) -> dict[str, object]:
 
 
 def _why(options: argparse.Namespace) -> int:
-    from penultimate.records.archive import reference
+    from penultimate.records.archive import KeptStudy, reference
     from penultimate.records.reading import StudyFolder
-    from penultimate.records.tracing import KeptFolder, explain
+    from penultimate.records.tracing import explain
     from penultimate.registry import entry
     from penultimate.report import StudyResults
     from penultimate.report.measurements import admit
     from penultimate.report.networks import StudyNetworks
 
     _expect_one_place(options)
-    folder: StudyFolder | KeptFolder
+    folder: StudyFolder | KeptStudy
     if options.reference:
-        kept = reference(options.study)
-        folder, results = KeptFolder(kept), StudyResults.of(kept)
+        folder = reference(options.study)
+        results = StudyResults.of(folder)
     else:
         folder = folder_of(options.out, options.study)
         results = StudyResults(folder.described(), folder.evidence())

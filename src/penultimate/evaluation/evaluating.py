@@ -13,7 +13,7 @@ from penultimate.engine.run import expect_located, run_graph
 from penultimate.errors import RequestError
 from penultimate.evaluation.request import NAME, Request
 from penultimate.networks.sources import HUBS, read_source
-from penultimate.notebook import frame, text
+from penultimate.notebook import text
 from penultimate.report import exhibit, read_study, refresh_page, render_exhibit_text
 from penultimate.store import Store
 from penultimate.study.graph import Graph
@@ -74,8 +74,10 @@ class Evaluation:
         return [*first_lines(shortfalls(measurements)), *leaks(measurements)]
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the ranking as a pandas DataFrame; raise RequestError if pandas is not installed."""
-        return frame(self.ranking)
+        """Return the ranking as a pandas DataFrame."""
+        import pandas as pd
+
+        return pd.DataFrame(self.ranking)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return iter(self.ranking)

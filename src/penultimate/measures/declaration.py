@@ -196,9 +196,8 @@ class Yield:
     """One quantity that a measurement yields: its numbers, and the words that explain them.
 
     unit      the unit of the values in its rows; `SHOWN` holds how it is displayed
-    arrays    the names of the arrays that its rows point to, or {name: "KIND DIMENSION ..."}, where
-              `records.arrays.KINDS` holds the kinds, and dimensions of one name are of one size; arrays of
-              these forms alone are read from a kept run
+    arrays    the names of the arrays that its rows point to, or {name: "KIND DIMENSION ..."}, which says for
+              a reader what they hold; dimensions of one name are of one size
     better    which values are better: "high", "low", or "" if neither is
     words     an explanation for a reader who does not know it
     called    its name within a sentence

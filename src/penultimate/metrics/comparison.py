@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from penultimate.errors import RequestError, unknown
-from penultimate.notebook import frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,13 +159,17 @@ class Comparison:
         )
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas DataFrame with a row for each pair of layers; RequestError without pandas."""
+        """Return a pandas DataFrame with a row for each pair of layers."""
+        import pandas as pd
+
         rows = [
             (*one, *other, self.matrix[i, j], self.standard_error[i, j])
             for i, one in enumerate(self.names)
             for j, other in enumerate(self.names)
         ]
-        return frame(rows, ("network", "layer", "other_network", "other_layer", "cka", "standard_error"))
+        return pd.DataFrame(
+            rows, columns=["network", "layer", "other_network", "other_layer", "cka", "standard_error"]
+        )
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{network}: {len(self._rows(network))}" for network in self.networks)

@@ -26,7 +26,6 @@ from penultimate.monitoring.lightning import callback_of
 from penultimate.monitoring.logs import Row, recorders_of
 from penultimate.monitoring.numbers import USUAL, measures_of, number
 from penultimate.networks.model import Model
-from penultimate.notebook import frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,7 +144,9 @@ class Monitor:
 
     def frame(self) -> pd.DataFrame:
         """Return the history as a pandas DataFrame, a row for each measurement."""
-        return frame(self.history, ("step", *self.measures, "seconds"))
+        import pandas as pd
+
+        return pd.DataFrame(self.history, columns=["step", *self.measures, "seconds"])
 
     def lightning(self, per: str = "epoch") -> Any:
         """Return a callback for Lightning's Trainer that calls `step` after every "epoch" or "batch".

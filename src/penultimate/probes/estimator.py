@@ -14,7 +14,7 @@ from penultimate.checks import one_of
 from penultimate.errors import RequestError
 from penultimate.metrics.accuracy import accuracy, mean_per_class
 from penultimate.metrics.inputs import ArrayLike
-from penultimate.notebook import facts, frame
+from penultimate.notebook import facts
 from penultimate.probes.arrays import Array
 from penultimate.probes.inputs import (
     Data,
@@ -66,10 +66,12 @@ class DisplayedProbe:
         raise NotImplementedError
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas DataFrame, a row for each value that `fit` tried; RequestError without pandas."""
+        """Return a pandas DataFrame with a row for each value that `fit` tried."""
+        import pandas as pd
+
         self._expect_fitted()
         head, rows = self._fits()
-        return frame(rows, head)
+        return pd.DataFrame(rows, columns=head)
 
     def _expect_fitted(self) -> None:
         if not self._is_fitted():

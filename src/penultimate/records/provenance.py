@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penultimate.networks.key import NetworkKey
 from penultimate.records.reading import StudyFolder
-
-if TYPE_CHECKING:
-    from penultimate.store import Meta
-
-OF_STEP = {"network": "objective", "target": "target"}
-"""What is said of the step behind a reason, and the column that says it: step ids shorten names."""
+from penultimate.store import Meta
 
 
 def provenance(folder: StudyFolder) -> dict[str, Any]:
-    """Return what a study's steps say of the machine, packages, commit, data digests and durations."""
+    """Return what a study's steps record: machine, packages, commit, data digests, durations, gaps."""
     metas = folder.metas()
     contents = {step_id: meta.content for step_id, meta in metas.items()}
     first = next(iter(contents.values()), {})
@@ -24,60 +19,44 @@ def provenance(folder: StudyFolder) -> dict[str, Any]:
     for meta in metas.values():
         seconds[meta.step] += meta.content["seconds"]
     data = [meta.content for meta in metas.values() if meta.step == "data"]
-    of_images = {
-        what: {
-            f"{of['config']['name']}, {split}": told
-            for of in data
-            for split, told in of.get(what, {}).items()
-        }
-        for what in ("left_out", "remarks")
-    }
-    of_sets = {
-        what: {of["config"]["name"]: of[what] for of in data if of.get(what)} for what in ("copies", "images")
-    }
-    prepared = {
-        content["columns"]["objective"]: content["preparation"]
-        for content in contents.values()
-        if "preparation" in content
-    }
-    noted = {
-        content["columns"]["objective"]: content["noted"]
-        for content in contents.values()
-        if "noted" in content
-    }
-    speed = {
-        content["columns"]["objective"]: content["speed"]
-        for content in contents.values()
-        if "speed" in content
-    }
-    failed = {
-        step_id: facts
-        for step_id, facts in folder.description.get("failed", {}).items()
-        if step_id not in contents
-    }
     diverged = folder.diverged()
     undefined = {step_id: facts["undefined"] for step_id, facts in contents.items() if "undefined" in facts}
-    not_validated = {
-        content["columns"]["target"]: content["classes_not_validated"]
-        for content in contents.values()
-        if "classes_not_validated" in content
+    network = ("objective", list(contents.values()))
+    optional = {
+        **{
+            what: {
+                f"{facts['config']['name']}, {split}": listed
+                for facts in data
+                for split, listed in facts.get(what, {}).items()
+            }
+            for what in ("left_out", "remarks")
+        },
+        **{
+            what: {of["config"]["name"]: of[what] for of in data if of.get(what)}
+            for what in ("copies", "images")
+        },
+        "prepared": _by(*network, "preparation"),
+        "noted": _by(*network, "noted"),
+        "speed": _by(*network, "speed"),
+        "failed": {
+            step_id: facts
+            for step_id, facts in folder.description.get("failed", {}).items()
+            if step_id not in contents
+        },
+        "classes_not_validated": _by("target", network[1], "classes_not_validated"),
     }
     return {
         "command": folder.description["command"],
-        "commit": sorted({content["commit"] for content in contents.values() if content["commit"]}),
-        "dirty": any(content["dirty"] for content in contents.values()),
-        "hosts": sorted({content["host"] for content in contents.values()}),
-        "device": ", ".join(sorted({of["device"] for of in contents.values() if "device" in of})),
+        "commit": sorted({facts["commit"] for facts in contents.values() if facts["commit"]}),
+        "dirty": any(facts["dirty"] for facts in contents.values()),
+        "hosts": sorted({facts["host"] for facts in contents.values()}),
+        "device": ", ".join(sorted({facts["device"] for facts in contents.values() if "device" in facts})),
         **{name: first.get(name, "") for name in ("processor", "threads", "python")},
         "packages": first.get("packages", {}),
-        "data": {"{name} (draw {draw})".format_map(of["config"]): of["content_digest"] for of in data},
-        **{what: told for what, told in of_images.items() if told},
-        **{what: told for what, told in of_sets.items() if told},
-        **({"prepared": prepared} if prepared else {}),
-        **({"noted": noted} if noted else {}),
-        **({"speed": speed} if speed else {}),
-        **({"failed": failed} if failed else {}),
-        **({"classes_not_validated": not_validated} if not_validated else {}),
+        "data": {
+            f"{of['config']['name']} (draw {of['config']['draw']})": of["content_digest"] for of in data
+        },
+        **{what: found for what, found in optional.items() if found},
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
         "steps": {name: list(pair) for name, pair in folder.counts().items()},
         "diverged": diverged,
@@ -85,11 +64,20 @@ def provenance(folder: StudyFolder) -> dict[str, Any]:
             step_id: [vars(key) for key in _networks(folder, step_id, metas[step_id])] for step_id in diverged
         },
         "undefined": undefined,
+        # Step ids shorten names, so the network and the target are said beside the reason.
         "undefined_of": {
-            step_id: {what: contents[step_id]["columns"].get(column) for what, column in OF_STEP.items()}
+            step_id: {
+                "network": contents[step_id]["columns"].get("objective"),
+                "target": contents[step_id]["columns"].get("target"),
+            }
             for step_id in undefined
         },
     }
+
+
+def _by(column: str, contents: list[dict[str, Any]], fact: str) -> dict[str, Any]:
+    """Return a fact of all steps that state it, by a column of theirs."""
+    return {facts["columns"][column]: facts[fact] for facts in contents if fact in facts}
 
 
 def networks_made(folder: StudyFolder) -> dict[NetworkKey, str]:

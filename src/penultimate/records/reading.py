@@ -1,20 +1,21 @@
-"""Read what studies have left: their descriptions, their rows, where each row comes from."""
+"""Read what studies have left in a store: their descriptions, their rows, and what is finished."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import shlex
-from collections import ChainMap, Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from penultimate.errors import DamagedFileError, RequestError, nearest
 from penultimate.files import canonical_json, digest_bytes, file_name, read_sealed, write_sealed
-from penultimate.records.table import ROWS, Row, Table, read_rows
+from penultimate.records.cache import read_frame, write_frame
+from penultimate.records.table import COLUMNS, ROWS, Table, frame_of, read_cells
 from penultimate.records.tuning import (
     TUNING_FILE,
     WRITTEN_AGAIN,
@@ -26,11 +27,12 @@ from penultimate.records.tuning import (
 )
 from penultimate.store import SCHEMA, Meta, Store
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 STUDY_FILE, PAGE, PAGE_STATE = "study.json", "report.html", "report.state"
 IN_PYTHON = " in Python"
-"""What a command ends with that is no command line but a call."""
-DIVERGING = "train"
-"""The only kind of step that can end as diverged."""
+"""The end of a study's command if the study was run by a call in Python."""
 _Read = TypeVar("_Read")
 
 
@@ -38,34 +40,18 @@ _Read = TypeVar("_Read")
 class StudyFolder:
     """One study in a store: its description, and the metas of its finished steps.
 
-    `order` counts the studies of the store as they were last run; `files` are the sha256 of other files that
-    lie in its folder.
+    `order` is its position among the studies of the store in the order in which they were last run.
     """
 
     store: Store
     path: Path
     description: dict[str, Any]
     order: int = 0
-    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
+        """The study's name."""
         return str(self.description["name"])
-
-    def command_for(self, step_id: str, verify: bool = True) -> str:
-        """Return the command that does a step of the study, or, with `verify`,
-        does it again where it is damaged.
-        """
-        command = str(self.description["command"])
-        if command.endswith(IN_PYTHON):
-            return command.replace("(...)", "(..., verify=True)") if verify else command
-        with contextlib.suppress(DamagedFileError):  # other commands may have tuned other objectives
-            tuned = getattr(self.tuning(), "objectives", ())
-            owners = (
-                of for of in tuned if any(step_id in (run.step for run in cell.runs) for cell in of.cells)
-            )
-            command = next((of.command for of in owners), command)
-        return f"{command}{' --verify' if verify else ''}{out_option(self.store.root)}"
 
     @property
     def backbones(self) -> list[str]:
@@ -73,34 +59,42 @@ class StudyFolder:
         blocks = self.description["networks"]
         return list(dict.fromkeys(name for block in blocks for name in block.get("backbones", ())))
 
+    def command_for(self, verify: bool = True) -> str:
+        """Return the command that continues the study; with `verify`, it also repairs a damaged step."""
+        command = str(self.description["command"])
+        if command.endswith(IN_PYTHON):
+            return command.replace("(...)", "(..., verify=True)") if verify else command
+        return f"{command}{' --verify' if verify else ''}{out_option(self.store.root)}"
+
     def metas(self) -> dict[str, Meta]:
-        """Return the metas of the finished steps; raises DamagedFileError, with the way out,
-        for a changed one.
-        """
+        """Return the metas of the finished steps; raises DamagedFileError, with the remedy."""
         metas = {step_id: self._intact(self.store.meta, step_id) for step_id in self.description["steps"]}
         return {step_id: meta for step_id, meta in metas.items() if meta is not None}
 
     def described(self) -> dict[str, Any]:
-        """Return the description; with the layers, the width of the last and the searches once they are
-        there.
+        """Return the description with what its steps have shown: layers, width of the last one, searches.
 
-        Layers and width are those of the main architecture.
+        Layers and width are those of the main architecture, or of the first given network.
         """
         contents = [meta.content for meta in self.metas().values()]
-        of_main = [
-            facts for facts in contents if facts["columns"].get("backbone") in (None, *self.backbones[:1])
+        main = (*self.backbones[:1], None)  # given networks have no architecture
+        own = [
+            facts for backbone in main for facts in contents if facts["columns"].get("backbone") == backbone
         ]
-        of_main.sort(key=lambda facts: facts["columns"].get("backbone") is None)  # networks that were given
-        facts = ChainMap({"tuning": list(map(dataclasses.asdict, self.searches()))}, *of_main)
-        known = {name: facts[name] for name in ("num_features", "layers", "tuning") if facts.get(name)}
-        return {**self.description, **known}
+        shown: dict[str, Any] = {
+            name: next((facts[name] for facts in own if facts.get(name)), None)
+            for name in ("num_features", "layers")
+        }
+        shown["tuning"] = list(map(dataclasses.asdict, self.searches()))
+        return {**self.description, **{name: fact for name, fact in shown.items() if fact}}
 
     @property
     def is_tuning(self) -> bool:
+        """Whether it is a search for hyperparameters."""
         return "tunes" in self.description
 
     def tuning(self) -> Tuning | None:
-        """Return the record that a tuning leaves; None for any other study.
+        """Return the record that a search leaves; None for any other study.
 
         Raises DamagedFileError, with the command that writes it again, for one that is changed or missing.
         """
@@ -130,35 +124,52 @@ class StudyFolder:
     def _search_of(self, study: str) -> Tuning | None:
         path = self.path.with_name(folder_name(study))
         found = read_tuning(path / TUNING_FILE)
-        # A folder that is described as a tuning's has its record, or a file of it is missing.
+        # If the folder is described as that of a search, the record is there or a file is missing.
         is_described = found is None and (path / STUDY_FILE).is_file()
         return _read(self.store, path).tuning() if is_described else found
 
     def evidence(self) -> Table:
-        """Return the rows that exhibits read: all; of a tuning, those of the networks that were chosen."""
+        """Return the rows that exhibits read: all, or of a search those of the networks that were chosen."""
         tuning = self.tuning()
         return self.table() if tuning is None else self.table().where(step=tuning.steps())
 
     def table(self) -> Table:
         """Return all rows of the finished steps, in the order of the graph; a limited study's are marked so.
 
-        Rows on disk name no arm, for another study may have the same network in another arm.
+        Rows on disk name no arm, because another study may have the same network in another arm.
         """
-        rows: list[Row] = []
-        for step_id in self.metas():
-            file = self.file(step_id, ROWS)
+        steps = [step_id for step_id in self.description["steps"] if self.store.holds(step_id)]
+        read = [
+            self.description["limited"],
+            *([step, self.arms(step), self.store.digest(step)] for step in steps),
+        ]
+        state = digest_bytes(canonical_json([COLUMNS, read]).encode())
+        frame = read_frame(self.path, state)
+        if frame is None:
+            frame = frame_of(self._rows(steps))
+            write_frame(self.path, state, frame)
+        return Table.of_frame(frame)
+
+    def _rows(self, steps: list[str]) -> Iterator[list[dict[str, Any]]]:
+        for step_id in steps:
+            rows = read_cells(self.file(step_id, ROWS))
             for arm in self.arms(step_id):
-                rows += read_rows(file, arm, self.description["limited"])
-        return Table(rows)
+                changes = {"arm": arm} if arm else {}
+                yield [
+                    {**row, **changes, "status": "limited"}
+                    if self.description["limited"] and row["status"] == "done"
+                    else {**row, **changes}
+                    for row in rows
+                ]
 
     def arms(self, step_id: str) -> list[str]:
-        """Return the arms to which a step belongs: several, where these train the same network."""
-        arms: list[str] | str = self.description.get("arms", {}).get(step_id, "")
-        return [arms] if isinstance(arms, str) else arms  # as one was written once
+        """Return the arms to which a step belongs: several, if these train the same network."""
+        arms: list[str] = self.description.get("arms", {}).get(step_id, [""])
+        return arms
 
     def diverged(self) -> dict[str, str]:
-        """Return the steps that ended as diverged, and why."""
-        trained = [step_id for step_id in self.description["steps"] if _kind(step_id) == DIVERGING]
+        """Return the trainings that ended as diverged, and why."""
+        trained = [step_id for step_id in self.description["steps"] if _kind(step_id) == "train"]
         metas = {step_id: self._intact(self.store.meta, step_id) for step_id in trained}
         return {
             step_id: str(meta.content.get("reason", ""))
@@ -167,14 +178,13 @@ class StudyFolder:
         }
 
     def called(self, step_id: str) -> str:
-        """Return a finished step for people: its id, which says all but the architecture
-        where there are several.
-        """
+        """Return a finished step's id, with its architecture if the study has several."""
         meta = self.store.meta(step_id)
         backbone = meta.content["columns"].get("backbone") if meta else None
         return f"{step_id} ({backbone})" if backbone and len(self.backbones) > 1 else step_id
 
     def is_running(self) -> bool:
+        """Return whether a process is working on the study."""
         return self.store.holder(self.path / ".lock") is not None
 
     def contact_sheet(self) -> bytes | None:
@@ -192,21 +202,19 @@ class StudyFolder:
             return dict(archive)
 
     def file(self, step_id: str, name: str) -> Path:
-        """Return a file of a finished step; raises DamagedFileError, with the way out,
-        where it was changed.
-        """
+        """Return a file of a finished step; raises DamagedFileError, with the remedy, if it was changed."""
         return self._intact(self.store.verified, step_id, name)
 
     def _intact(self, read: Callable[..., _Read], *of: str) -> _Read:
         try:
             return read(*of)
         except DamagedFileError as error:
-            raise DamagedFileError(f"{error}; it is computed again by: {self.command_for(of[0])}") from None
+            raise DamagedFileError(f"{error}; it is computed again by: {self.command_for()}") from None
 
     def counts(self) -> dict[str, tuple[int, int]]:
         """Return the numbers of finished and of all steps of each kind, without reading a step's files.
 
-        Those that rest on a training that diverged are none, for they cannot be done.
+        Steps that need the result of a training that diverged cannot be done, and are not counted.
         """
         left_out = frozenset(self.description.get("left_out", ()))
         steps = [step_id for step_id in self.description["steps"] if step_id not in left_out]
@@ -219,9 +227,7 @@ class StudyFolder:
         return str(datetime.fromtimestamp(last, UTC).date())
 
     def state(self) -> bytes:
-        """Return a digest of what a study's page shows: its description but for the command,
-        searches and steps.
-        """
+        """Return a digest of what a study's page shows: description (not its command), searches, steps."""
         described = {name: value for name, value in self.description.items() if name != "command"}
         searches = list(map(dataclasses.asdict, self.searches()))
         steps = list(map(self.store.digest, self.description["steps"]))
@@ -229,7 +235,7 @@ class StudyFolder:
 
 
 def out_option(root: Path) -> str:
-    """Return the option that names a folder of results, where it is not the usual one."""
+    """Return the option that names a folder of results, if it is not the usual one."""
     return "" if str(root) == "runs" else f" --out {shlex.quote(str(root))}"
 
 
@@ -254,30 +260,21 @@ def write_study(
 
 
 def read_study(store: Store, path: Path) -> StudyFolder:
-    """Return the study of a folder; raises FileNotFoundError, DamagedFileError,
-    RequestError for that of another.
-    """
-    try:
-        content = read_sealed(path / STUDY_FILE, SCHEMA)
-    except PermissionError as error:
-        raise DamagedFileError(f"'{path / STUDY_FILE}' cannot be read ({error.strerror})") from None
-    name = content["name"]
-    if name != path.resolve().name:
-        raise RequestError(
-            f"'{path / STUDY_FILE}' describes study '{name}', which belongs in a folder of that name; delete"
-            f" '{path}' if it is a copy, else call it '{name}' again"
-        )
-    order, files = content.pop("order"), content.pop("files")
-    return StudyFolder(store, path, content, order, files)
+    """Return the study of a folder; raises FileNotFoundError, and DamagedFileError for a changed file."""
+    content = read_sealed(path / STUDY_FILE, SCHEMA)
+    order = content.pop("order")
+    del content["files"]
+    return StudyFolder(store, path, content, order)
 
 
 def claim(store: Store, name: str, is_tuning: bool, noticed: Callable[[str], None]) -> StudyFolder:
     """Return the folder of a study that is about to be run: what it describes, and its place in the order.
 
-    A description that was changed is named, and counts as none (no steps). Raises RequestError for a store
-    of another version, and where a tuning has the folder of a study, or a study that of a tuning.
+    A damaged description is reported, and counts as none. Raises RequestError for a store of another version,
+    and if a study would have the folder of a search, or a search that of a study.
     """
-    own, order = StudyFolder(store, store.root / "studies" / name, {"steps": []}), 0
+    own = StudyFolder(store, store.root / "studies" / name, {"steps": []})
+    orders = [0]
     for path in _inner(store.root / "studies"):
         try:
             found = read_study(store, path)
@@ -290,14 +287,14 @@ def claim(store: Store, name: str, is_tuning: bool, noticed: Callable[[str], Non
         if found.name == name:
             own = found
         else:
-            order = max(order, found.order)
+            orders.append(found.order)
     if own.description["steps"] and own.is_tuning != is_tuning:
         kinds = ("a tuning", "a study")
         raise RequestError(
             f"'{own.path}' is the folder of {kinds[is_tuning]}, and would be that of {kinds[not is_tuning]};"
             " give the study another name, or give --out another folder"
         )
-    return dataclasses.replace(own, order=order + 1)
+    return dataclasses.replace(own, order=max(orders) + 1)
 
 
 def _read(store: Store, path: Path) -> StudyFolder:
@@ -313,10 +310,9 @@ def _read(store: Store, path: Path) -> StudyFolder:
 def study_folders(
     root: Path | str = "runs", damaged: Callable[[str], None] | None = None
 ) -> list[StudyFolder]:
-    """Return the studies of a store, the one run last first; what is `damaged` is told there,
-    and else raised.
+    """Return the studies of a store, the one run last first.
 
-    Raises OSError where the store cannot be read.
+    What is damaged is passed to `damaged` if it is given, and else raised as DamagedFileError.
     """
     store, found = Store(root), []
     for path in _inner(store.root / "studies"):
@@ -330,27 +326,22 @@ def study_folders(
 
 
 def _inner(studies: Path) -> list[Path]:
-    """Return the folders of studies; one that has a page is among them, though its description be missing.
-
-    Raises PermissionError for a folder that cannot be read, for it is not taken for absent.
-    """
-    try:
-        found = list(studies.iterdir())
-    except PermissionError:
-        raise
-    except (OSError, ValueError):  # there is none, or there cannot be one of such a name
-        return []
+    """Return the folders of studies: those that have a description, or a page without one."""
+    found: list[Path] = []
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        found += studies.iterdir()
     return [path for path in found if any((path / name).is_file() for name in (STUDY_FILE, PAGE))]
 
 
 def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
-    """Return a study by its own folder, or the named (else the last run) one of a store;
-    raises RequestError.
+    """Return a study by its own folder, or the named one of a store (by default, the one run last).
+
+    Raises RequestError, with the nearest name, if it was not run.
     """
     path = Store(path).root
     if (path / STUDY_FILE).is_file():
         return _read(Store(path.resolve().parent.parent), path.resolve())
-    is_plain = bool(study) and file_name(study) == study  # others may be no name of a file
+    is_plain = bool(study) and file_name(study) == study  # other texts may be no name of a file
     if is_plain and (path / "studies" / study).is_dir():
         return _read(Store(path), path / "studies" / study)
     folders = study_folders(path)
@@ -370,9 +361,9 @@ def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
     return by_name[study]
 
 
-def results(path: Path | str = "runs", study: str = "") -> Table:
-    """Return the tidy table of a study: one row a measured number.
+def results(path: Path | str = "runs", study: str = "") -> pd.DataFrame:
+    """Return the rows of a study as a pandas DataFrame: one row for each measured number.
 
-    `path` is the store (`runs`) or one study's folder in it. Raises RequestError when nothing was run there.
+    `path` is the store (`runs`) or one study's folder in it. Raises RequestError if nothing was run there.
     """
-    return study_folder(path, study).table()
+    return study_folder(path, study).table().to_pandas()

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
-from penultimate.data.catalog import card, remember, shifted
-from penultimate.errors import PenultimateError, RequestError, counted, nearest
+from penultimate.data.catalog import remember, shifted
+from penultimate.errors import PenultimateError, RequestError, nearest
 from penultimate.objectives.presets import resolve
-from penultimate.records.archive import KeptStudy
+from penultimate.records.archive import POINTING_UNIT, KeptStudy
 from penultimate.records.reading import StudyFolder
-from penultimate.records.table import Row, Table
-from penultimate.records.tuning import Tuning, accuracy_text
+from penultimate.records.table import Row
 from penultimate.store import Meta
+
+MOST_ROWS = 40
+"""The number of rows that are listed; a figure over layers and epochs shows thousands."""
 
 
 class Showing(Protocol):
-    """What names rows as its own: an exhibit, for which no room below the report has a name."""
+    """An exhibit, as far as it says which rows it shows."""
 
     @property
     def name(self) -> str:
-        """Its name, as it is asked for."""
+        """The name by which it is asked for."""
         ...
 
     @property
     def quantities(self) -> Sequence[object]:
-        """The quantities that it names; none where it is made from a study's settings."""
+        """The quantities that it shows; none if it is made from a study's settings."""
         ...
 
     def shows(self, row: Row, backbone: str) -> bool:
@@ -42,242 +41,102 @@ class NothingError(PenultimateError):
     """An exhibit has no number of an objective on a data set."""
 
 
-@dataclass(frozen=True)
-class KeptFolder:
-    """A kept study, as far as its numbers can be traced without its steps: to its machine, code and data."""
-
-    kept: KeptStudy
-    is_tuning = False
-
-    @property
-    def name(self) -> str:
-        return str(self.description["name"])
-
-    @property
-    def description(self) -> Mapping[str, Any]:
-        return self.kept.description
-
-    @property
-    def backbones(self) -> list[str]:
-        blocks = self.description["networks"]
-        return list(dict.fromkeys(name for block in blocks for name in block.get("backbones", ())))
-
-    def metas(self) -> dict[str, Meta]:
-        return {}
-
-    def evidence(self) -> Table:
-        return self.kept.table
-
-    def called(self, step_id: str) -> str:
-        return step_id
-
-    def diverged(self) -> dict[str, str]:
-        return {}
-
-    def counts(self) -> dict[str, tuple[int, int]]:
-        return {}
-
-    def tuning(self) -> Tuning | None:
-        return None
-
-    def command_for(self, step_id: str, verify: bool = True) -> str:
-        return str(self.description.get("command", f"penultimate run {self.name}"))
-
-    def origin(self) -> list[str]:
-        """Return what is kept of where its rows come from."""
-        known = self.kept.provenance
-        packages = known.get("packages", {})
-        versions = (f"{name} {packages[name]}" for name in ("torch", "numpy") if name in packages)
-        lines = {
-            "command": known.get("command", ""),
-            "code": f"commit {', '.join(commit[:12] for commit in known.get('commit', ())) or 'unknown'}",
-            "machine": ", ".join([str(known.get("processor", "")), *versions]),
-            "rows": f"sha256 {self.kept.digest}",
-        }
-        told = [f"  {what:<8} {text}" for what, text in lines.items()]
-        return ["", "a kept run: its steps are not here, but what they were made by and with", *told]
-
-
 def explain(
-    folder: StudyFolder | KeptFolder, exhibit: Showing, objective: str, target: str | None = None
+    study: StudyFolder | KeptStudy, exhibit: Showing, objective: str, target: str | None = None
 ) -> str:
     """Return the rows of an exhibit about an objective on a data set (or the source), and their steps.
 
-    Raises RequestError for an objective or a data set that the study does not have, and NothingError where
-    the exhibit has no number of them.
+    Raises RequestError for an objective or a data set that the study does not have, and NothingError if the
+    exhibit has no number of them.
     """
-    for kept in folder.description.get("cards", ()):
-        remember(kept)
-    spec, objective = _objective(folder, objective)
-    source = folder.description["source"]
-    target = _place(folder, target or source)
-    metas = folder.metas()
+    for card in study.description.get("cards", ()):
+        remember(card)
+    spec, slug = _objective(study, objective)
+    target = _target(study, target)
+    blocks = study.description["networks"]
+    backbones = list(dict.fromkeys(name for block in blocks for name in block.get("backbones", ())))
     by_target: dict[str, list[Row]] = {}
-    for row in folder.evidence():
-        is_about = row.objective is None or spec in (row.objective, row.objective_b)
-        if is_about and _shows(folder, exhibit, row):
-            by_target.setdefault(row.target or source, []).append(row)
+    table = study.evidence()
+    for row in dict.fromkeys((*table.where(objective=(spec, None)), *table.where(objective_b=spec))):
+        if exhibit.shows(row, next(iter(backbones), "")):
+            by_target.setdefault(row.target or study.description["source"], []).append(row)
     rows = by_target.pop(target, [])
-    elsewhere = ", ".join(by_target)
+    metas = study.metas()
     diverged = [
-        f"  diverged: {folder.called(step_id)}: {reason}"
-        for step_id, reason in folder.diverged().items()
-        if metas[step_id].content["columns"].get("objective") == spec
+        f"  diverged: {step_id}: {meta.content.get('reason', '')}"
+        for step_id, meta in metas.items()
+        if meta.status == "diverged" and meta.content["columns"].get("objective") == spec
     ]
     if not rows:
-        raise NothingError("\n".join([_nothing(folder, exhibit, objective, target, elsewhere), *diverged]))
-    lines = [f"{exhibit.name}: {objective} on {target}, study {folder.name}", ""]
-    lines += _lines_of(rows, spec, several=len(folder.backbones) > 1)
-    lines += [f"  also on: {elsewhere}"] if elsewhere else []
-    lines += [*diverged, *_search(folder, spec)]
+        raise NothingError("\n".join([_nothing(study, exhibit, slug, target, by_target), *diverged]))
+    lines = [f"{exhibit.name}: {slug} on {target}, study {study.name}", ""]
+    lines += [_line(row, spec, len(backbones) > 1) for row in rows[:MOST_ROWS]]
+    lines += [f"  and {len(rows) - MOST_ROWS:,} more rows"] if len(rows) > MOST_ROWS else []
+    lines += [f"  also on: {', '.join(by_target)}"] if by_target else []
     steps: dict[str, Meta] = {}
     for row in rows:
         _collect(row.step or "", metas, steps, spec)
-    for step_id, meta in steps.items():
-        lines += ["", *_describe(folder.called(step_id), meta)]
-    lines += folder.origin() if isinstance(folder, KeptFolder) else []
-    return "\n".join(lines)
-
-
-def _shows(folder: StudyFolder | KeptFolder, exhibit: Showing, row: Row) -> bool:
-    """Return whether an exhibit shows a row; one that names no quantities shows
-    of a tuning what it chose by.
-    """
-    if folder.is_tuning and not exhibit.quantities:
-        return (row.metric, row.split) == ("top1", "holdout")
-    return exhibit.shows(row, next(iter(folder.backbones), ""))
-
-
-def _objective(folder: StudyFolder | KeptFolder, objective: str) -> tuple[str, str]:
-    """Return the canonical spec of an objective, or the name of a network that was given;
-    and its short name.
-    """
-    listed = folder.description["objectives"]
-    meanings = [
-        (str(entry[name]), str(entry["spec"])) for name in ("label", "slug", "spec") for entry in listed
-    ]
-    if objective not in (text for text, _ in meanings):
-        with contextlib.suppress(RequestError):  # what is no spec is a name, or the beginning of one
-            canonical = resolve(objective).canonical
-            objective = next((text for text, _ in meanings if text == canonical), objective)
-    spec = _meant(folder, "objective", objective, meanings)
-    return spec, next(str(entry["slug"]) for entry in listed if entry["spec"] == spec)
-
-
-def _place(folder: StudyFolder | KeptFolder, target: str) -> str:
-    source, targets = folder.description["source"], folder.description["targets"]
-    places = [source, *targets, *shifted(source).values()]
-    meanings = [(card(place).title, place) for place in places] + [(place, place) for place in places]
-    return _meant(folder, "data set", target, meanings)
-
-
-def _meant(
-    folder: StudyFolder | KeptFolder, what: str, name: str, meanings: Sequence[tuple[str, str]]
-) -> str:
-    """Return what a name means: one of them, or the beginning of what is one thing alone.
-
-    `meanings` pairs what may be said with what it means; the latter is also said of itself.
-    """
-    known = list(dict.fromkeys(meaning for _, meaning in meanings))
-    if name in known:
-        return name
-    short = _plain(name)
-    begun = [(text, meaning) for text, meaning in meanings if short and _plain(text).startswith(short)]
-    exact = {meaning for text, meaning in meanings if text == name}
-    whole = {meaning for text, meaning in begun if _plain(text) == short}
-    meant = exact or whole or {meaning for _, meaning in begun}
-    if len(meant) == 1:
-        return meant.pop()
-    if meant:
-        fitting = " or ".join(f"'{each}'" for each in known if each in meant)
-        raise RequestError(f"study '{folder.name}' has several {what}s called '{name}': is it {fitting}?")
-    texts = dict.fromkeys(text for text, _ in meanings)
-    raise RequestError(
-        f"study '{folder.name}' has no {what} '{name}'.{nearest(name, texts)} It has: {', '.join(known)}."
+    described = [line for meta in steps.values() for line in ("", *_describe(meta))]
+    return "\n".join(
+        [*lines, *diverged, *described, *(_kept_from(study) if isinstance(study, KeptStudy) else ())]
     )
 
 
-def _plain(text: str) -> str:
-    """Return a name without what people write differently.
+def _objective(study: StudyFolder | KeptStudy, objective: str) -> tuple[str, str]:
+    """Return the canonical spec and the short name of an objective, or the name of a given network."""
+    named = {
+        str(entry[name]): (str(entry["spec"]), str(entry["slug"]))
+        for name in ("label", "slug", "spec")
+        for entry in study.description["objectives"]
+    }
+    canonical = objective
+    with contextlib.suppress(RequestError):  # other texts are no spec, but may be a name
+        canonical = resolve(objective).canonical
+    if objective not in named and canonical not in named:
+        known = ", ".join(dict.fromkeys(slug for _, slug in named.values()))
+        raise RequestError(
+            f"study '{study.name}' has no objective '{objective}'.{nearest(objective, named)} It has:"
+            f" {known}."
+        )
+    return named.get(objective) or named[canonical]
 
-    >>> _plain("Label smoothing"), _plain("focal(gamma = 1)")
-    ('label_smoothing', 'focal(gamma=1)')
-    """
-    return re.sub(r"[\s_-]+", "_", re.sub(r"\s*([=(),])\s*", r"\1", text.strip().lower()))
+
+def _target(study: StudyFolder | KeptStudy, target: str | None) -> str:
+    source, targets = study.description["source"], study.description["targets"]
+    places = [source, *targets, *shifted(source).values()]
+    if target is not None and target not in places:
+        raise RequestError(
+            f"study '{study.name}' has no data set '{target}'.{nearest(target, places)} It has:"
+            f" {', '.join(places)}."
+        )
+    return str(source if target is None else target)
 
 
 def _nothing(
-    folder: StudyFolder | KeptFolder, exhibit: Showing, objective: str, target: str, elsewhere: str
+    study: StudyFolder | KeptStudy, exhibit: Showing, objective: str, target: str, others: Iterable[str]
 ) -> str:
-    """That an exhibit has no number of an objective on a data set, and what there is instead."""
-    if elsewhere:
-        return f"{exhibit.name} shows nothing of {objective} on {target}; it does on: {elsewhere}"
+    """Return why an exhibit has no number of an objective on a data set, and what there is instead."""
     if not exhibit.quantities:
-        return f"{exhibit.name} is made of settings, or of many numbers at once: it has none to be traced"
-    unfinished = any(done < total for done, total in folder.counts().values())
-    way = f"what it measures is continued by: {folder.command_for('', verify=False)}"
-    return (
-        f"Nothing that {exhibit.name} shows of {objective} has been measured in study {folder.name};"
-        f" {way if unfinished else 'the study is complete: no further run would measure it'}"
-    )
+        return f"{exhibit.name} is made from settings, or from many numbers at once: it has none to be traced"
+    text = f"{exhibit.name} shows nothing of {objective} on {target} in study {study.name}"
+    if others:
+        return f"{text}; it does on: {', '.join(others)}"
+    if isinstance(study, StudyFolder) and any(done < total for done, total in study.counts().values()):
+        return f"{text}; the study is continued by: {study.command_for(verify=False)}"
+    return f"{text}; the study is complete: no further run would measure it"
 
 
-def _lines_of(rows: Iterable[Row], spec: str, several: bool) -> list[str]:
-    """Return a line for each number; one for several that differ in the other network, condition,
-    layer or epoch.
-    """
-    together: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        line = (_network(row, spec, several), row.metric, row.split or "", row.status)
-        together.setdefault(line, []).append(row)
-    width, longest = (max(len(line[place]) for line in together) for place in (0, 1))
-    lines = []
-    for (network, metric, split, status), group in together.items():
-        value, under = _values(group, spec)
-        facts = f"({', '.join(filter(None, (status, under)))})"
-        lines.append(f"  {network:<{width}}  {metric:<{longest}}  {split:<8} {value}  {facts}")
-    return lines
-
-
-def _network(row: Row, spec: str, several: bool) -> str:
-    """Return which of an objective's networks a row is of, as far as the study has several of the kind."""
-    seed = row.seed if row.objective == spec else row.seed_b
-    run = "all networks" if row.objective is None else "" if seed is None else f"seed {seed}"
-    return "  ".join(part for part in (row.backbone if several else "", row.arm, run) if part)
-
-
-def _values(rows: list[Row], spec: str) -> tuple[str, str]:
-    """Return a value, and under which condition it was taken; of several how they range,
-    or the last over epochs.
-    """
-    first, *others = rows
-    if first.epoch is not None:
-        last = max(rows, key=lambda row: row.epoch or 0)
-        return f"{last.value:.6g}", f"epoch {last.epoch}" + (f", the last of {len(rows)}" if others else "")
-    if not others:
-        value = f"{first.value:g} points" if first.unit == "points" else f"{first.value:.6g}"
-        other = first.objective if first.objective_b == spec else first.objective_b
-        beside = f"with {other}" if first.objective_b else None
-        return value, ", ".join(filter(None, (first.setting, first.layer, beside)))
-    values = [row.value for row in rows if not math.isnan(row.value)] or [math.nan]
-    lacking = sum(math.isnan(row.value) for row in rows)
-    kinds = {"layers": "layer", "conditions": "setting", "pairs": "objective_b"}
-    kind = next((kind for kind, column in kinds.items() if getattr(first, column)), "values")
-    count = f"{len(rows)} {kind}" + (f", {lacking} without a value" if lacking else "")
-    return f"{min(values):.6g} to {max(values):.6g}", count
-
-
-def _search(folder: StudyFolder | KeptFolder, spec: str) -> list[str]:
-    """Return, for a tuning, the cells from which this objective was chosen."""
-    tuning = folder.tuning()
-    lines = []
-    for tuned in tuning.objectives if tuning else ():
-        if tuned.best and tuned.best.objective == spec:
-            cells = sorted(tuned.cells, key=lambda cell: cell.mean, reverse=True)
-            lines += ["", f"  chosen of {counted(len(cells), 'cell')}, by top-1 on the holdout alone, %"]
-            lines += [f"    {accuracy_text(cell):>8}  {cell}  ({cell.phase})" for cell in cells]
-            lines += [f"    {remark}" for remark in tuned.remarks]
-    return lines
+def _line(row: Row, spec: str, several: bool) -> str:
+    """Return a row as a line; the architecture is named if the study has several."""
+    is_first = row.objective in (spec, None)
+    seed, other = (row.seed, row.objective_b) if is_first else (row.seed_b, row.objective)
+    facts = [
+        *(row.backbone if several else None, row.arm, None if seed is None else f"seed {seed}", row.metric),
+        *(row.split, row.setting, row.layer, None if row.epoch is None else f"epoch {row.epoch}"),
+        *(f"with {other}" if other else None, None if row.status == "done" else row.status),
+    ]
+    value = f"{row.value:g} points" if row.unit == POINTING_UNIT else f"{row.value:.6g}"
+    return f"  {value:<11} {'  '.join(filter(None, facts))}"
 
 
 def _collect(step_id: str, metas: Mapping[str, Meta], steps: dict[str, Meta], spec: str) -> None:
@@ -289,16 +148,16 @@ def _collect(step_id: str, metas: Mapping[str, Meta], steps: dict[str, Meta], sp
         steps[step_id] = meta
 
 
-def _describe(name: str, meta: Meta) -> list[str]:
+def _describe(meta: Meta) -> list[str]:
     content = meta.content
     packages = content["packages"]
-    code = content["commit"][:12] or "unknown"
     lines = [
-        name,
+        meta.id,
         f"  status   {content['status']}, {content['seconds']} s, {content['threads']} thread(s) of"
         f" {content['processor']} on {content['host']}",
-        f"  code     commit {code}{' (changed since)' if content['dirty'] else ''},"
-        f" torch {packages['torch']}, numpy {packages['numpy']}, Python {content['python']}",
+        f"  code     commit {content['commit'][:12] or 'unknown'}"
+        f"{' (changed since)' if content['dirty'] else ''}, torch {packages['torch']},"
+        f" numpy {packages['numpy']}, Python {content['python']}",
         f"  config   {json.dumps(content['config'], sort_keys=True)}",
     ]
     if "content_digest" in content:
@@ -306,3 +165,19 @@ def _describe(name: str, meta: Meta) -> list[str]:
     lines += [f"  from     {parent}" for parent in content["parents"]]
     lines += [f"  file     {name}  sha256 {facts['sha256'][:16]}" for name, facts in content["files"].items()]
     return lines
+
+
+def _kept_from(study: KeptStudy) -> list[str]:
+    """Return the provenance of a kept run as lines: command, commit, machine and digest."""
+    known: Mapping[str, Any] = study.provenance
+    versions = (
+        f"{name} {known['packages'][name]}" for name in ("torch", "numpy") if name in known["packages"]
+    )
+    return [
+        "",
+        "a kept run: its steps are not here, but what they were made by and with",
+        f"  command  {known['command']}",
+        f"  code     commit {', '.join(commit[:12] for commit in known['commit']) or 'unknown'}",
+        f"  machine  {', '.join([str(known['processor']), *versions])}",
+        f"  rows     sha256 {study.digest}",
+    ]

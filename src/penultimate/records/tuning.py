@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,6 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from penultimate.errors import DamagedFileError, RequestError, counted
 from penultimate.files import read_sealed, write_sealed
-from penultimate.records.form import expect, form_of, recipe
 from penultimate.training.recipe import Recipe
 
 TUNING_FILE = "tuning.json"
@@ -225,25 +223,6 @@ def from_json(content: Mapping[str, Any]) -> Tuning:
     return tuning
 
 
-def expect_search(content: Any, place: str) -> None:
-    """Raise ValueError, with the place, for what is no tuning that was written as JSON."""
-    form_of(Tuning)(content, place)
-    recipe(content["recipe"], f"{place}.recipe")
-    for number, tuned in enumerate(from_json(content).objectives):
-        there = f"{place}.objectives[{number}]"
-        for index in (tuned.chosen, tuned.highest):
-            expect(index is None or index < len(tuned.cells), index, f"{there}.chosen", "one of the cells")
-        for cell in tuned.cells:
-            is_whole = len(cell.values) == len(tuned.axes)
-            expect(is_whole, cell.values, f"{there}: what a cell holds", "a value for each axis")
-        for axis, tried in zip(tuned.axes, map(tuned.tried, itertools.count()), strict=False):
-            grid, what = axis.grid, f"{there}: the grid of '{axis.key}'"
-            expect(bool(grid), grid, what, "one value or more")
-            is_positive = grid[0] <= 0 or all(value > 0 for value in tried)
-            is_below = not axis.from_above or grid[-1] >= 1 or all(value < 1 for value in tried)
-            expect(is_positive and is_below, tried, f"{what} and what was tried", "on one side of 0 and of 1")
-
-
 _hints = functools.cache(get_type_hints)
 
 
@@ -268,13 +247,6 @@ def searches_named(description: Mapping[str, Any]) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else tuple(named)
 
 
-def expect_searches(description: Mapping[str, Any]) -> None:
-    """Raise ValueError, with the place, for a description that holds what are no searches."""
-    held = description.get("tuning") or ()
-    for number, search in enumerate((held,) if isinstance(held, Mapping) else held):
-        expect_search(search, f"the card.description.tuning[{number}]")
-
-
 def searches_held(description: Mapping[str, Any]) -> tuple[Tuning, ...]:
     """Return the searches that the description of a study holds; older descriptions hold one, in no list."""
     held = description.get("tuning") or ()
@@ -296,7 +268,6 @@ def read_tuning(path: Path) -> Tuning | None:
     """
     try:
         content = read_sealed(path, SCHEMA)
-        expect_search(content, "it")
         return from_json(content)
     except FileNotFoundError:
         return None

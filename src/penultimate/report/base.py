@@ -131,7 +131,7 @@ class ExhibitTable:
         return cell.beaten and self.marks_worse
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the unrounded numbers, with standard errors and counts; RequestError without pandas."""
+        """Return the unrounded numbers, with standard errors and counts."""
         return found("penultimate.report.tables:to_frame")(self)
 
     @property
@@ -345,10 +345,7 @@ class Built:
     galleries: tuple[Gallery, ...] = ()
 
     def to_pandas(self) -> dict[str, pd.DataFrame]:
-        """Return each table by its name, and the marks of figures as NAME_points.
-
-        Raises RequestError if pandas is not installed.
-        """
+        """Return each table by its name, and the marks of figures as NAME_points."""
         frames: dict[str, pd.DataFrame] = found("penultimate.report.tables:to_frames")(self)
         return frames
 

@@ -6,7 +6,6 @@ last step of each kind, which show what steps of that kind hold. No number is co
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import Any
 
 from penultimate.data.catalog import remember
 from penultimate.records.reading import StudyFolder, study_folders
-from penultimate.records.table import ROWS, Row, renamed
+from penultimate.records.table import ROWS, Row, read_cells
 from penultimate.report.networks import StudyNetworks
 from penultimate.report.quantity import Quantity
 from penultimate.report.spec import EVALUATE, PORTRAIT, Exhibit, all_exhibits
@@ -157,7 +156,6 @@ def _steps(folder: StudyFolder) -> list[Steps]:
 def _rows(file: Path, arm: str) -> list[Row]:
     """Return one row of each sort that a step has left, with this arm as its arm."""
     sorts: dict[tuple[object, ...], dict[str, Any]] = {}
-    for line in file.read_text(encoding="utf-8").split("\n")[:-1]:
-        cells = renamed(json.loads(line))
+    for cells in read_cells(file):
         sorts["epoch" in cells, "layer" in cells, *map(cells.get, SORTING)] = cells
     return [Row(**{**cells, "value": math.nan, "arm": arm or None}) for cells in sorts.values()]

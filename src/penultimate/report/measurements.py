@@ -112,7 +112,7 @@ class Measurements:
 
     def of_seeds(self, seeds: Collection[Seed]) -> Measurements:
         """Return the measurements of the networks of these seeds only."""
-        kept = Table(row for row in self.results.table if {row.seed, row.seed_b} - {None} <= {*seeds})
+        kept = self.results.table.where(seed=(*seeds, None), seed_b=(*seeds, None))
         return dataclasses.replace(self, results=dataclasses.replace(self.results, table=kept))
 
     @cached_property
@@ -159,13 +159,14 @@ class Measurements:
 
     @cached_property
     def _rows(self) -> dict[_Place, Table]:
-        places: dict[_Place, list[Row]] = {}
-        for row in self._of_arm:
-            # A row without an architecture belongs to a given network or to a set of images.
-            if row.status != "diverged" and row.backbone in (None, self.backbone or row.backbone):
-                place = (row.metric, row.target or self.source, row.split or "test")
-                places.setdefault(place, []).append(row)
-        return {place: Table(rows) for place, rows in places.items()}
+        # A row without an architecture belongs to a given network or to a set of images.
+        shown = self._of_arm.where(status=("done", "limited"))
+        shown = shown.where(backbone=(self.backbone, None)) if self.backbone else shown
+        places: dict[_Place, Table] = {}
+        for (metric, target, split), rows in shown.by("metric", "target", "split").items():
+            place = (metric, target or self.source, split or "test")
+            places[place] = Table((*places[place], *rows)) if place in places else rows
+        return places
 
     @cached_property
     def _of_arm(self) -> Table:
@@ -295,8 +296,8 @@ class Measurements:
         """The seeds of every objective for which anything was measured."""
         seeds: dict[str, set[Seed]] = {}
         for rows in self._rows.values():
-            for row in rows:
-                if row.epoch is None and row.layer is None and row.setting is None and self.is_own(row):
+            for row in rows.where(epoch=None, layer=None, setting=None):
+                if self.is_own(row):
                     seeds.setdefault(str(row.objective), set()).add(row.seed)
         return seeds
 

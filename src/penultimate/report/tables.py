@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from penultimate.notebook import frame
 from penultimate.report.base import (
     WORSE,
     Built,
@@ -97,15 +96,21 @@ def to_csv(table: ExhibitTable) -> str:
 
 
 def to_frame(table: ExhibitTable) -> pd.DataFrame:
-    """Return a table as a pandas DataFrame with the columns of its CSV; RequestError without pandas."""
+    """Return a table as a pandas DataFrame with the columns of its CSV."""
+    import pandas as pd
+
     head, lines = _records(table)
-    return frame(lines, _apart(head))
+    return pd.DataFrame(lines, columns=_apart(head))
 
 
 def to_frames(exhibit: Built) -> dict[str, pd.DataFrame]:
     """Return the tables of an exhibit by name, and the points of its figures, as pandas DataFrames."""
+    import pandas as pd
+
     frames = {table.name: to_frame(table) for table in exhibit.tables}
-    return frames | ({f"{exhibit.name}_points": frame(_marks(exhibit), POINTS)} if exhibit.figures else {})
+    if exhibit.figures:
+        frames[f"{exhibit.name}_points"] = pd.DataFrame(_marks(exhibit), columns=list(POINTS))
+    return frames
 
 
 def _records(table: ExhibitTable) -> tuple[list[str], list[list[str | float | None]]]:

@@ -24,7 +24,7 @@ def with_repeats(evidence: StudyEvidence) -> StudyEvidence:
     if results.name not in REPEATED_IN or "rows_sha256" not in results.provenance:
         return evidence
     repeats = _main_rows(REPEATED_IN[results.name])
-    if {row.objective for row in repeats} != {one.spec for one in evidence.measurements.objectives}:
+    if {*repeats.column("objective")} != {one.spec for one in evidence.measurements.objectives}:
         return evidence
     both = dataclasses.replace(results, table=results.table + repeats)
     return dataclasses.replace(
