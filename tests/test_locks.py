@@ -258,9 +258,9 @@ SLOW = '''
 import time
 from pathlib import Path
 from penultimate import register
-from penultimate.measures import Number
+from penultimate.measures import Number, Yield
 
-@register.measurement(version=1, per="network", needs=(), yields=None)
+@register.measurement(version=1, per="network", needs=(), yields=(Yield("turns", "count"),))
 def chore(inputs, *, number=0, deed=""):
     """Its first holder loses the lease while it works."""
     turns = inputs.folder / "checkpoint-turns"

@@ -115,7 +115,8 @@ def test_arguments_of_the_wrong_type_are_refused_outside_pytest():
     ],
 )
 def test_a_plugin_of_the_wrong_form_fails_when_it_is_built(kind, function, message):
-    getattr(register, kind)(name="example_wrong")(function)
+    decorator = {"penalty": "regulariser"}.get(kind, kind)
+    getattr(register, decorator)(name="example_wrong")(function)
     try:
         with pytest.raises(RequestError, match=message):
             objective("example_wrong", M, K)

@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 from scipy import stats
 

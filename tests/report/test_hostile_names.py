@@ -172,6 +172,10 @@ def test_on_the_page_a_name_is_text_and_changes_no_element(name: str) -> None:
     )
 
 
+NUMBER = r"-?inf|[+-]?[\d.,]*\d(e[+-]?\d+)?( ?%)?( [^\W\d_][^|!\"]*| \([^|!\"]*)?"
+"""A number, with the words or the interval that follow it."""
+
+
 @every_name
 def test_in_csv_a_name_is_one_cell_and_no_formula(name: str) -> None:
     for file, content in files(NAMES[name]).items():
@@ -180,7 +184,7 @@ def test_in_csv_a_name_is_one_cell_and_no_formula(name: str) -> None:
         lines = list(csv.reader(io.StringIO(content.decode(), newline=""), strict=True))
         assert len({len(line) for line in lines}) == 1, file
         for cell in (cell for line in lines for cell in line):
-            is_number = re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?|-?inf", cell)
+            is_number = re.fullmatch(NUMBER, cell)
             assert is_number or not cell.startswith((*"=+-@＝＋－＠", "\t", "\r", "\n")), (file, cell)
     table = list(csv.DictReader(io.StringIO(files(NAMES[name])["table1_linear.csv"].decode())))
     assert plain(NAMES[name]) in ["", *(row["Objective"].removeprefix("'") for row in table)]

@@ -39,7 +39,7 @@ class LocalEngine:
         return carry_out(graph, store, observer, self.processes, _work)
 
 
-class _Place:
+class _StepPlace:
     """A place for one step at a time.
 
     gpu         the name of the GPU that it has a share of; empty if it takes no step that needs one
@@ -101,7 +101,7 @@ class _Place:
 def _work(schedule: Schedule, count: int) -> None:
     shares = places_on_gpus(schedule.gpus) if schedule.gpus else []
     gpus = tuple(dict.fromkeys(share[VISIBLE] for share in shares))
-    places = [_Place(schedule.threads, share) for share in [*shares, *[{}] * count][:count]]
+    places = [_StepPlace(schedule.threads, share) for share in [*shares, *[{}] * count][:count]]
     try:
         while not schedule.is_over:
             _deal(schedule, places, gpus)
@@ -114,7 +114,7 @@ def _work(schedule: Schedule, count: int) -> None:
             place.end()
 
 
-def _deal(schedule: Schedule, places: list[_Place], gpus: tuple[str, ...]) -> None:
+def _deal(schedule: Schedule, places: list[_StepPlace], gpus: tuple[str, ...]) -> None:
     """Give a step to each free place, and idle GPUs to a training that shares several."""
     for place in places:
         used = {name for each in places for name in each.uses}
@@ -130,7 +130,7 @@ def _deal(schedule: Schedule, places: list[_Place], gpus: tuple[str, ...]) -> No
             place.begin(step.placed(on), str(schedule.store.root), is_users)
 
 
-def _hear(connection: Connection, place: _Place, places: list[_Place], schedule: Schedule) -> None:
+def _hear(connection: Connection, place: _StepPlace, places: list[_StepPlace], schedule: Schedule) -> None:
     """Receive a message of the process at a place, or learn how it ended."""
     assert place.process is not None
     assert place.step is not None

@@ -318,10 +318,13 @@ def study_folders(
     for path in _inner(store.root / "studies"):
         try:
             found.append(_read(store, path))
-        except DamagedFileError as error:
+        except (DamagedFileError, PermissionError) as error:
             if damaged is None:
                 raise
-            damaged(str(error))
+            told = str(error)
+            if isinstance(error, PermissionError):
+                told = f"'{error.filename}' cannot be read ({error.strerror})"
+            damaged(told)
     return sorted(found, key=lambda folder: (-folder.order, folder.name))
 
 
