@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 import tests.typechecker  # noqa: F401  (the hook finds it by name)
+from tests.golden.portable import PORTABLE
 
 if TYPE_CHECKING:
     from penultimate.records.table import Table
@@ -48,6 +49,7 @@ def penultimate(*arguments: str, cwd: Path, timeout: float = 120) -> subprocess.
     return subprocess.run(
         [sys.executable, "-m", "penultimate.cli", *arguments],
         cwd=cwd,
+        env={**os.environ, **PORTABLE},
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden.portable import PORTABLE
 from tests.pinned import RUNTIME, closure
 
 ROOT = Path(__file__).parents[1]
@@ -28,7 +30,15 @@ def halved(logits, targets):
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    answer = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
+    answer = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **PORTABLE},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import penultimate
 from tests.engine.processes import alive, descendants, wait_for
+from tests.golden.portable import PORTABLE
 
 from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.run import run
@@ -193,7 +194,7 @@ def start(folder: Path, *more: str, command: tuple[str, ...] = ("run", "smoke"))
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PENULTIMATE_CHECKPOINT_SECONDS": "0.01"},
+        env={**os.environ, **PORTABLE, "PENULTIMATE_CHECKPOINT_SECONDS": "0.01"},
         start_new_session=True,
         # A test run in the background inherits an ignored SIGINT; a user at a terminal has the default one.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
