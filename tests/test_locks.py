@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from penultimate import locks
-from penultimate.engine.execute import execute
 from penultimate.engine.run import exclusively
 from penultimate.errors import RequestError
 from penultimate.locks import (
@@ -32,9 +31,6 @@ from penultimate.locks import (
 )
 from penultimate.store import Store
 from penultimate.variables import LEASE_SECONDS
-from tests.engine.chores import chore
-from tests.engine.processes import wait_for
-from tests.plugged import plugged
 
 
 @pytest.fixture(autouse=True)
@@ -252,48 +248,6 @@ def test_a_slow_holder_of_a_step_loses_it_and_harms_nothing(tmp_path: Path) -> N
         slow.finish("a.b.1", {"step": "a", "status": "done"})
     assert (Store(tmp_path).verify("a.b.1") / "array.npz").read_bytes() == b"quick"
     assert sorted(path.name for path in (tmp_path / "partial").iterdir()) == [".writable"]
-
-
-SLOW = '''
-import time
-from pathlib import Path
-from penultimate import register
-from penultimate.measures import Number, Yield
-
-@register.measurement(version=1, per="network", needs=(), yields=(Yield("turns", "count"),))
-def chore(inputs, *, number=0, deed=""):
-    """Its first holder loses the lease while it works."""
-    turns = inputs.folder / "checkpoint-turns"
-    with turns.open("a") as file:
-        file.write("x")
-    if len(turns.read_text()) == 1:
-        deadline = time.monotonic() + 30
-        while inputs.folder.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-    yield Number("turns", len(turns.read_text()) if turns.exists() else 0, "count")
-'''
-
-
-def test_a_step_that_another_process_took_over_is_waited_for_and_found_done(tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text(SLOW)
-    store, step = shared_store(tmp_path / "runs"), chore("slow")
-    metas = []
-    with plugged(tmp_path / "slow.py"):
-        first = threading.Thread(target=lambda: metas.append(execute(store, step, lambda news: None)))
-        first.start()
-        turns = store.root / f"partial/{step.id}@1/checkpoint-turns"
-        wait_for(lambda: turns.exists() and turns.read_text())
-        other = Store(tmp_path / "runs")
-        other._leases[step.id] = lease = take_away(store, step.id)
-        other._take_over(step.id, lease)
-        time.sleep(0.3)
-        assert first.is_alive()
-        assert not (store.root / f"partial/{step.id}@1").exists()
-        lease.beat(FREE)
-        lease.close()
-        first.join(timeout=30)
-    assert [meta["status"] for meta in metas] == ["done"]
-    assert b'"value":2' in (store.verify(step.id) / "rows.jsonl").read_bytes().replace(b": ", b":")
 
 
 def test_two_runs_of_one_study_are_refused_by_leases_too(tmp_path: Path) -> None:

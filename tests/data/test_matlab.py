@@ -99,14 +99,3 @@ def test_a_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     first = read(content)
     monkeypatch.setattr(subprocess, "run", None)
     assert read(bytes(bytearray(content))) == first
-
-
-def test_it_is_read_with_the_packages_that_a_notebook_finds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A notebook adds to `sys.path`, and says nothing in the environment."""
-    (tmp_path / "scipy").mkdir()
-    (tmp_path / "scipy" / "__init__.py").touch()
-    (tmp_path / "scipy" / "io.py").write_text("loadmat = lambda *_, **__: {'x': 41}\n")
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    assert read(b"no such file was read before") == [41]

@@ -63,7 +63,7 @@ def test_everything_in_it_is_done_and_has_its_rows(store: Path) -> None:
     before = {path: path.read_bytes() for path in (store / "steps").rglob("*") if path.is_file()}
     assert "29 of 29 steps" in penultimate("status", "--out", str(store), cwd=store).stdout
     assert len(pu.plan(STUDY, store).done) == 29
-    frame = pu.results(store, "kept").to_pandas()
+    frame = pu.results(store, "kept")
     assert len(frame) == 145
     columns = ["step", "metric", "value"]
     lying = sorted([row[name] for name in columns] for row in rows(store))

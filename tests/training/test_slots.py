@@ -137,9 +137,7 @@ def test_a_projector_is_not_taken_from_a_table_of_networks(tmp_path: Path) -> No
     trained("softmax", tmp_path)
     table = tmp_path / "networks.csv"
     table.write_text(f'file,objective,seed\nnetwork.safetensors,"{PROJECTED}",0\n')
-    with pytest.raises(
-        RequestError, match=r"has a projector \(projector\), which the file of a network that"
-    ):
+    with pytest.raises(RequestError, match=r"has a projector, which files of networks do not hold"):
         with_networks(study, table)
     table.write_text("file,objective,seed\nnetwork.safetensors,softmax,0\n")
     assert with_networks(study, table).objectives == ("softmax",)

@@ -323,7 +323,7 @@ def study_folders(
                 raise
             told = str(error)
             if isinstance(error, PermissionError):
-                told = f"'{error.filename}' cannot be read ({error.strerror})"
+                told = f"'{path / STUDY_FILE}' cannot be read ({error.strerror})"
             damaged(told)
     return sorted(found, key=lambda folder: (-folder.order, folder.name))
 
