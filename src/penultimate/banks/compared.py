@@ -318,8 +318,8 @@ def _same_examples(banks: Mapping[str, ForeignBank]) -> dict[str, ForeignBank]:
             if own.classes != known.classes or not np.array_equal(own.codes, known.codes):
                 raise RequestError(
                     f"'{name}' and '{other}' have other labels in the column '{key}', so that their rows are"
-                    " not the same examples in the same order; a column of ids (read_bank(..., ids=NAME)) matches"
-                    " rows in any order"
+                    " not the same examples in the same order; a column of ids (read_bank(...,"
+                    " ids=NAME)) matches rows in any order"
                 )
         matched[other] = replace(
             bank, features=bank.features[rows], labels=bank.labels[rows], ids=None, columns=columns
