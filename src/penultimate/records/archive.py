@@ -30,7 +30,6 @@ from penultimate.networks.key import NetworkKey
 from penultimate.records.arrays import expect_arrays
 from penultimate.records.form import expect_kept
 from penultimate.records.table import INTEGERS, Row, Table, renamed
-from penultimate.records.tuning import expect_searches
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -39,7 +38,7 @@ KEPT, ROWS_FILE, ARRAYS_FILE, SCHEMA = "kept.json", "rows.csv", "arrays.npz", 3
 OTHER = ("objective_b", "seed_b", "layer_b")
 KEYS = ("step", "metric", "target", "setting", "split", "layer", "epoch", *OTHER, "unit", "status")
 """The columns that, with the network, tell a row from all others; of its step only the kind is kept."""
-OF_A_RUN = ("steps", "arms", "left_out", "failed", "plugins", "reads")
+OF_A_RUN = ("steps", "arms", "left_out", "failed", "plugins", "reads", "search")
 """What a study's description says of its run alone; `reads` stands in older ones."""
 LEFT_OUT_UNIT, POINTING_UNIT = "loss", "points"
 UNREADABLE = (
@@ -134,7 +133,6 @@ def read_kept(folder: Path | str) -> KeptStudy:
     try:
         card = read_sealed(part, SCHEMA, mend="keep the study again with this one")
         expect_kept(card)
-        expect_searches(card["description"])
         part = folder / ROWS_FILE
         content = _verified(part, card["rows_sha256"])
         networks = [NetworkKey(**key) for key in card["networks"]]

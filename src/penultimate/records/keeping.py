@@ -56,7 +56,7 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
             f"study '{folder.name}' is not finished ({listed} missing); the same command continues it:"
             f" {folder.command_for('', verify=False)}"
         )
-    rows = [row for row in folder.evidence() if row.unit != LEFT_OUT_UNIT]
+    rows = [row for row in folder.table() if row.unit != LEFT_OUT_UNIT]
     description = {name: value for name, value in folder.described().items() if name not in OF_A_RUN}
     told = {**provenance(folder), "measured": folder.measured()}
     return write_kept(to, [(row, folder) for row in rows], description, told)

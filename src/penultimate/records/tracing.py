@@ -47,7 +47,7 @@ class KeptFolder:
     """A kept study, as far as its numbers can be traced without its steps: to its machine, code and data."""
 
     kept: KeptStudy
-    is_tuning = False
+    is_search = False
 
     @property
     def name(self) -> str:
@@ -65,7 +65,7 @@ class KeptFolder:
     def metas(self) -> dict[str, Meta]:
         return {}
 
-    def evidence(self) -> Table:
+    def table(self) -> Table:
         return self.kept.table
 
     def called(self, step_id: str) -> str:
@@ -77,7 +77,7 @@ class KeptFolder:
     def counts(self) -> dict[str, tuple[int, int]]:
         return {}
 
-    def tuning(self) -> Tuning | None:
+    def search(self) -> Tuning | None:
         return None
 
     def command_for(self, step_id: str, verify: bool = True) -> str:
@@ -113,7 +113,7 @@ def explain(
     target = _place(folder, target or source)
     metas = folder.metas()
     by_target: dict[str, list[Row]] = {}
-    for row in folder.evidence():
+    for row in folder.table():
         is_about = row.objective is None or spec in (row.objective, row.objective_b)
         if is_about and _shows(folder, exhibit, row):
             by_target.setdefault(row.target or source, []).append(row)
@@ -140,10 +140,10 @@ def explain(
 
 
 def _shows(folder: StudyFolder | KeptFolder, exhibit: Showing, row: Row) -> bool:
-    """Return whether an exhibit shows a row; one that names no quantities shows
-    of a tuning what it chose by.
+    """Return whether an exhibit shows a row; one that names no quantities shows of a search what it
+    chooses by.
     """
-    if folder.is_tuning and not exhibit.quantities:
+    if folder.is_search and not exhibit.quantities:
         return (row.metric, row.split) == ("top1", "holdout")
     return exhibit.shows(row, next(iter(folder.backbones), ""))
 
@@ -268,14 +268,15 @@ def _values(rows: list[Row], spec: str) -> tuple[str, str]:
 
 
 def _search(folder: StudyFolder | KeptFolder, spec: str) -> list[str]:
-    """Return, for a tuning, the cells from which this objective was chosen."""
-    tuning = folder.tuning()
+    """Return, for a search, the cells among which this objective was."""
+    search = folder.search()
     lines = []
-    for tuned in tuning.objectives if tuning else ():
-        if tuned.best and tuned.best.objective == spec:
+    for tuned in search.objectives if search else ():
+        if spec in (cell.objective for cell in tuned.cells):
             cells = sorted(tuned.cells, key=lambda cell: cell.mean, reverse=True)
-            lines += ["", f"  chosen of {counted(len(cells), 'cell')}, by top-1 on the holdout alone, %"]
-            lines += [f"    {accuracy_text(cell):>8}  {cell}  ({cell.phase})" for cell in cells]
+            choice = f"{tuned.best} is chosen of" if tuned.best else "nothing is chosen of"
+            lines += ["", f"  {choice} {counted(len(cells), 'cell')}, by top-1 on the holdout alone, %"]
+            lines += [f"    {accuracy_text(cell):>8}  {cell}" for cell in cells]
             lines += [f"    {remark}" for remark in tuned.remarks]
     return lines
 
