@@ -159,7 +159,7 @@ def test_the_commands_name_the_file_of_a_forged_run(
     forgeries = {
         "arrays.npz": {"arrays": packed({**whole, first: whole[first][:0]})},
         "rows.csv": {"rows": fogged},
-        "kept.json": {"card": changed(card_of(kept), ("description", "tuning"), {"study": 3})},
+        "kept.json": {"card": changed(card_of(kept), ("description", "targets"), 3)},
     }
     monkeypatch.chdir(tmp_path)
     for file, parts in forgeries.items():

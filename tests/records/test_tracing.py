@@ -15,7 +15,7 @@ from penultimate.errors import RequestError
 from penultimate.records.archive import reference
 from penultimate.records.reading import StudyFolder
 from penultimate.records.tracing import NothingError, explain
-from penultimate.records.tuning import CellRun, GridCell, Tuned, Tuning, write_tuning
+from penultimate.records.tuning import GridCell, Tuned, Tuning
 
 OBJECTIVES = [{"slug": name, "label": name, "spec": name} for name in ("softmax", "sigmoid", "ours")]
 SWEPT = "cosine_softmax(scale=0.05, temperature=0.05)"
@@ -150,14 +150,14 @@ def test_of_a_tuning_the_table_of_choices_shows_what_decided(tmp_path: Path) -> 
     loss = {"metric": "mean_loss", "split": "train", "epoch": 2, "value": 0.5}
     columns = {**SOFTMAX, "source": "glyphs", "target": "glyphs"}
     step = finished(store, "train.softmax-s0.0", columns, [*curve, loss])
-    folder = described(store, "tune-made", [step], networks=NETWORKS, tunes="made")
-    cell = GridCell("softmax", (), (), "grid", (CellRun(0, 0.25, step),))
-    tuned = Tuned("softmax", "Softmax", "softmax", (), (cell,), 0)
-    settings = ("made", "glyphs", "net", 0, (0,), 1, {}, 1, 0, False, ("softmax",))
-    write_tuning(folder.path / "tuning.json", Tuning(*settings, (tuned,)))
+    tuned = Tuned("softmax", "Softmax", "softmax", (), (GridCell("softmax", (), ()),))
+    search = Tuning("made", "glyphs", "net", (0,), {}, False, ("softmax",), (tuned,), classes=8, held_out=99)
+    told_as = {"tunes": "made", "search": dataclasses.asdict(search)}
+    folder = described(store, "tune-made", [step], networks=NETWORKS, **told_as)
     told = why(folder, "tableA1", "softmax")
     assert "holdout  0.25  (done, epoch 2, the last of 2)" in told
     assert "mean_loss" not in told
+    assert "softmax is chosen of 1 cell, by top-1 on the holdout alone, %\n       25.00  softmax" in told
     assert step in told
 
 
