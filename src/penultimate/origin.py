@@ -34,7 +34,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 from penultimate.errors import RequestError
-from penultimate.files import canonical_json, digest_bytes, digest_file, read_file
+from penultimate.files import canonical_json, digest_bytes, digest_file
 from penultimate.opened import EITHER, WRITTEN, Stack, is_of_user, noticed, plugged
 
 MISSING = ""
@@ -116,7 +116,7 @@ class Seen:
                 raise RequestError(f"'{path}' is no ordinary file; move it away")
             if state.st_size == size:
                 return found
-            content = read_file(path)
+            content = Path(path).read_bytes()
         except OSError:
             return {}
         found = {}

@@ -7,6 +7,8 @@ from those of the run.
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 import socket
 import time
 from collections.abc import Callable
@@ -112,7 +114,7 @@ class Nodes:
 
     def __init__(self, ray: Any, observer: Observer, store: Store, address: str = "") -> None:
         self.ray, self.observer, self.root, self.address = ray, observer, store.root, address
-        self.mark = store.mark if address else None
+        self.mark = _mark(store.root) if address else None
         self.here = examination()(PACKAGES, str(self.mark)) if self.mark else {}
         self.fit: dict[str, Node] = {}
         self.refused: dict[str, str] = {}
@@ -208,6 +210,14 @@ class Nodes:
             f"it needs {_amount(needs.cores, needs.gpus)}, and no node has that (the most:"
             f" {_amount(cores, gpus)})"
         )
+
+
+def _mark(root: Path) -> Path:
+    """Return a file of random text, by which a node shows that it sees this store; it is made if needed."""
+    path = root / "locks" / ".shared"
+    with contextlib.suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
+        file.write(secrets.token_hex(16))
+    return path
 
 
 def _is_refused(address: str) -> bool:

@@ -57,8 +57,3 @@ class Engine(Protocol):
     def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
         """Run the unfinished steps; finished steps stay however it ends, and another run does the rest."""
         ...
-
-
-def spans_machines(engine: Engine) -> bool:
-    """Return the engine's attribute of this name: whether several machines run its steps."""
-    return bool(getattr(engine, "spans_machines", False))

@@ -15,7 +15,6 @@ import importlib.util
 import json
 import logging
 import os
-import re
 import secrets
 import shutil
 import signal
@@ -60,8 +59,7 @@ CURRENT = "/tmp/ray/ray_current_cluster"
 ANSWER_WITHIN = 15
 """The seconds within which a cluster must answer."""
 ENDING = 5
-"""The seconds that interrupted steps have to free their leases."""
-LEASED = re.compile(r"@\d+$")
+"""The seconds that interrupted steps have to end."""
 LOOK_EVERY = 0.5
 """The seconds between two checks of the steps' progress."""
 PROGRESS = "progress.tmp"
@@ -77,7 +75,6 @@ class RayEngine:
 
     def __init__(self, processes: int | None = None, address: str = "") -> None:
         self.processes, self.address = processes, address
-        self.spans_machines = bool(address)
 
     def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
         """Run every unfinished step; Ctrl-C ends running steps and leaves everything resumable.
@@ -144,7 +141,7 @@ def _work(ray: Any, schedule: Schedule, places: int, nodes: Nodes) -> None:
                 schedule.ended(step.id, ending)
             running = {step.id for step, _ in tasks.values()}
             for path in (root / "partial").glob(f"*/{PROGRESS}"):
-                step_id = LEASED.sub("", path.parent.name)
+                step_id = path.parent.name
                 with contextlib.suppress(FileNotFoundError):
                     if step_id in running and heard.get(step_id) != (news := path.read_bytes()):
                         heard[step_id] = news

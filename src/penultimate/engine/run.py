@@ -11,11 +11,11 @@ from typing import Any
 from penultimate.data.readers.prepared import expect_sound
 from penultimate.engine import load_engine
 from penultimate.engine.costs import bytes_left
-from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
+from penultimate.engine.observer import Engine, Observer, Silent, Summary
 from penultimate.engine.watched import changes, read_by
 from penultimate.errors import RequestError, counted
 from penultimate.files import size_text
-from penultimate.locks import BusyError, said_of
+from penultimate.locks import BusyError, locked
 from penultimate.origin import Seen
 from penultimate.records.reading import claim, write_study
 from penultimate.store import Store
@@ -62,7 +62,7 @@ def run_graph(
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
     observer = observer or Silent()
     store = Store(out, thorough=verify)
-    store.prepare(shared=spans_machines(chosen))
+    store.prepare()
     folder = store.study(graph.study.name)
     with exclusively(store, folder):
         _warn_of_disk(store, graph, observer)
@@ -112,14 +112,14 @@ def expect_located(study: Study, thorough: bool = False) -> Study:
 
 @contextlib.contextmanager
 def exclusively(store: Store, folder: Path) -> Iterator[None]:
-    """Lock a study's folder; raises RequestError with the holder if another process has locked it."""
+    """Lock a study's folder; raises RequestError if another process has locked it."""
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(store.lock(folder / ".lock"))
-        except BusyError as error:
+            stack.enter_context(locked(folder / ".lock"))
+        except BusyError:
             raise RequestError(
-                f"study '{folder.name}' is being run in '{store.root}' already, by {said_of(error.holder)};"
-                " wait for it, or give --out another folder"
+                f"study '{folder.name}' is being run in '{store.root}' already; wait for it, or give --out"
+                " another folder"
             ) from None
         yield
 

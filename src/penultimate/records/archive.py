@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from penultimate import registry
 from penultimate.errors import DamagedFileError, RequestError, shortened, unknown
-from penultimate.files import OtherVersionError, digest_bytes, read_file, read_sealed, size_text
+from penultimate.files import OtherVersionError, digest_bytes, read_sealed, size_text
 from penultimate.memory import memory
 from penultimate.networks.key import NetworkKey
 from penultimate.records.arrays import expect_arrays
@@ -189,7 +189,7 @@ def reference(study: str = "") -> KeptStudy:
 
 
 def _verified(file: Path, digest: str) -> bytes:
-    content = read_file(file)
+    content = Path(file).read_bytes()
     if digest_bytes(content) != digest:
         raise DamagedFileError(f"'{file}' is not what was written (its sha256 differs)")
     return content

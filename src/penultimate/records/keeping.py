@@ -15,8 +15,6 @@ from penultimate.files import (
     digest_bytes,
     given_path,
     make_folder,
-    open_file,
-    read_file,
     write_sealed,
 )
 from penultimate.networks.key import NetworkKey
@@ -96,12 +94,12 @@ def _expect_place(to: Path, study: str) -> None:
     there, beginning, present = "", b"", list[Path]()
     damage = (OSError, ValueError, KeyError, TypeError, RecursionError)
     with contextlib.suppress(*damage):  # what is damaged is kept again
-        there = json.loads(read_file(to / KEPT))["description"]["name"]
+        there = json.loads((to / KEPT).read_bytes())["description"]["name"]
     if there not in ("", study):
         raise RequestError(f"'{to}' holds the kept study '{there}'; give --to another folder")
     with contextlib.suppress(OSError, ValueError):  # a place that can be no folder is named where it is made
         present = [path for path in (to / ROWS_FILE, to / ARRAYS_FILE) if path.exists()]
-        with open_file(to / ROWS_FILE) as file:
+        with (to / ROWS_FILE).open("rb") as file:
             beginning = file.read(200).replace(b'"', b"")
     if present and not there and not beginning.startswith(",".join(KEYS).encode()):
         raise RequestError(f"'{present[0]}' is no kept study's; give --to another folder")

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from penultimate.errors import DamagedFileError, RequestError, nearest
 from penultimate.files import canonical_json, digest_bytes, file_name, read_sealed, write_sealed
+from penultimate.locks import is_locked
 from penultimate.records.table import ROWS, Row, Table, read_rows
 from penultimate.records.tuning import (
     TUNING_FILE,
@@ -175,7 +176,7 @@ class StudyFolder:
         return f"{step_id} ({backbone})" if backbone and len(self.backbones) > 1 else step_id
 
     def is_running(self) -> bool:
-        return self.store.holder(self.path / ".lock") is not None
+        return is_locked(self.path / ".lock")
 
     def contact_sheet(self) -> bytes | None:
         """Return the picture of the study's image world that its data steps left, if they are done."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.engine import load_engine
-from penultimate.engine.observer import Engine, Observer, Silent, Summary, spans_machines
+from penultimate.engine.observer import Engine, Observer, Silent, Summary
 from penultimate.engine.run import exclusively, expect_located
 from penultimate.errors import DamagedFileError
 from penultimate.files import atomic_write, digest_file
@@ -81,7 +81,7 @@ def tune(
     expect_located(trained_only(plan.study, plan.listed, plan.study.main.recipe), verify)
     observer = observer or Silent()
     store = Store(out, thorough=verify)
-    store.prepare(shared=spans_machines(chosen))
+    store.prepare()
     folder = store.study(folder_name(plan.study.name))
     with exclusively(store, folder):
         order = claim(store, folder.name, True, observer.noticed).order
