@@ -7,12 +7,8 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from penultimate.errors import legible
-
-if TYPE_CHECKING:
-    pass
 
 
 def text(words: object) -> str:
