@@ -54,7 +54,7 @@ from tests.conftest import penultimate
         ),
         (["evaluate", "--model", "timm:resnet18", "--data", "cifar10"], "Where the images of 'cifar10' lie"),
         (["run", "smoke", "--set", "objectives=('dropout(keep=3)',)"], "keep"),
-        (["run", "smoke", "--out", "a-file"], "is, or lies below, a file"),
+        (["run", "smoke", "--out", "a-file"], "the output folder 'a-file' is a file; give --out a folder"),
         (["run", "smoke", "--out", "/proc/nowhere"], "output folder"),
         (
             ["run", "smoke", "--set", "objectives=softmax + sigmoid"],
@@ -115,7 +115,7 @@ def test_what_cannot_be_read_is_not_taken_for_absent_nor_hides_what_can(
         patched.setattr(Path, "iterdir", refused)
         assert main(["status"]) == 1
     assert "'runs/studies' cannot be read or written (Permission denied)" in capsys.readouterr().err
-    monkeypatch.setattr("penultimate.files.open", refused, raising=False)
+    monkeypatch.setattr(Path, "read_bytes", refused)
     assert main(["status"]) == 2
     assert "study.json' cannot be read (Permission denied)" in capsys.readouterr().err
 

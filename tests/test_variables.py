@@ -13,7 +13,6 @@ from penultimate.errors import RequestError
 from penultimate.variables import (
     CHECKPOINT_SECONDS,
     DEVICE,
-    LEASE_SECONDS,
     RANGES,
     device,
     expect_variables,
@@ -23,7 +22,6 @@ from penultimate.variables import (
 OF_SECONDS = ("soon", "-1", "nan", "inf", "-inf", "1e999", "1e6", "20 s", "0x10", " ", "x" * 5000, "\udcff")
 WRONG = [
     *((variable, value) for variable in RANGES for value in OF_SECONDS),
-    (LEASE_SECONDS, "0"),
     *((DEVICE, value) for value in ("gpu", "cuda:0", "CPU", "-1", " ")),
 ]
 
@@ -49,7 +47,7 @@ def test_python_refuses_it_too_before_anything_is_done(
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("variable", [CHECKPOINT_SECONDS, DEVICE, LEASE_SECONDS])
+@pytest.mark.parametrize("variable", [CHECKPOINT_SECONDS, DEVICE])
 def test_an_empty_variable_counts_as_one_that_is_not_set(
     monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:

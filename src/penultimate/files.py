@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
 import secrets
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from penultimate.errors import DamagedFileError, RequestError, nearest, shortened
-from penultimate.locks import is_at
+from penultimate.errors import DamagedFileError, RequestError, nearest
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-DEVICES = ("/dev", "/dev/fd")
-"""Folders of devices, and of links to a process's own streams, in which no file is written."""
 LONGEST_FILE_NAME = 200
 """The largest length in bytes of a file name that comes from outside, so that endings fit into 255 bytes."""
 PLAIN = " ()=,:+@"
 """The characters besides letters, digits and "_.-~" that are kept in file names."""
-BLOCK = 64 * 1024
-"""The number of bytes that are read at once."""
 DIGITS = 64
 """The length of a hexadecimal sha256."""
 SEAL = b'\n "sha256": "'
@@ -46,31 +39,10 @@ def digest_bytes(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def open_file(path: Path | str) -> BinaryIO:
-    """Open a file for reading; raises OSError for a pipe or a device, which might never come to an end."""
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
-        return open(handle, "rb", buffering=0)
-    os.close(handle)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, "it is no file", str(path))
-
-
-def read_file(path: Path | str) -> bytes:
-    """Return the content of a file; raises OSError for a pipe or a device."""
-    with open_file(path) as file:
-        return file.read()
-
-
 def digest_file(path: Path | str) -> str:
     """Return the sha256 of a file's content, in hexadecimal."""
-    state = hashlib.sha256()
-    with open_file(path) as file:
-        while block := file.read(BLOCK):
-            state.update(block)
-    return state.hexdigest()
+    with open(path, "rb", buffering=0) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest_arrays(*arrays: npt.NDArray[np.generic]) -> str:
@@ -122,22 +94,13 @@ def file_name(name: str) -> str:
 
 
 def given_path(path: Path | str, option: str, home: bool = False) -> Path:
-    """Return a path that a user gave with an option; raises RequestError if no file can have this name.
+    """Return a path that a user gave with an option; raises RequestError if it is empty.
 
     With `home`, "~" at its beginning stands for the home folder.
     """
     if not str(path):
         raise RequestError(f"{option} is empty; give a path ('.' is the current folder)")
-    try:
-        found = Path(path).expanduser() if home else Path(path)
-        os.stat(found)
-    except (TypeError, ValueError, RuntimeError, OSError) as error:  # RuntimeError: nobody has such a home
-        if isinstance(error, OSError) and error.errno not in (errno.ENAMETOOLONG, errno.ELOOP, errno.EILSEQ):
-            return found
-        why = getattr(error, "strerror", None) or str(error)
-        told = shortened(repr(path), 300)
-        raise RequestError(f"{option} is a path, and {told} cannot be one ({why})") from None
-    return found
+    return Path(path).expanduser() if home else Path(path)
 
 
 def nearest_beside(path: Path | str) -> str:
@@ -145,7 +108,7 @@ def nearest_beside(path: Path | str) -> str:
     path = Path(path)
     try:
         hint = nearest(path.name, sorted(entry.name for entry in path.parent.iterdir()))
-    except (OSError, ValueError):
+    except OSError:
         return ""
     return hint.replace("'", f"'{path.parent}{os.sep}", 1) if path.parent.name else hint
 
@@ -153,133 +116,51 @@ def nearest_beside(path: Path | str) -> str:
 def write_given(path: Path | str, content: bytes, what: str) -> None:
     """Write a file at a path that a user gave; raises RequestError if it cannot lie there."""
     path = given_path(path, what)
-    try:
+    with _refusing(f"{what} cannot be written to '{path}'"):
         atomic_write(path, content)
-    except (OSError, ValueError) as error:
-        if isinstance(error, RequestError) or (isinstance(error, OSError) and error.errno in FULL):
-            raise
-        why = getattr(error, "strerror", None) or str(error)
-        raise RequestError(f"{what} cannot be written to '{path}' ({why})") from None
 
 
 def make_folder(path: Path, option: str = "--to") -> None:
     """Make a folder that a user named, and its parents; raises RequestError if that is impossible."""
-    try:
+    with _refusing(f"'{path}' cannot be made a folder", f"; give another place with {option}"):
         path.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:  # a ValueError means that no file can have this name
-        if isinstance(error, OSError) and error.errno in FULL:
+
+
+@contextlib.contextmanager
+def _refusing(what: str, advice: str = "") -> Iterator[None]:
+    """Turn an error of the system into a RequestError, but for a full disk, of which the command tells."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL:
             raise
-        said = getattr(error, "strerror", None) or error
-        if isinstance(error, FileExistsError):
-            said = "a file has this name"
-        raise RequestError(
-            f"'{path}' cannot be made a folder ({said}); give another place with {option}"
-        ) from None
+        raise RequestError(f"{what} ({error.strerror or error}){advice}") from None
 
 
 def atomic_write(path: Path, content: bytes | Iterable[bytes], *, durable: bool = True) -> None:
     """Write a file so that a reader, or a crash, sees either the old content or the new one, never a part.
 
     The content may come in pieces. A file that is easily rebuilt need not be `durable`: it may be lost if the
-    power fails. The file's mode is rw-rw-rw- minus the umask. A temporary file that a killed process left for
-    the same file is removed. Raises RequestError if a folder or a device has the file's name.
+    power fails. Raises RequestError for a folder or a device (root would replace /dev/null for everybody).
     """
-    _expect_no_device(path)
-    with _named(path):
-        _write(path, content, durable)
-
-
-@contextlib.contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Let an error of the system name a file as its user knows it, not the temporary one beside it."""
+    if path.exists() and not path.is_file():
+        raise RequestError(f"'{path}' is no file; name a file")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        yield
-    except OSError as error:
-        error.filename = str(path)
-        raise
-
-
-def _write(path: Path, content: bytes | Iterable[bytes], durable: bool) -> None:
-    handle, temporary = _temporary(path)
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.writelines([content] if isinstance(content, bytes) else content)
             file.flush()
             if durable:
                 os.fsync(file.fileno())
-            temporary.replace(path)
-        if durable:
-            sync(path.parent)
+        temporary.replace(path)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, IsADirectoryError):
-            raise RequestError(f"'{path}' is a folder, where a file is to be written; move it away") from None
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError):
+            error.filename = str(path)
         raise
-
-
-def _expect_no_device(path: Path) -> None:
-    """Raise RequestError for a device: a file in its place would take it from the whole machine."""
-    try:
-        mode = path.stat().st_mode
-    except OSError:  # most files are new
-        mode = 0
-    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) or str(path.absolute().parent) in DEVICES:
-        raise RequestError(f"'{path}' is a device, where a file is to be written; name a file")
-
-
-def _temporary(path: Path) -> tuple[int, Path]:
-    """Open a new temporary file beside a path and lock it; remove those that ended processes have left.
-
-    The lock ends with this process.
-    """
-    name = path.name if len(os.fsencode(path.name)) <= LONGEST_FILE_NAME else digest_bytes(os.fsencode(path))
-    while True:
-        mine = path.with_name(f".{name}.{secrets.token_hex(4)}.tmp")
-        try:
-            handle = os.open(mine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        except FileExistsError:
-            continue
-        try:
-            with contextlib.suppress(
-                OSError
-            ):  # not every file system supports locks; without them nothing is removed
-                fcntl.flock(handle, fcntl.LOCK_EX)
-            if is_at(handle, mine):  # otherwise another process took it for a leftover before it was locked
-                _sweep(path.parent, f".{name}.", mine.name)
-                return handle, mine
-        except BaseException:
-            os.close(handle)
-            mine.unlink(missing_ok=True)
-            raise
-        os.close(handle)
-
-
-def _sweep(folder: Path, beginning: str, but: str) -> None:
-    """Remove the temporary files of one file, except those that a process is writing."""
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        stale = [
-            entry.path
-            for entry in entries
-            if entry.name.startswith(beginning)
-            and entry.name.endswith(".tmp")
-            and len(entry.name) == len(but)
-            and entry.name != but
-        ]
-        for left in stale:
-            with contextlib.suppress(OSError):
-                handle = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    os.unlink(left)
-                finally:
-                    os.close(handle)
-
-
-def _digests(sealed: bytes, content: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the digests that a sealed file may hold: of its bytes, or (older files) of its canonical JSON."""
-    before, seal, after = sealed.partition(SEAL)
-    yield digest_bytes(before + seal + after[DIGITS:])
-    yield digest_bytes(canonical_json(content).encode())
+    if durable:
+        sync(path.parent)
 
 
 def write_sealed(path: Path, content: Mapping[str, Any], schema: int) -> None:
@@ -304,24 +185,27 @@ def read_sealed(path: Path | str, schema: int, what: str = "", mend: str = "") -
     """
     what = what or f"'{path}'"
     try:
-        whole = read_file(path)
+        whole = Path(path).read_bytes()
         content: dict[str, Any] = json.loads(whole.decode())
-        digest = content.pop("sha256", None)
-        fits = digest in _digests(whole, content)
-        found = content.pop("schema")
+        digest, found = content.pop("sha256"), content["schema"]
+        before, seal, after = whole.partition(SEAL)
+        is_whole = digest == digest_bytes(before + seal + after[DIGITS:])
+        if not is_whole:  # the first stores and kept runs were sealed so
+            is_whole = digest == digest_bytes(canonical_json(content).encode())
     except (FileNotFoundError, PermissionError):
         raise
     except OSError as error:
         raise DamagedFileError(f"{what} cannot be read ({error.strerror})") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise DamagedFileError(f"{what} is not what was written") from None
-    if found != schema and (fits or (digest is None and type(found) is int)):
+    if not is_whole:
+        raise DamagedFileError(f"{what} is not what was written (its sha256 differs)")
+    if found != schema:
         raise OtherVersionError(
             f"{what} was written by another version of penultimate (schema {found}; this one reads {schema});"
             f" {mend or 'give --out another folder'}"
         )
-    if not fits:
-        raise DamagedFileError(f"{what} is not what was written (its sha256 differs)")
+    del content["schema"]
     return content
 
 
@@ -332,7 +216,7 @@ def with_digest(content: bytes) -> bytes:
 
 def without_digest(path: Path) -> bytes:
     """Return the bytes that were passed to `with_digest`; raises DamagedFileError if they have changed."""
-    content = read_file(path)
+    content = path.read_bytes()
     if digest_bytes(content[DIGITS:]).encode() != content[:DIGITS]:
         raise DamagedFileError(f"{path.name} is not what was written (its sha256 differs)")
     return content[DIGITS:]
@@ -348,9 +232,3 @@ def size_text(count: float) -> str:
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count:.0f} bytes"
-
-
-def standing(path: Path) -> Path:
-    """Return a path if it exists, or else its nearest parent folder that does."""
-    path = path.absolute()
-    return next(place for place in (path, *path.parents) if place.exists())

@@ -15,9 +15,7 @@ DEVICE = "PENULTIMATE_DEVICE"
 CUDA, CPU = "cuda", "cpu"
 CHECKPOINT_SECONDS = "PENULTIMATE_CHECKPOINT_SECONDS"
 """The seconds between two checkpoints of a training; they change no result."""
-LEASE_SECONDS = "PENULTIMATE_LEASE_SECONDS"
-"""The seconds after which the leases of this process's steps expire."""
-RANGES = {CHECKPOINT_SECONDS: (20.0, 0.0, 86_400.0), LEASE_SECONDS: (30.0, 0.01, 3600.0)}
+RANGES = {CHECKPOINT_SECONDS: (20.0, 0.0, 86_400.0)}
 """The default, smallest and largest number of seconds."""
 
 

@@ -29,3 +29,10 @@ def alive(processes: set[int]) -> set[int]:
     listed = subprocess.run(["ps", "-eo", "pid=,stat="], capture_output=True, text=True, check=True)
     states = dict(map(str.split, listed.stdout.splitlines()))
     return {pid for pid in processes if not states.get(str(pid), "Z").startswith("Z")}
+
+
+def processes_called(beginning: str) -> set[int]:
+    """The processes whose command line begins with this text."""
+    listed = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True)
+    split = (line.split(maxsplit=1) for line in listed.stdout.splitlines())
+    return {int(pid) for pid, arguments in split if arguments.startswith(beginning)}

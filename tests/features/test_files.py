@@ -360,7 +360,7 @@ def test_a_network_without_a_name_and_folders_that_are_none_are_refused(tmp_path
     with pytest.raises(RequestError, match="a name is text"):
         extract_files({"": small()}, listing, tmp_path / "banks", workers=0)
     assert not (tmp_path / "banks").exists()
-    for folder in ("", "a\0b", tmp_path / ("x" * 300)):
+    for folder in ("", tmp_path / ("x" * 300)):
         with pytest.raises(RequestError, match=r"folder|cannot be used"):
             extract_files({"a": small()}, listing, folder, workers=0)
 

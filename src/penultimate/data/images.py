@@ -32,7 +32,6 @@ from penultimate.files import (
     digest_bytes,
     digest_file,
     given_path,
-    read_file,
 )
 
 MANIFEST = "manifest.json"
@@ -310,7 +309,7 @@ def read_manifest(folder: Path | str) -> Manifest:
     """Return the manifest of a data folder; raises if it is missing or damaged."""
     path = Path(folder) / MANIFEST
     try:
-        manifest: Manifest = json.loads(read_file(path).decode())
+        manifest: Manifest = json.loads(path.read_bytes().decode())
         intact = manifest["schema"] == SCHEMA and manifest["digest"] == manifest_digest(manifest)
     except FileNotFoundError:
         raise RequestError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
 import time
 import warnings
@@ -17,7 +16,6 @@ from penultimate.engine.machine import device_name, machine
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 from penultimate.files import file_name
 from penultimate.graph import Step
-from penultimate.locks import LostLeaseError
 from penultimate.measures.catalogue import measurement
 from penultimate.measures.declaration import Measurement
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined
@@ -325,12 +323,6 @@ def execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
     Raises DamagedParentError when a parent is not what was written; anything else that a step raises
     passes through, and its partial folder stays for the next attempt.
     """
-    while True:
-        with contextlib.suppress(LostLeaseError):  # another process does it: wait for it
-            return _execute(store, step, progress)
-
-
-def _execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:
     with store.step_lock(step.id):
         if store.is_whole(step.id):
             meta = store.meta(step.id)

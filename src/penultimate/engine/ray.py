@@ -186,7 +186,12 @@ def _ending(ray: Any, task: Any) -> tuple[Ending, list[str]]:
         return Died("was ended by Ray, for the machine had no memory left"), []
     except errors.WorkerCrashedError:
         return Died("was killed or crashed"), []
-    except (errors.NodeDiedError, errors.TaskUnschedulableError, errors.ObjectLostError):
+    except (
+        errors.NodeDiedError,
+        errors.LocalRayletDiedError,
+        errors.TaskUnschedulableError,
+        errors.ObjectLostError,
+    ):
         return Lost("a node of the cluster"), []
     except errors.RayError as error:
         return Failed(f"Ray: {first_line(error)}", str(error)), []

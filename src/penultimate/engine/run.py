@@ -14,7 +14,7 @@ from penultimate.engine.costs import bytes_left
 from penultimate.engine.observer import Engine, Observer, Silent, Summary
 from penultimate.errors import RequestError, counted
 from penultimate.files import size_text
-from penultimate.locks import BusyError, said_of
+from penultimate.locks import BusyError, locked
 from penultimate.records.reading import claim, write_study
 from penultimate.store import Store
 from penultimate.study import acceptance
@@ -118,14 +118,14 @@ def expect_located(study: Study, thorough: bool = False) -> Study:
 
 @contextlib.contextmanager
 def exclusively(store: Store, folder: Path) -> Iterator[None]:
-    """Lock a study's folder; raises RequestError with the holder if another process has locked it."""
+    """Lock a study's folder; raises RequestError if another process has locked it."""
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(store.lock(folder / ".lock"))
-        except BusyError as error:
+            stack.enter_context(locked(folder / ".lock"))
+        except BusyError:
             raise RequestError(
-                f"study '{folder.name}' is being run in '{store.root}' already, by {said_of(error.holder)};"
-                " wait for it, or give --out another folder"
+                f"study '{folder.name}' is being run in '{store.root}' already; wait for it, or give --out"
+                " another folder"
             ) from None
         yield
 

@@ -27,7 +27,7 @@ from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.writing import BankWriter, Precision
 from penultimate.files import file_name, given_path, make_folder
-from penultimate.locks import BusyError, flocked
+from penultimate.locks import BusyError, locked
 from penultimate.networks.protocol import FileNetwork, Network
 from penultimate.networks.state import bytes_of
 
@@ -247,11 +247,12 @@ def _expect_own_places(places: Mapping[str, Path]) -> None:
 @contextlib.contextmanager
 def _held(root: Path) -> Iterator[None]:
     """Lock a folder against a second process that would write the same banks."""
+    make_folder(root)
     try:
-        with flocked(root / LOCK):
+        with locked(root / LOCK):
             yield
-    except BusyError as error:
-        raise RequestError(f"another process writes banks to '{root}' ({error}); wait for it") from None
+    except BusyError:
+        raise RequestError(f"another process writes banks to '{root}'; wait for it") from None
 
 
 @contextlib.contextmanager

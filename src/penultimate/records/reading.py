@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from penultimate.errors import DamagedFileError, RequestError, nearest
 from penultimate.files import canonical_json, digest_bytes, file_name, read_sealed, write_sealed
+from penultimate.locks import is_locked
 from penultimate.records.cache import read_frame, write_frame
 from penultimate.records.table import COLUMNS, ROWS, Table, frame_of, read_cells
 from penultimate.records.tuning import (
@@ -185,7 +186,7 @@ class StudyFolder:
 
     def is_running(self) -> bool:
         """Return whether a process is working on the study."""
-        return self.store.holder(self.path / ".lock") is not None
+        return is_locked(self.path / ".lock")
 
     def contact_sheet(self) -> bytes | None:
         """Return the picture of the study's image world that its data steps left, if they are done."""

@@ -29,7 +29,7 @@ from penultimate.files import (
     read_sealed,
     write_sealed,
 )
-from penultimate.locks import BusyError, flocked
+from penultimate.locks import BusyError, locked
 
 QUALITY = 95
 """Of the JPEGs, unless another is asked for."""
@@ -116,7 +116,7 @@ def prepare(
     if workers is None:
         workers = usable_cores()
     try:
-        with flocked(folder / ".lock"):
+        with locked(folder / ".lock"):
             return _prepared(name, root, folder, side, quality, say, progress, workers)
     except BusyError:
         raise RequestError(f"another process prepares images in '{folder}'; wait for it") from None

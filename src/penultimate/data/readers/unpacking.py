@@ -17,8 +17,10 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
 from penultimate.errors import DamagedFileError, RequestError, shortened
-from penultimate.files import BLOCK, make_folder
+from penultimate.files import make_folder
 
+BLOCK = 64 * 1024
+"""The number of bytes that are read at once."""
 GROWTH = 20
 """Images hardly shrink when they are packed: an archive that grows more than that many times is a bomb."""
 HEADERS = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, b"X")
