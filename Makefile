@@ -58,7 +58,7 @@ GLYPHS    := $(filter glyphs_%,$(PARTS))
 EVIDENCE  := $(filter evidence_%,$(PARTS))
 FULL      := $(filter full_%,$(PARTS))
 
-searches: $(READY)        ## the searches of hyperparameters, and the choices that studies import: four hours
+searches: $(READY)        ## the searches of hyperparameters, and the choices that studies import: six hours
 	set -e; for pair in $(CHOSEN); do search=$${pair%:*}; \
 	  $(BIN)/penultimate tune all --study $$search --out $(OUT); \
 	  cp $(OUT)/studies/tune-$$search/chosen.py $(STUDIES)/$${pair#*:}.py; \

@@ -2,10 +2,10 @@
 
 `python -m benchmarks tuning [--quick] [--json=FILE]`; one thread per process. The tuning is the command
 itself, in an empty folder, with one and with two processes: it renders the data, trains every cell with every
-seed, keeps networks, curves and provenance, and chooses. The plain loop trains the same cells one after
-another in one process and neither keeps nor chooses anything: a gain over it comes from parallel work, a loss
-is the cost of keeping. Everything is timed from the start of Python. Rounds are interleaved; ratios are
-medians over rounds.
+seed, keeps networks, curves and provenance, chooses, and writes the page. The plain loop trains the same
+cells one after another in one process and neither keeps nor chooses anything: a gain over it comes from
+parallel work, a loss is the cost of keeping. Everything is timed from the start of Python. Rounds are
+interleaved; ratios are medians over rounds.
 """
 
 from __future__ import annotations
@@ -32,36 +32,36 @@ def command(processes: int, quick: bool) -> list[str]:
     return [
         *("-m", "penultimate.cli", "tune", "cosine_softmax", "--study", STUDY),
         *("--grid", f"temperature={temperatures}", "--grid", "scale=0.5"),
-        *("--budget", "4" if quick else "8", "--seeds", "0" if quick else "0,1,2"),
-        *("--processes", str(processes)),
+        *("--seeds", "0" if quick else "0,1,2", "--processes", str(processes)),
     ]
 
 
 def plain_loop() -> None:
-    """The runs of the tuning in the current folder, without penultimate's study."""
+    """The runs of the search in the current folder, without penultimate's study."""
     import torch
 
     from penultimate.data import generate
     from penultimate.data.images import load_images
-    from penultimate.records.tuning import TUNING_FILE, folder_name, read_tuning
+    from penultimate.records.reading import study_folder
+    from penultimate.records.tuning import folder_name
     from penultimate.study import load_study
     from penultimate.training import train
 
     torch.set_num_threads(1)
     study = load_study(STUDY)
-    record = read_tuning(Path("runs/studies") / folder_name(STUDY) / TUNING_FILE)
-    assert record is not None
+    search = study_folder("runs", folder_name(STUDY)).search()
+    assert search is not None
     with tempfile.TemporaryDirectory() as scratch:
-        worlds = {seed: Path(scratch) / str(seed) for seed in record.seeds}
+        worlds = {seed: Path(scratch) / str(seed) for seed in search.seeds}
         for seed, folder in worlds.items():
             generate(study.source, seed, folder)
-        (tuned,) = record.objectives
+        (tuned,) = search.objectives
         runs = [(cell.objective, run.seed) for cell in tuned.cells for run in cell.runs]
         for number, (objective, seed) in enumerate(runs):
             images = (load_images(worlds[seed], split) for split in ("train", "holdout"))
             folder = Path(scratch) / f"run-{number}"
             folder.mkdir()
-            train(objective, record.backbone, *images, study.main.recipe, seed, folder)
+            train(objective, search.backbone, *images, study.main.recipe, seed, folder)
 
 
 def seconds(arguments: list[str], folder: Path) -> float:

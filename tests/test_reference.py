@@ -29,7 +29,7 @@ from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import kind_of
 from penultimate.tuning.chosen import chosen_source
-from penultimate.tuning.conduct import plan_tuning
+from penultimate.tuning.grid import search_study
 from tests.report.test_contract import IN_THE_PAPERS
 
 SEARCHES = ("matched_search", "matched_search_scaled", "matched_sweep_search")
@@ -153,7 +153,9 @@ def test_a_file_of_choices_is_what_its_search_writes(search: str, choices: Modul
     tuning = reference_tuning(search)
     assert tuning is not None
     assert len(tuning.objectives) == len(choices.NINE) == count
-    assert Path(str(choices.__file__)).read_text() == chosen_source(tuning)
+    assert Path(str(choices.__file__)).read_text() == chosen_source(
+        tuning, f"penultimate tune all --study {search}"
+    )
 
 
 @pytest.mark.parametrize(("study", "searches"), [("nine", SEARCHES[:2]), ("glyphs", SEARCHES)])
@@ -174,11 +176,14 @@ def test_searches_chose_what_their_study_uses(study: str, searches: tuple[str, .
 def test_the_search_of_a_study_is_the_one_that_was_made(name: str) -> None:
     tuning = reference_tuning(name)
     assert tuning is not None
-    plan = plan_tuning(load_study(name))
-    assert (plan.budget, plan.expansions) == (tuning.budget, tuning.expansions)
-    planned = {one.slug: [(axis.key, axis.grid) for axis in one.axes] for one in plan.candidates}
-    assert planned == {one.slug: [(axis.key, axis.grid) for axis in one.axes] for one in tuning.objectives}
-    assert (plan.study.main.seeds, plan.study.source) == (tuning.seeds, tuning.source)
+    search = search_study(load_study(name))
+    assert search.tunes is not None
+    for one, made in zip(search.tunes.objectives, tuning.objectives, strict=True):
+        assert one.slug == made.slug
+        assert [axis.grid for axis in one.axes] == [made.tried(place) for place in range(len(made.axes))]
+        planned = {(cell.objective, cell.settings) for cell in one.cells}
+        assert {(cell.objective, tuple(map(tuple, cell.settings))) for cell in made.cells} <= planned
+    assert (search.main.seeds, search.source) == (tuning.seeds, tuning.source)
 
 
 def test_the_searches_chose_for_nine_objectives_and_a_sweep() -> None:
@@ -252,11 +257,11 @@ def test_networks_that_full_and_glyphs_trained_on_other_processors_differ_as_see
 def test_choices_that_change_the_recipe_can_be_imported(tmp_path: Path) -> None:
     tuning = reference_tuning("matched_sweep_search")
     assert tuning is not None
-    (tmp_path / "chosen.py").write_text(chosen_source(tuning))
+    (tmp_path / "chosen.py").write_text(chosen_source(tuning, "penultimate tune all"))
     found = runpy.run_path(str(tmp_path / "chosen.py"))
     swept = "cosine_softmax(scale=0.05, temperature=0.05)"
     assert found["RECIPE_CHANGES"] == {swept: {"learning_rate": glyphs.SWEEP_LEARNING_RATE}}
     (grid,) = runs_by_recipe(found["NINE"], glyphs.RECIPE, found["RECIPE_CHANGES"], seeds=(0, 1, 2))
     (sweep,) = (block for block in load_study("glyphs").runs if swept in block.objectives)
     assert grid.recipe == sweep.recipe
-    assert "'" not in next(line for line in chosen_source(tuning).splitlines() if swept + '": {' in line)
+    assert "'" not in next(line for line in chosen_source(tuning, "").splitlines() if swept + '": {' in line)

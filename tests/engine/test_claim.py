@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,9 @@ from tests.records.stores import described, prepared
 
 from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.run import run
-from penultimate.errors import RequestError
 from penultimate.records.reading import study_folder
 from penultimate.store import Store
-from penultimate.study import load_study
 from penultimate.study.graph import Graph
-from penultimate.tuning.conduct import plan_tuning
-from penultimate.tuning.run import tune
 
 
 class Idle:
@@ -61,20 +56,3 @@ def test_what_another_study_left_damaged_is_no_hindrance(tmp_path: Path) -> None
     run("smoke", tmp_path, engine=Idle(), observer=notes)
     assert not notes.notices
     assert study_folder(tmp_path, "smoke").name == "smoke"
-
-
-def test_a_study_does_not_take_the_folder_of_a_tuning_nor_a_tuning_that_of_a_study(tmp_path: Path) -> None:
-    store = prepared(tmp_path)
-    described(store, "tune-mine", ["train.a.0"], tunes="mine")
-    smoke = load_study("smoke")
-    with pytest.raises(
-        RequestError, match=r"tune-mine' is the folder of a tuning, and would be that of a study"
-    ):
-        run(dataclasses.replace(smoke, name="tune-mine"), tmp_path, engine=Idle())
-    described(store, "tune-smoke", ["train.a.0"])
-    with pytest.raises(
-        RequestError, match=r"tune-smoke' is the folder of a study, and would be that of a tun"
-    ):
-        tune(plan_tuning(smoke, ["softmax"]), tmp_path, engine=Idle())
-    assert study_folder(tmp_path, "tune-mine").is_tuning
-    assert not study_folder(tmp_path, "tune-smoke").is_tuning

@@ -242,7 +242,7 @@ def test_a_run_stopped_anywhere_leaves_no_process_and_goes_on_to_the_same_bytes(
     [
         (signal.SIGINT, ("run", "smoke")),
         (signal.SIGHUP, ("run", "smoke")),
-        (signal.SIGTERM, ("tune", "softmax", "--study", "matched_search", "--budget", "1")),
+        (signal.SIGTERM, ("tune", "softmax", "--study", "matched_search")),
     ],
 )
 def test_every_signal_that_ends_a_command_ends_it_alike(

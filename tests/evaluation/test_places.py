@@ -21,7 +21,7 @@ from penultimate.study.graph import Graph
 from penultimate.study.unfold import unfold
 
 EVALUATE = ["evaluate", "--model", "net=timm:test_vit(pretrained=False)", "--data", "digits_smoke"]
-TUNE = ["tune", "softmax", "--study", "smoke", "--seeds", "0", "--budget", "9"]
+TUNE = ["tune", "softmax", "--study", "smoke", "--seeds", "0"]
 ON_CPU = {"data", "confusions", "probed", "transferability", "few_labels", "compactness"}
 """Steps of an evaluation that run no network."""
 SEEING = """

@@ -289,15 +289,15 @@ def test_each_states_its_paper_its_ranges_and_its_grid(name: str) -> None:
         assert one.default in one.interval
         if kind != "head":
             assert one.grid
-            axes = {axis.key: axis for axis in axes_of(name, Recipe(), {})}
+            axes = {axis.key: axis for axis in axes_of(name, Recipe(), {}).values()}
             assert {*one.grid} <= {*axes[one.name].grid}
             assert one.default in axes[one.name].grid
 
 
 def test_a_value_that_is_asked_for_joins_the_grid_of_the_example() -> None:
-    (axis,) = axes_of("focal(gamma=3)", Recipe(), {})
+    (axis,) = axes_of("focal(gamma=3)", Recipe(), {}).values()
     assert (axis.grid, axis.centre) == ((0.2, 0.5, 1, 2, 3, 5), 3)
-    (given,) = axes_of("focal", Recipe(), {"gamma": (1, 4)})
+    (given,) = axes_of("focal", Recipe(), {"gamma": (1, 4)}).values()
     assert given.grid == (1, 4)
 
 

@@ -34,6 +34,7 @@ from penultimate.report.measurements import admit
 from penultimate.report.quantity import Quantity
 from penultimate.report.several import build
 from penultimate.study import load_study
+from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 
 SPEC = "focal(gamma=2)"
@@ -179,33 +180,40 @@ def test_a_portrait_is_trained_and_measured_as_the_reference_run_was() -> None:
     assert not any(step.name == "train" for step_id, step in ours.steps.items() if step_id in theirs.steps)
 
 
+def grids_of(search: Study) -> list[tuple[float, ...]]:
+    assert search.tunes is not None
+    (tuned,) = search.tunes.objectives
+    return [axis.grid for axis in tuned.axes]
+
+
 def test_a_search_is_short_unless_it_is_to_be_as_thorough_as_the_others() -> None:
-    brief, thorough = PortraitRequest(SPEC).plan, PortraitRequest(SPEC, thorough=True).plan
+    brief, thorough = PortraitRequest(SPEC).search, PortraitRequest(SPEC, thorough=True).search
     assert brief is not None
     assert thorough is not None
-    search = load_study("matched_search")
-    (candidate,) = brief.candidates
-    assert (candidate.most_cells(brief), brief.study.main.seeds) == (5, search.main.seeds[:1])
-    assert candidate.axes[0].grid == (0.5, 1.0, 2.0, 4.0, 8.0)
-    assert search.search is not None
-    assert (thorough.budget, thorough.study.main.seeds) == (search.search.budget, search.main.seeds)
-    assert (thorough.refine, brief.study.source) == (False, "glyphs_tuning")
-    fixed = PortraitRequest(SPEC, grids={"gamma": (1, 3), "recipe.learning_rate": (0.6, 1.2)}).plan
+    kept = load_study("matched_search")
+    assert (brief.name, brief.source) == ("tune-portrait-focal", "glyphs_tuning")
+    assert grids_of(brief) == [(0.5, 1, 2, 4, 8)]
+    assert (len(brief.keys()), brief.main.seeds) == (5, kept.main.seeds[:1])
+    assert kept.search is not None
+    assert max(map(len, kept.search.grids.values())) == 7
+    assert grids_of(thorough) == [(0.25, 0.5, 1, 2, 4, 8, 16)]
+    assert thorough.main.seeds == kept.main.seeds
+    fixed = PortraitRequest(SPEC, grids={"gamma": (1, 3), "recipe.learning_rate": (0.6, 1.2)}).search
     assert fixed is not None
-    assert [axis.grid for axis in fixed.candidates[0].axes] == [(1, 3), (0.6, 1.2)]
+    assert grids_of(fixed) == [(1, 3), (0.6, 1.2)]
 
 
 def test_one_value_for_each_hyperparameter_is_trained_without_a_search() -> None:
     given = {"gamma": (3,), "recipe.learning_rate": (0.6,)}
     fixed = PortraitRequest(SPEC, grids=given)
-    assert fixed.plan is None
+    assert fixed.search is None
     (block,) = fixed.study().runs
     assert (block.objectives, block.recipe.learning_rate) == (("focal(gamma=3)",), 0.6)
     assert block.recipe == fixed.whole.main.recipe.changed({"learning_rate": 0.6})
     words = " ".join(plan_words(fixed))
     assert "(gamma = 3, recipe.learning_rate = 0.6), so there is no search." in words
     assert "what the strength changes" not in words
-    assert PortraitRequest(SPEC, grids=given | {"gamma": (1, 3)}).plan is not None
+    assert PortraitRequest(SPEC, grids=given | {"gamma": (1, 3)}).search is not None
 
 
 def test_the_plan_counts_from_the_value_with_which_the_search_begins() -> None:
@@ -224,11 +232,11 @@ def test_an_objective_without_a_strength_is_not_searched_for(tmp_path: Path) -> 
     file.write_text("\n".join((*lines, *body)))
     with plugged(file):
         request = PortraitRequest("plain")
-        assert request.plan is None
+        assert request.search is None
         assert request.study().objectives == ("plain",)
-        rates = PortraitRequest("plain", grids={"recipe.learning_rate": (0.6, 1.2)}).plan
+        rates = PortraitRequest("plain", grids={"recipe.learning_rate": (0.6, 1.2)}).search
         assert rates is not None
-        assert rates.candidates[0].most_cells(rates) == 2
+        assert len(rates.keys()) == 2
 
 
 @pytest.mark.parametrize(
@@ -254,7 +262,7 @@ def test_what_cannot_be_drawn_is_refused(request_: PortraitRequest, why: str) ->
 
 
 def asked_for(request: PortraitRequest) -> tuple[object, object]:
-    return request.study(), request.plan
+    return request.study(), request.search
 
 
 def test_the_cost_is_told_before_anything_is_done(
@@ -263,7 +271,7 @@ def test_the_cost_is_told_before_anything_is_done(
     monkeypatch.chdir(tmp_path)
     assert main(["portrait", SPEC, "--plan"]) == 0
     told = capsys.readouterr().out
-    assert "gamma from 0.5, 1, 2, 4, 8; at most 5 trainings (1 seed)." in " ".join(told.split())
+    assert "gamma from 0.5, 1, 2, 4, 8; 5 trainings (1 seed)." in " ".join(told.split())
     assert [line.split()[:2] for line in told.splitlines() if line.startswith(("search", "networks"))] == [
         ["search", "5"],
         ["networks", "7"],

@@ -59,7 +59,7 @@ def described(store: Store, name: str, steps: Sequence[str], **settings: Any) ->
         "limited": False,
         "steps": [*steps],
     }
-    order = claim(store, name, "tunes" in settings, print).order
+    order = claim(store, name, print).order
     write_study(store, {**description, **settings}, order)
     return study_folder(path)
 

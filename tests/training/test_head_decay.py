@@ -19,7 +19,7 @@ from penultimate.study.unfold import unfold
 from penultimate.training import Recipe
 from penultimate.training.decay import parameter_groups
 from penultimate.training.run import Run
-from penultimate.tuning.axes import axes_of, settings_of
+from penultimate.tuning.axes import axes_of, recipe_at, settings_of
 from tests.training.worlds import TINY, squares
 
 RECIPE = Recipe(epochs=1, batch_size=32, learning_rate=0.2, weight_decay=0.05)
@@ -81,10 +81,10 @@ def test_it_is_set_by_name_and_at_its_default_no_identity_knows_of_it() -> None:
 
 def test_it_is_tuned_from_the_middle_of_its_grid_where_the_recipe_has_none() -> None:
     usual = Recipe()
-    (axis,) = axes_of("softmax", usual, {"recipe.head_decay": (8e-5, 1e-3, 4e-4)})
+    axes = axes_of("softmax", usual, {"recipe.head_decay": (8e-5, 1e-3, 4e-4)})
+    (axis,) = axes.values()
     assert (axis.start, axis.centre) == (4e-4, 4e-4)
-    assert axis.beyond(8e-5, 4e-4) == pytest.approx(1.6e-5)
-    settings = settings_of(usual, usual, (axis,), (8e-5,))
+    settings = settings_of(usual, recipe_at(usual, axes, (8e-5,)))
     assert settings == (("head_decay", 8e-5),)
     assert dataclasses.replace(usual, **dict(settings)).head_decay == 8e-5
 

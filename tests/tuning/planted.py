@@ -2,56 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
-from penultimate.records.tuning import CellRun, Tuned
+from penultimate.records.choice import choose
+from penultimate.records.table import Row
+from penultimate.records.tuning import GridCell, Tuning
 from penultimate.study import load_study
 from penultimate.study.selection import restrict
 from penultimate.study.spec import Study
-from penultimate.tuning.conduct import Setting, SettingOutcome, conduct, plan_tuning
+
+Outcome = float | None | Mapping[int, float]
+"""The accuracy of a network at its end or by epoch; None if it diverged."""
 
 
-def three_seeds() -> Study:
-    return restrict(load_study("nine"), (), (0, 1, 2))
+def three_seeds(name: str = "nine") -> Study:
+    return restrict(load_study(name), (), (0, 1, 2))
 
 
-def outcome(accuracies: Sequence[float | None], peak: int | None = None) -> SettingOutcome:
-    runs = [
-        CellRun(seed, value, f"train.x-s{seed}.00", "" if value is not None else "the loss was no number")
-        for seed, value in enumerate(accuracies)
-    ]
-    return SettingOutcome(tuple(runs), peak)
+def plan_of(search: Study) -> Tuning:
+    assert search.tunes is not None
+    return search.tunes
 
 
-def value_in(setting: Setting) -> float:
-    """The one hyperparameter of an objective."""
-    return float(setting[0].partition("=")[2].rstrip(")"))
-
-
-def tune_planted(
-    objective: str, score: Callable[[Sequence[float]], float], budget: int, expansions: int
-) -> Tuned:
-    def runner(asked: Sequence[Setting]) -> dict[Setting, SettingOutcome]:
-        return {one: outcome([score([value_in(one)])]) for one in asked}
-
-    plan = plan_tuning(load_study("nine"), [objective], {}, budget, expansions)
-    (tuned,) = conduct(plan, runner)
-    return tuned
-
-
-def planted_runner(asked: Sequence[Setting]) -> Mapping[Setting, SettingOutcome]:
-    """Accuracies that follow from the setting's text alone."""
-    found = {}
-    for setting in asked:
-        base = (sum(map(ord, str(setting))) % 997) / 1994 + 0.25
-        found[setting] = outcome([base, base + 0.001, base - 0.002], 17)
-    return found
-
-
-def run_source(source: str) -> tuple[str, ...]:
-    """NINE, as a study file that holds this source would see it."""
-    names: dict[str, object] = {}
-    exec(compile(source, "chosen.py", "exec"), names)
-    nine = names["NINE"]
-    assert isinstance(nine, tuple)
-    return nine
+def planted(search: Study, outcome: Callable[[GridCell, int], Outcome]) -> Tuning:
+    """What is chosen if the networks of a search's cells and seeds have these outcomes."""
+    plan, rows, lost = plan_of(search), list[Row](), {}
+    for cell in (cell for tuned in plan.objectives for cell in tuned.cells):
+        for seed in plan.seeds:
+            found = outcome(cell, seed)
+            if found is None:
+                lost[cell.objective, cell.arm, seed] = "the loss was no number"
+                continue
+            curve = found if isinstance(found, Mapping) else {1: 0.0, search.main.recipe.epochs: found}
+            for epoch, value in curve.items():
+                columns = {"objective": cell.objective, "arm": cell.arm or None, "seed": seed}
+                told = {"metric": "top1", "split": "holdout", "epoch": epoch, "value": value}
+                rows.append(Row(**columns, **told))  # type: ignore[arg-type]
+    return choose(plan, rows, lost)

@@ -156,10 +156,10 @@ def _plan(options: argparse.Namespace) -> int:
     _tell_of_plugins(study)
     told = tell_plan(study, options, options.json)
     if study.search is not None and not options.json:
-        from penultimate.tuning.conduct import plan_tuning
-        from penultimate.tuning.words import plan_lines
+        from penultimate.tuning.grid import search_study
 
-        say(f"Its search, penultimate tune all --study {study.name}:", *plan_lines(plan_tuning(study)))
+        trainings = counted(len(search_study(study).keys()), "training")
+        say(f"Its search ({trainings}): penultimate tune all --study {study.name}")
     return told
 
 

@@ -265,7 +265,7 @@ def _why(options: argparse.Namespace) -> int:
         results = StudyResults.of(folder)
     else:
         folder = folder_of(options.out, options.study)
-        results = StudyResults(folder.described(), folder.evidence())
+        results = StudyResults(folder.described(), folder.table())
     exhibit = entry("exhibit", options.exhibit).resolve()
     exhibit.expect_shown(StudyNetworks(folder.description))
     if exhibit.of_same_runs:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from penultimate.command import (
     Command,
     check_processes,
+    folder_of,
     load_plugins,
     say,
     seeds,
@@ -18,9 +20,15 @@ from penultimate.command import (
     takes_plugins,
     takes_processes,
     takes_settings,
+    tell,
     verifies,
     with_gpus,
 )
+from penultimate.errors import counted
+from penultimate.files import atomic_write
+
+if TYPE_CHECKING:
+    from penultimate.records.tuning import Tuning
 
 
 def _takes(tune: argparse.ArgumentParser) -> None:
@@ -39,12 +47,10 @@ def _takes(tune: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUES",
-        help="the values to try first, such as temperature=0.04,0.05 or recipe.learning_rate=0.5,1; one value"
-        " fixes it; repeatable (default: factors of two around the start)",
+        help="the values to try, such as temperature=0.04,0.05 or recipe.learning_rate=0.5,1; one value fixes"
+        " it; repeatable (default: the study's, or factors of two around the start)",
     )
-    tune.add_argument("--budget", type=int, help="cells an objective may take, the same for all (default: 9)")
     tune.add_argument("--product", action="store_true", help="try every combination of the grids' values")
-    tune.add_argument("--expansions", type=int, help="how often a grid is expanded at its edge (default: 2)")
     takes_settings(tune)
     takes_data(tune)
     takes_out(tune)
@@ -55,43 +61,82 @@ def _takes(tune: argparse.ArgumentParser) -> None:
     takes_plugins(tune)
 
 
+def _plan_lines(plan: Tuning, epochs: int) -> list[str]:
+    """Return lines on what is searched and what decides."""
+    cells = sum(len(tuned.cells) for tuned in plan.objectives)
+    runs = counted(cells * len(plan.seeds), "training")
+    return [
+        f"{counted(len(plan.objectives), 'objective')} of study {plan.study}; the holdout of {plan.source}"
+        " decides, and nothing else",
+        f"{counted(cells, 'cell')} with {counted(len(plan.seeds), 'seed')}"
+        f" ({', '.join(map(str, plan.seeds))}) each: {runs} of {counted(epochs, 'epoch')}",
+        *(["the epoch in which the mean over seeds is highest is chosen with each"] if plan.stops else []),
+        *(f"  {tuned.slug}: {axis}" for tuned in plan.objectives for axis in tuned.axes),
+    ]
+
+
+def _choice_lines(search: Tuning) -> list[str]:
+    """Return a table of all cells in which the chosen ones are marked, then the remarks on the choices."""
+    from penultimate.records.tuning import accuracy_text
+
+    lines = [("cell", "holdout top-1, %", "")]
+    for tuned in search.objectives:
+        lines += [
+            (str(cell), accuracy_text(cell), "chosen" if cell is tuned.best else "") for cell in tuned.cells
+        ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    table = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+    return [*table, *(f"  {remark}" for tuned in search.objectives for remark in tuned.remarks)]
+
+
 def _tune(options: argparse.Namespace) -> int:
+    from penultimate.engine.display import Display
+    from penultimate.engine.run import run
+    from penultimate.report import refresh_page
     from penultimate.store import Store
     from penultimate.study.selection import load_study, located_in, restrict
     from penultimate.study.settings import override
     from penultimate.tuning.axes import parse_grids
-    from penultimate.tuning.conduct import plan_tuning
-    from penultimate.tuning.display import TuningDisplay
-    from penultimate.tuning.run import tune
-    from penultimate.tuning.words import plan_lines, result_lines, run_with_choice
+    from penultimate.tuning.chosen import CHOSEN_FILE, chosen_source, run_command
+    from penultimate.tuning.grid import search_study
 
     check_processes(options)
     load_plugins(options)
     study = override(load_study(options.study), options.assignments)
     study = with_gpus(located_in(study, options.data, options.root), options)
-    planned = plan_tuning(
-        restrict(study, (), seeds(options.seeds)),
-        options.objectives,
-        parse_grids(options.grid),
-        options.budget,
-        options.expansions,
-        options.product,
+    tuned = restrict(study, (), seeds(options.seeds))
+    search = search_study(tuned, options.objectives, parse_grids(options.grid), options.product)
+    assert search.tunes is not None
+    say(*_plan_lines(search.tunes, search.main.recipe.epochs))
+    display = Display(Store(options.out))
+    summary = run(
+        search, options.out, options.processes, display, options.line, options.on, verify=options.verify
     )
-    say(*plan_lines(planned))
-    display = TuningDisplay(Store(options.out))
-    result = tune(planned, options.out, options.processes, display, options.line, options.on, options.verify)
-    lines, errors = result_lines(result)
-    say(*lines)
+    tell(summary, refresh_page(options.out, search.name))
+    folder = folder_of(options.out, search.name)
+    found = folder.search()
+    if found is None or not found.objectives:
+        return 1
+    say("", *_choice_lines(found))
+    path = folder.path / CHOSEN_FILE
+    atomic_write(path, chosen_source(found, options.line).encode())
+    say(f"NINE, as study data: {path}")
     typed = (("--set", options.assignments), ("--data", options.data), ("--plugin", options.plugin))
     shared = [word for option, values in typed for value in values for word in (option, value)]
     shared += ["--root", options.root] if options.root else []
     shared += ["--out", options.out] if options.out != "runs" else []
-    command = run_with_choice(result, study, options.study, shared)
+    command = run_command(found, study, options.study, shared)
     if command:
         say(f"To train and measure what was chosen: {command}")
-    if errors:
-        say(*(f"penultimate: {error}" for error in errors), file=sys.stderr)
-    return 1 if errors else 0
+    lost = [one for one in found.objectives if one.best is None]
+    for one in lost:
+        say(
+            f"penultimate: every cell of {one.slug} diverged ({counted(len(one.cells), 'cell')}), so nothing"
+            " can be chosen; try other values (--grid) or a smaller learning rate (--set"
+            " recipe.learning_rate=...)",
+            file=sys.stderr,
+        )
+    return 0 if summary.complete and not lost else 1
 
 
 COMMANDS = (

@@ -144,7 +144,7 @@ def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple
 
     Returns the record and the study's position in the order.
     """
-    before = claim(store, graph.study.name, False, observer.noticed)
+    before = claim(store, graph.study.name, observer.noticed)
     command = command or f"penultimate run {graph.study.name}"
     plugins = acceptance.plugins_of(graph)
     last = {name: digest for name, digest in before.description.get("plugins", {}).items() if name in plugins}

@@ -79,14 +79,13 @@ def _tell_plan(request: PortraitRequest, options: argparse.Namespace) -> int:
     from penultimate.engine.plan import plan
     from penultimate.engine.schedule import side_by_side
     from penultimate.portrait.request import plan_words
-    from penultimate.portrait.run import first_cells
     from penultimate.progress import seconds_text
     from penultimate.report.terminal import text_width
 
     study = request.study()
     say(*textwrap.wrap(" ".join(plan_words(request)), text_width()))
     processes = options.processes or side_by_side(study.threads)
-    parts = [("search", first_cells(request.plan))] if request.plan is not None else []
+    parts = [("search", request.search)] if request.search is not None else []
     wall, unknown = 0.0, 0
     say("", f"{'part':<14} {'trainings':>9} {'work':>10} {'about':>10}")
     for name, part in [*parts, ("networks", study)]:
@@ -110,7 +109,6 @@ def _portrait(options: argparse.Namespace) -> int:
     from penultimate.report import exhibit, render_exhibit_text
     from penultimate.report.terminal import text_width
     from penultimate.store import Store
-    from penultimate.tuning.display import TuningDisplay
 
     check_processes(options)
     load_plugins(options)
@@ -118,17 +116,8 @@ def _portrait(options: argparse.Namespace) -> int:
     if options.plan:
         return _tell_plan(request, options)
     say(*textwrap.wrap(" ".join(plan_words(request)), text_width()))
-    store = Store(options.out)
-    done = draw(
-        request,
-        options.out,
-        options.processes,
-        TuningDisplay(store),
-        Display(store),
-        options.line,
-        options.on,
-        options.verify,
-    )
+    display = Display(Store(options.out))
+    done = draw(request, options.out, options.processes, display, options.line, options.on, options.verify)
     for error in done.errors:
         say(f"penultimate: {error}", file=sys.stderr)
     shown = exhibit("portrait_place", options.out, done.study, allow_limited=True)

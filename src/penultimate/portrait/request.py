@@ -12,19 +12,17 @@ from penultimate.errors import RequestError, counted
 from penultimate.measures.catalogue import measurement, requested
 from penultimate.measures.declaration import Made
 from penultimate.objectives.presets import resolve
-from penultimate.portrait import CELLS, SEEDS, STRENGTHS
+from penultimate.portrait import SEEDS, STRENGTHS
 from penultimate.records.archive import KeptStudy, reference
-from penultimate.records.tuning import Tuned
+from penultimate.records.tuning import Number, Tuned, Tuning
 from penultimate.report.beside import held_of_all
-from penultimate.study.blocks import Runs, Search
+from penultimate.study.blocks import Runs
 from penultimate.study.selection import load_study, own_name
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
-from penultimate.tuning.axes import RECIPE, Axis, Number, axes_of, check_names, settings_of, with_values
+from penultimate.tuning.axes import RECIPE, Axes, axes_of, check_names, recipe_at, settings_of, with_values
 from penultimate.tuning.chosen import recipe_changes
-from penultimate.tuning.conduct import TuningPlan, plan_tuning
-from penultimate.tuning.run import record_of
-from penultimate.tuning.search import cells_of_grid
+from penultimate.tuning.grid import search_study
 
 PAGE = "portrait"
 OF_STRENGTHS = ("accuracy", "class_separation", "linear")
@@ -90,41 +88,45 @@ class PortraitRequest:
     def study_name(self) -> str:
         return self.name or own_name(f"portrait-{self.slug.replace(' + ', '-')}")
 
-    def axes(self, recipe: Recipe) -> tuple[Axis, ...]:
+    def axes(self, recipe: Recipe) -> Axes:
         """Return the axes: the hyperparameters and settings of the recipe, with the values to try."""
         check_names((self.spec,), self.grids)
-        return axes_of(self.spec, recipe, self.grids)
+        return axes_of(self.spec, recipe, self.grids, self._rungs)
 
     @cached_property
-    def plan(self) -> TuningPlan | None:
-        """The search for the objective's strength, or None if no hyperparameter has a second value to try."""
-        of_run = load_study(self.whole.tuned_by[0]) if self.whole.tuned_by else self.whole
-        usual = of_run.search or Search(budget=CELLS, refine=False, expansions=0)
-        recipe = of_run.main.recipe
-        axes = self.axes(recipe)
-        if all(len(axis.grid) < 2 for axis in axes):
+    def _searched_as(self) -> Study:
+        """The study whose search chose the hyperparameters of the kept run's own objectives."""
+        return load_study(self.whole.tuned_by[0]) if self.whole.tuned_by else self.whole
+
+    @property
+    def _rungs(self) -> int | None:
+        """The number of values of a thorough search: of the longest grid of the kept run's."""
+        search = self._searched_as.search
+        return max(map(len, search.grids.values())) if self.thorough and search else None
+
+    @cached_property
+    def search(self) -> Study | None:
+        """The search for the objective's strength, or None if no hyperparameter has a second value to try.
+
+        Its data, recipe and, if it is to be thorough, its seeds and the number of its values are those of the
+        search of the kept run.
+        """
+        of_run = self._searched_as
+        if all(len(axis.grid) < 2 for axis in self.axes(of_run.main.recipe).values()):
             return None
-        needed = cells_of_grid(axes)
-        budget = max(usual.budget or CELLS, needed) if self.thorough else max(CELLS, needed)
-        search = Search(
-            grids={name: tuple(values) for name, values in self.grids.items()},
-            budget=budget,
-            refine=self.thorough and usual.refine,
-            expansions=usual.expansions if self.thorough else 0,
-        )
-        seeds = of_run.main.seeds if self.thorough else of_run.main.seeds[:1]
+        main = of_run.main
+        seeds = main.seeds if self.thorough else main.seeds[:1]
         study = dataclasses.replace(
             of_run,
             name=self.study_name,
-            networks=(Runs((self.spec,), recipe, of_run.main.backbones[:1], seeds, of_run.main.draws),),
-            search=search,
-            tuned_by=(),
+            networks=(Runs((self.spec,), main.recipe, main.backbones[:1], seeds, main.draws),),
+            search=None,
             gpus=self.gpus,
             expected_seconds=_untimed(of_run),
         )
-        return plan_tuning(study, [self.spec])
+        return search_study(study, [self.spec], self.grids, rungs=self._rungs)
 
-    def study(self, tuned: Tuned | None = None) -> Study:
+    def study(self, found: Tuning | None = None) -> Study:
         """Return the study of the objective as a search has tuned it, or with the values it begins with.
 
         Of an objective that diverged under every value the one that the search began with is trained, so that
@@ -132,12 +134,13 @@ class PortraitRequest:
         """
         main = self.whole.main
         axes = self.axes(main.recipe)
-        values = [axis.centre for axis in axes]
+        values = [axis.centre for axis in axes.values()]
         spec = with_values(self.spec, axes, values)
-        changes = dict[str, Any](settings_of(main.recipe, main.recipe, axes, values))
-        if tuned is not None and tuned.best is not None and self.plan is not None:
+        changes = dict[str, Any](settings_of(main.recipe, recipe_at(main.recipe, axes, values)))
+        tuned = next(iter(found.objectives), None) if found else None
+        if found is not None and tuned is not None and tuned.best is not None:
             spec = tuned.best.objective
-            changes = recipe_changes(record_of(self.plan, [tuned]), tuned.best)
+            changes = recipe_changes(found, tuned.best)
         elif not changes:
             self._expect_new(spec)
         label = resolve(spec).detailed_label
@@ -173,12 +176,12 @@ class PortraitRequest:
         All else is as in `spec`. Values that diverged in the search are left out. There are none if fewer
         than two values are left, and none of an objective that diverged under every value.
         """
-        axes = self.plan.candidates[0].axes if self.plan is not None else ()
-        axis = next((of for of in axes if of.owner != RECIPE), None)
-        if axis is None or not self.strengths or (tuned is not None and tuned.best is None):
+        axes = self.axes(recipe) if self.search is not None else {}
+        place = next((place for place in axes if place[0] != RECIPE), None)
+        if place is None or not self.strengths or (tuned is not None and tuned.best is None):
             return ()
         lost = {cell.objective for cell in (tuned.cells if tuned else ()) if cell.diverged}
-        specs = [with_values(spec, (axis,), (value,)) for value in axis.grid]
+        specs = [with_values(spec, {place: axes[place]}, (value,)) for value in axes[place].grid]
         specs = [text for text in dict.fromkeys((*specs, spec)) if text not in lost]
         measured = tuple(text for text in self.measured if requested(text).measurement.name in OF_STRENGTHS)
         if len(specs) < 2 or not measured:
@@ -193,7 +196,7 @@ class PortraitRequest:
                 main.draws,
                 arm=STRENGTHS,
                 measure=measured,
-                swept=f"{axis.owner}.{axis.parameter.name}",
+                swept=".".join(place),
             ),
         )
 
@@ -221,24 +224,24 @@ def _untimed(study: Study) -> dict[str, float]:
 
 def plan_words(request: PortraitRequest) -> list[str]:
     """Return what a portrait will do, in sentences."""
-    plan, kept = request.plan, request.whole.name
+    kept = request.whole.name
     seeds = ", ".join(map(str, request.seeds))
-    values = ", ".join(f"{axis.key} = {axis.centre!r}" for axis in request.axes(request.whole.main.recipe))
+    axes = request.axes(request.whole.main.recipe)
+    values = ", ".join(f"{axis.key} = {axis.centre!r}" for axis in axes.values())
     search = (
         f"Each hyperparameter has one value ({values}), so there is no search."
         if values
         else "There is no strength to search for."
     )
-    if plan is not None:
-        (candidate,) = plan.candidates
-        cells = candidate.most_cells(plan)
-        trained = counted(cells * len(plan.study.main.seeds), "training")
+    if request.search is not None and request.search.tunes is not None:
+        (tuned,) = request.search.tunes.objectives
         search = (
-            f"Search on the holdout: {'; '.join(map(str, candidate.axes))}; at most {trained}"
-            f" ({counted(len(plan.study.main.seeds), 'seed')})."
+            f"Search on the holdout: {'; '.join(map(str, tuned.axes))};"
+            f" {counted(len(request.search.keys()), 'training')}"
+            f" ({counted(len(request.search.main.seeds), 'seed')})."
         )
         if not request.thorough:
-            search += " --thorough searches as the other objectives were searched."
+            search += " --thorough searches with as many values and seeds as the others were."
     of_arm = [len(block.objectives) for block in request.study().runs if block.arm == STRENGTHS]
     further = (
         f" On seed {request.seeds[0]}, the other values of the search"

@@ -8,10 +8,8 @@ from pathlib import Path
 from penultimate.engine.observer import Engine, Observer, Summary
 from penultimate.engine.run import run
 from penultimate.portrait.request import PortraitRequest
+from penultimate.records.reading import study_folder
 from penultimate.report import refresh_page, study_answer
-from penultimate.study.spec import Study
-from penultimate.tuning.conduct import TuningPlan
-from penultimate.tuning.run import trained_only, tune
 
 
 @dataclass(frozen=True)
@@ -25,21 +23,10 @@ class Portrait:
     errors: tuple[str, ...] = ()
 
 
-def first_cells(plan: TuningPlan) -> Study:
-    """Return the study of the trainings with which a search begins."""
-    (candidate,) = plan.candidates
-    points = [tuple(axis.centre for axis in candidate.axes)]
-    for place, axis in enumerate(candidate.axes):
-        points += [(*points[0][:place], value, *points[0][place + 1 :]) for value in axis.grid]
-    objectives = tuple(dict.fromkeys(candidate.setting(point)[0] for point in points))
-    return trained_only(plan.study, objectives, candidate.recipe)
-
-
 def draw(
     request: PortraitRequest,
     out: Path | str = "runs",
     processes: int | None = None,
-    searching: Observer | None = None,
     observer: Observer | None = None,
     command: str = "",
     engine: Engine | str = "local",
@@ -53,14 +40,14 @@ def draw(
     command = command or "penultimate.portrait(...) in Python"
     request.study()  # what cannot be run is refused before the search
     errors: list[str] = []
-    tuned = None
-    if request.plan is not None:
-        found = tune(request.plan, out, processes, searching, command, engine, verify)
-        errors += [f"failed: {step}: {why}" for step, why in found.summary.failed.items()]
-        tuned = next((one for one in found.tuning.objectives), None)
-        if found.unfinished:
+    found = None
+    if request.search is not None:
+        searched = run(request.search, out, processes, observer, command, engine, verify)
+        errors += [f"failed: {step}: {why}" for step, why in searched.failed.items()]
+        found = study_folder(out, request.search.name).search()
+        if not searched.complete:
             errors.append("the search is not finished; the same command tries again")
-    study = request.study(tuned)
-    summary = run(study, out, processes, observer, command, engine, verify=verify)
+    study = request.study(found)
+    summary = run(study, out, processes, observer, command, engine, verify)
     report = refresh_page(out, study.name)
     return Portrait(study.name, summary, report, study_answer(out, study.name), tuple(errors))

@@ -49,10 +49,6 @@ class KeptStudy:
         """The study's name."""
         return str(self.description["name"])
 
-    def evidence(self) -> Table:
-        """Return the rows that exhibits read: all."""
-        return self.table
-
     def metas(self) -> dict[str, Meta]:
         """Return the metas of its steps: none is kept."""
         return {}

@@ -40,7 +40,7 @@ from penultimate.records.table import Row
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-OF_A_RUN = ("steps", "arms", "left_out", "failed", "plugins", "reads")
+OF_A_RUN = ("steps", "arms", "left_out", "failed", "plugins", "reads", "search")
 """The entries of a study's description that are about its run alone; `reads` stands in older ones."""
 LEFT_OUT_UNIT = "loss"
 DIGITS = 9
@@ -61,7 +61,7 @@ def keep(folder: StudyFolder, to: Path | str) -> Path:
             f"study '{folder.name}' is not finished ({listed} missing); the same command continues it:"
             f" {folder.command_for(verify=False)}"
         )
-    rows = [(row, folder) for row in folder.evidence() if row.unit != LEFT_OUT_UNIT]
+    rows = [(row, folder) for row in folder.table() if row.unit != LEFT_OUT_UNIT]
     description = {name: value for name, value in folder.described().items() if name not in OF_A_RUN}
     return write_kept(to, rows, description, {**provenance(folder), "measured": folder.measured()})
 

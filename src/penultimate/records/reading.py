@@ -16,22 +16,17 @@ from penultimate.errors import DamagedFileError, RequestError, nearest
 from penultimate.files import canonical_json, digest_bytes, file_name, read_sealed, write_sealed
 from penultimate.locks import is_locked
 from penultimate.records.cache import read_frame, write_frame
+from penultimate.records.choice import Network, choose
 from penultimate.records.table import COLUMNS, ROWS, Table, frame_of, read_cells
-from penultimate.records.tuning import (
-    TUNING_FILE,
-    WRITTEN_AGAIN,
-    Tuning,
-    folder_name,
-    read_tuning,
-    searches_held,
-    searches_named,
-)
+from penultimate.records.tuning import Tuning, folder_name, from_json, searches_held, searches_named
 from penultimate.store import SCHEMA, Meta, Store
 
 if TYPE_CHECKING:
     import pandas as pd
 
 STUDY_FILE, PAGE, PAGE_STATE = "study.json", "report.html", "report.state"
+SEARCH_FILE, SEARCH_SCHEMA = "tuning.json", 2
+"""The file in which earlier versions kept the record of a search."""
 IN_PYTHON = " in Python"
 """The end of a study's command if the study was run by a call in Python."""
 _Read = TypeVar("_Read")
@@ -90,24 +85,32 @@ class StudyFolder:
         return {**self.description, **{name: fact for name, fact in shown.items() if fact}}
 
     @property
-    def is_tuning(self) -> bool:
-        """Whether it is a search for hyperparameters."""
+    def is_search(self) -> bool:
+        """Whether it is the search for the hyperparameters of another study."""
         return "tunes" in self.description
 
-    def tuning(self) -> Tuning | None:
-        """Return the record that a search leaves; None for any other study.
+    def search(self) -> Tuning | None:
+        """Return, for a search, what its finished networks reached and what is chosen, or None.
 
-        Raises DamagedFileError, with the command that writes it again, for one that is changed or missing.
+        Only objectives of which every network is trained are in it.
         """
-        path = self.path / TUNING_FILE
-        command = f"{self.description.get('command', '')}{out_option(self.store.root)}"
+        if "search" not in self.description:
+            return self._earlier_search()
+        lost: dict[Network, str] = {}
+        seconds = 0.0
+        for step_id, meta in self.metas().items():
+            seconds += meta.content["seconds"]
+            if meta.status == "diverged":
+                columns, reason = meta.content["columns"], str(meta.content.get("reason", ""))
+                lost |= {(columns["objective"], arm, columns["seed"]): reason for arm in self.arms(step_id)}
+        found = choose(from_json(self.description["search"]), self.table(), lost)
+        return dataclasses.replace(found, provenance={"seconds": round(seconds, 1)})
+
+    def _earlier_search(self) -> Tuning | None:
         try:
-            tuning = read_tuning(path)
-        except DamagedFileError as error:
-            raise DamagedFileError(f"{error}: {command}") from None
-        if tuning is None and self.is_tuning:
-            raise DamagedFileError(f"'{path}' is missing; {WRITTEN_AGAIN}: {command}")
-        return tuning
+            return from_json(read_sealed(self.path / SEARCH_FILE, SEARCH_SCHEMA))
+        except FileNotFoundError:
+            return None
 
     def searches(self) -> tuple[Tuning, ...]:
         """Return the searches for the hyperparameters of this study: its own, else those that it is tuned by.
@@ -124,15 +127,8 @@ class StudyFolder:
 
     def _search_of(self, study: str) -> Tuning | None:
         path = self.path.with_name(folder_name(study))
-        found = read_tuning(path / TUNING_FILE)
-        # If the folder is described as that of a search, the record is there or a file is missing.
-        is_described = found is None and (path / STUDY_FILE).is_file()
-        return _read(self.store, path).tuning() if is_described else found
-
-    def evidence(self) -> Table:
-        """Return the rows that exhibits read: all, or of a search those of the networks that were chosen."""
-        tuning = self.tuning()
-        return self.table() if tuning is None else self.table().where(step=tuning.steps())
+        found = _read(self.store, path).search() if (path / STUDY_FILE).is_file() else None
+        return found if found and found.objectives else None
 
     def table(self) -> Table:
         """Return all rows of the finished steps, in the order of the graph; a limited study's are marked so.
@@ -252,11 +248,9 @@ def reference_tuning(study: str) -> Tuning | None:
     return next(iter(searches_held(read_kept(folder).description)), None) if folder else None
 
 
-def write_study(
-    store: Store, description: Mapping[str, Any], order: int = 0, files: Mapping[str, str] | None = None
-) -> None:
+def write_study(store: Store, description: Mapping[str, Any], order: int = 0) -> None:
     """Leave the description of a study in its folder."""
-    content = {**description, "order": order, "files": dict(files or {})}
+    content = {**description, "order": order}
     write_sealed(store.root / "studies" / description["name"] / STUDY_FILE, content, SCHEMA)
 
 
@@ -264,15 +258,14 @@ def read_study(store: Store, path: Path) -> StudyFolder:
     """Return the study of a folder; raises FileNotFoundError, and DamagedFileError for a changed file."""
     content = read_sealed(path / STUDY_FILE, SCHEMA)
     order = content.pop("order")
-    del content["files"]
+    content.pop("files", None)  # earlier versions listed the files of a search
     return StudyFolder(store, path, content, order)
 
 
-def claim(store: Store, name: str, is_tuning: bool, noticed: Callable[[str], None]) -> StudyFolder:
+def claim(store: Store, name: str, noticed: Callable[[str], None]) -> StudyFolder:
     """Return the folder of a study that is about to be run: what it describes, and its place in the order.
 
-    A damaged description is reported, and counts as none. Raises RequestError for a store of another version,
-    and if a study would have the folder of a search, or a search that of a study.
+    A damaged description is reported, and counts as none. Raises RequestError for a store of another version.
     """
     own = StudyFolder(store, store.root / "studies" / name, {"steps": []})
     orders = [0]
@@ -289,12 +282,6 @@ def claim(store: Store, name: str, is_tuning: bool, noticed: Callable[[str], Non
             own = found
         else:
             orders.append(found.order)
-    if own.description["steps"] and own.is_tuning != is_tuning:
-        kinds = ("a tuning", "a study")
-        raise RequestError(
-            f"'{own.path}' is the folder of {kinds[is_tuning]}, and would be that of {kinds[not is_tuning]};"
-            " give the study another name, or give --out another folder"
-        )
     return dataclasses.replace(own, order=max(orders) + 1)
 
 
@@ -355,7 +342,7 @@ def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
             " the run that comes with the package is read with --reference"
         )
     if not study:
-        return min(folders, key=lambda folder: folder.is_tuning)
+        return min(folders, key=lambda folder: folder.is_search)
     by_name = {folder.name: folder for folder in folders}
     if study not in by_name:
         raise RequestError(

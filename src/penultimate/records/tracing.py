@@ -56,7 +56,7 @@ def explain(
     blocks = study.description["networks"]
     backbones = list(dict.fromkeys(name for block in blocks for name in block.get("backbones", ())))
     by_target: dict[str, list[Row]] = {}
-    table = study.evidence()
+    table = study.table if isinstance(study, KeptStudy) else study.table()
     for row in dict.fromkeys((*table.where(objective=(spec, None)), *table.where(objective_b=spec))):
         if exhibit.shows(row, next(iter(backbones), "")):
             by_target.setdefault(row.target or study.description["source"], []).append(row)

@@ -1,63 +1,53 @@
-"""What a tuning leaves, as data: every cell with its runs, what was chosen, and what has to be said of it."""
+"""The record of a search for hyperparameters: every cell with its runs, and what was chosen.
+
+A search is an ordinary study, one network for each cell and seed (`penultimate.tuning.grid`). Its description
+holds this record without the runs' accuracies, which `records.choice.choose` adds from the study's rows.
+Kept runs hold the whole record; fields of earlier versions that nothing shows are ignored.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, get_args, get_origin, get_type_hints
 
-from penultimate.errors import DamagedFileError, RequestError, counted
-from penultimate.files import read_sealed, write_sealed
-from penultimate.training.recipe import Recipe
+from penultimate.errors import counted
 
-TUNING_FILE = "tuning.json"
-SCHEMA = 2
 Number = int | float
 
 
 @dataclass(frozen=True)
 class CellRun:
-    """One training of a cell: its holdout top-1 (a fraction; None where it diverged, and why)."""
+    """One training of a cell: its holdout top-1 (a fraction; None if it diverged, and why)."""
 
     seed: int
     accuracy: float | None
-    step: str = ""
     reason: str = ""
-
-
-def accuracies(runs: Sequence[CellRun]) -> tuple[float, ...]:
-    """Return the accuracy of each run; none at all where any of them diverged.
-
-    >>> accuracies([CellRun(0, 0.5), CellRun(1, 0.75)]), accuracies([CellRun(0, 0.5), CellRun(1, None)])
-    ((0.5, 0.75), ())
-    """
-    known = tuple(run.accuracy for run in runs if run.accuracy is not None)
-    return known if len(known) == len(runs) else ()
 
 
 @dataclass(frozen=True)
 class GridCell:
-    """One setting of an objective, trained once a seed.
+    """One setting of an objective, trained once per seed.
 
-    `values` are those of the axes, in their order; `settings` what they change in the recipe. `phase` is what
-    asked for the cell: "grid", "expansion" or "refinement". `peak_epoch` is the epoch in which the mean
+    `values` are those of the axes, in their order; `settings` are the changes to the recipe, and `arm` is the
+    arm of the search's study in which the cell was trained. `peak_epoch` is the epoch in which the mean
     holdout accuracy was highest (the accuracy that counts is that of the weights kept).
 
-    >>> str(GridCell("dropout(keep=0.9)", (0.9, 2.0), (("learning_rate", 2.0),), "grid", ()))
+    >>> str(GridCell("dropout(keep=0.9)", (0.9, 2.0), (("learning_rate", 2.0),)))
     'dropout(keep=0.9) with recipe.learning_rate=2.0'
     """
 
     objective: str
     values: tuple[Number, ...]
     settings: tuple[tuple[str, Number], ...]
-    phase: str
-    runs: tuple[CellRun, ...]
+    runs: tuple[CellRun, ...] = ()
     peak_epoch: int | None = None
+    arm: str = ""
 
     def __str__(self) -> str:
         changes = ", ".join(f"recipe.{name}={value!r}" for name, value in self.settings)
@@ -68,23 +58,31 @@ class GridCell:
         return tuple(run for run in self.runs if run.accuracy is None)
 
     @property
+    def accuracies(self) -> tuple[float, ...]:
+        """The accuracy of each run; none at all if any run diverged."""
+        known = tuple(run.accuracy for run in self.runs if run.accuracy is not None)
+        return known if len(known) == len(self.runs) else ()
+
+    @property
     def mean(self) -> float:
-        """The mean accuracy of the runs; minus infinity where any of them diverged."""
-        known = accuracies(self.runs)
+        """The mean accuracy of the runs; minus infinity if any of them diverged."""
+        known = self.accuracies
         return math.fsum(known) / len(known) if known else -math.inf
 
     @property
     def standard_error(self) -> float | None:
-        """Of the mean over seeds; None for a single run and for a cell that diverged."""
-        known = accuracies(self.runs)
+        """The standard error of the mean over seeds; None for a single run and for a cell that diverged."""
+        known = self.accuracies
         return statistics.stdev(known) / math.sqrt(len(known)) if len(known) > 1 else None
 
 
 @dataclass(frozen=True)
 class TunedAxis:
-    """A hyperparameter that was searched: the value it started from and the grid that was tried first.
+    """A hyperparameter that was searched: the value it started from, and its grid in ascending order.
 
-    `edge` says, where the chosen value is the outermost that was tried, that it is so and why.
+    Distances are measured on a scale on which equal steps are equal ratios of the value or, `from_above`, of
+    its distance from 1. If the grid contains a value of zero or less, the scale is arithmetic. `edge` is a
+    remark if the chosen value is the outermost one that was tried.
     """
 
     key: str
@@ -94,15 +92,40 @@ class TunedAxis:
     from_above: bool = False
     edge: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.key} from {', '.join(map(repr, self.grid))}"
+
+    @property
+    def centre(self) -> Number:
+        """The value of the grid that is nearest to the start, around which a search is laid."""
+        return min(self.grid, key=lambda value: (abs(value - self.start), value))
+
+    def position(self, value: Number) -> float:
+        """Return the position of a value on the scale.
+
+        >>> keep = TunedAxis("keep", "ρ", 0.8, (0.6, 0.8, 0.9), from_above=True)
+        >>> round(keep.position(0.9) - keep.position(0.8), 6) == round(math.log(2), 6)
+        True
+        """
+        if self.from_above and self.grid[-1] < 1:
+            return -math.log(1 - value)
+        if not self.from_above and self.grid[0] > 0:
+            return math.log(value)
+        return float(value)
+
+    @property
+    def step(self) -> float:
+        """The smallest step of the grid on the scale; 1 for a grid of one value."""
+        return min((b - a for a, b in itertools.pairwise(map(self.position, self.grid))), default=1.0)
+
 
 @dataclass(frozen=True)
 class Tuned:
-    """An objective's search: its axes, every cell in the order of measuring, and the one that was chosen.
+    """An objective's search: its axes, its cells (the one at the start first), and the one that was chosen.
 
-    `highest` is the cell of the highest mean, where it was not simply that one which was chosen; cells less
-    than `margin` (a fraction) below it were tied with it (`penultimate.tuning.choice`). `at_chance` says
-    that no cell is better than guessing, where that is so, and `at_the_end` that the epoch that was chosen is
-    the last.
+    `highest` is the cell of the highest mean. Cells less than `margin` (a fraction) below it were tied with
+    it. `at_chance` and `at_the_end` are remarks: that no cell is better than guessing, and that the chosen
+    epoch is the last.
     """
 
     slug: str
@@ -110,8 +133,7 @@ class Tuned:
     start: str
     axes: tuple[TunedAxis, ...]
     cells: tuple[GridCell, ...]
-    chosen: int | None
-    command: str = ""
+    chosen: int | None = None
     highest: int | None = None
     margin: float | None = None
     at_chance: str = ""
@@ -139,77 +161,57 @@ class Tuned:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader of the choice has to know: edges, diverged cells, nothing to choose from."""
-        said = ["one cell, so there was nothing to choose"] if len(self.cells) == 1 else []
-        said += [] if self.best else ["every cell diverged, so nothing is chosen"]
-        said += [remark for remark in (self.at_chance, self.at_the_end) if remark]
+        """What a reader of the choice has to know: ties, edges, diverged cells, nothing to choose from."""
+        notes = ["one cell, so there was nothing to choose"] if len(self.cells) == 1 else []
+        notes += [] if self.best else ["every cell diverged, so nothing is chosen"]
+        notes += [remark for remark in (self.at_chance, self.at_the_end) if remark]
         if self.best and self.top and self.best is not self.top:
             lead = 100 * (self.top.mean - self.best.mean)
-            said.append(
+            notes.append(
                 f"the middle of the cells that the seeds cannot tell from the best is chosen; {self.top} has"
                 f" the highest mean, {lead:.2f} points above it"
             )
-        said += [axis.edge for axis in self.axes if axis.edge]
-        coarse = [cell.values for cell in self.cells if cell.phase != "refinement"]
-        unrefined = [
-            axis.key
-            for place, axis in enumerate(self.axes)
-            if len(axis.grid) > 1 and set(self.tried(place)) <= {values[place] for values in coarse}
-        ]
-        if self.best and unrefined:
-            said.append(f"no finer grid of {', '.join(unrefined)} was tried")
+        notes += [axis.edge for axis in self.axes if axis.edge]
         diverged = [
             f"diverged: {cell}, seed {run.seed}{f' ({run.reason})' if run.reason else ''}"
             for cell in self.cells
             for run in cell.diverged
         ]
-        return (*(f"{self.label}: {remark}" for remark in said), *diverged)
+        return (*(f"{self.label}: {note}" for note in notes), *diverged)
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """The searches of several objectives with one budget, on one source, recipe and set of seeds.
+    """The searches of several objectives on one source, with one recipe and one set of seeds.
 
-    Where it `stops`, a cell's accuracy is that of its `peak_epoch`, which is chosen with it; `by_mean`, the
-    cell of the highest mean is chosen.
+    `listed` holds the objectives of the study as it has them. `product`: whether every combination of the
+    grids' values was tried. If it `stops`, a cell's accuracy is that of its `peak_epoch`, which is chosen
+    with it; `by_mean`, the cell of the highest mean is chosen. `classes` and `held_out` count the classes and
+    the holdout images of the source.
     """
 
     study: str
     source: str
     backbone: str
-    draw: int | str
     seeds: tuple[int, ...]
-    threads: int
     recipe: Mapping[str, Any]
-    budget: int
-    expansions: int
     limited: bool
     listed: tuple[str, ...]
     objectives: tuple[Tuned, ...]
-    provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    refine: bool = True
     product: bool = False
     stops: bool = False
     by_mean: bool = False
+    classes: int = 0
+    held_out: int = 0
+    provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return folder_name(self.study)
 
-    @property
-    def setting(self) -> tuple[Any, ...]:
-        """What has to be equal for the choices of two tunings to stand beside each other."""
-        searched = ("budget", "expansions", "refine", "product", "stops", "by_mean")
-        fields = ("study", "source", "backbone", "draw", "seeds", "threads", *searched)
-        return Recipe(**self.recipe), *(getattr(self, name) for name in fields)
-
-    def steps(self) -> tuple[str, ...]:
-        """Return the training steps of the chosen cells."""
-        return tuple(run.step for tuned in self.objectives if tuned.best for run in tuned.best.runs)
-
 
 def folder_name(study: str) -> str:
-    """Return the name under which the tuning of a study is kept: a study of its own.
+    """Return the name of the study that searches for the hyperparameters of another.
 
     >>> folder_name("nine")
     'tune-nine'
@@ -218,7 +220,7 @@ def folder_name(study: str) -> str:
 
 
 def from_json(content: Mapping[str, Any]) -> Tuning:
-    """Return the tuning whose fields these are, as JSON gives them back."""
+    """Return the record whose fields these are, as JSON gives them back."""
     tuning: Tuning = _typed(Tuning, content)
     return tuning
 
@@ -227,9 +229,10 @@ _hints = functools.cache(get_type_hints)
 
 
 def _typed(kind: Any, content: Any) -> Any:
-    """JSON as the type it was written from: objects as dataclasses, lists as tuples, all else unchanged."""
+    """Return JSON as the type it was written from: objects as dataclasses, lists as tuples."""
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return kind(**{name: _typed(_hints(kind)[name], value) for name, value in content.items()})
+        hints = _hints(kind)
+        return kind(**{name: _typed(hints[name], content[name]) for name in hints.keys() & content.keys()})
     if get_origin(kind) is tuple:
         kinds = get_args(kind)
         kinds = kinds[:1] * len(content) if Ellipsis in kinds else kinds
@@ -253,34 +256,8 @@ def searches_held(description: Mapping[str, Any]) -> tuple[Tuning, ...]:
     return tuple(map(from_json, (held,) if isinstance(held, Mapping) else held))
 
 
-def write_tuning(path: Path, tuning: Tuning) -> None:
-    """Keep a tuning at a path."""
-    write_sealed(path, dataclasses.asdict(tuning), SCHEMA)
-
-
-WRITTEN_AGAIN = "the command that tuned writes it again, from the trainings that are kept"
-
-
-def read_tuning(path: Path) -> Tuning | None:
-    """Return the tuning kept at a path, None where there is none.
-
-    Raises DamagedFileError for what is not the record that was written.
-    """
-    try:
-        content = read_sealed(path, SCHEMA)
-        return from_json(content)
-    except FileNotFoundError:
-        return None
-    except DamagedFileError as error:
-        raise DamagedFileError(f"{error}; {WRITTEN_AGAIN}") from None
-    except RequestError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise DamagedFileError(f"'{path}' is no record of a tuning: {error}; {WRITTEN_AGAIN}") from None
-
-
 def accuracy_text(cell: GridCell | None) -> str:
-    """Return the mean holdout top-1 of a cell in per cent, with its standard error where there is one."""
+    """Return the mean holdout top-1 of a cell in per cent, with its standard error if there is one."""
     if cell is None:
         return "–"
     if not math.isfinite(cell.mean):
@@ -290,8 +267,9 @@ def accuracy_text(cell: GridCell | None) -> str:
 
 
 def budget_text(tuning: Tuning) -> str:
-    """Return what every objective was given."""
+    """Return in words how many cells and seeds an objective had."""
+    counts = sorted({len(tuned.cells) for tuned in tuning.objectives})
+    cells = counted(counts[-1], "cell") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} cells"
+    combined = ", every combination of the grids' values" if tuning.product else ""
     seeds = f"{'seed' if len(tuning.seeds) == 1 else 'seeds'} {', '.join(map(str, tuning.seeds))}"
-    cells = f"at most {counted(tuning.budget, 'cell')} an objective"
-    combined = ", every combination of the grids' values among them" if tuning.product else ""
-    return f"{cells}{combined}, each trained with {seeds}"
+    return f"{cells} an objective{combined}, each trained with {seeds}"

@@ -68,7 +68,7 @@ def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
     folder = study_folder(path, *names)
     return beside_reference(
         StudyResults(
-            folder.described(), folder.evidence(), folder.contact_sheet(), provenance(folder), folder.arrays
+            folder.described(), folder.table(), folder.contact_sheet(), provenance(folder), folder.arrays
         )
     )
 

@@ -84,7 +84,7 @@ def states(root: Path | str) -> dict[str, str]:
     >>> set(states("no-such-folder").values()) == {"not measured", "any study", "on its page"}
     True
     """
-    folders = [folder for folder in study_folders(root) if not folder.is_tuning]
+    folders = [folder for folder in study_folders(root) if not folder.is_search]
     stores = [(folder, _steps(folder)) for folder in folders]
     return {exhibit.name: _state(exhibit, stores) for exhibit in all_exhibits()}
 

@@ -1,4 +1,4 @@
-"""The searches behind a study's hyperparameters: their choices for each objective, and their budgets."""
+"""The searches behind a study's hyperparameters: their choices for each objective, and their cells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import Any
 
 from penultimate.data.catalog import card
 from penultimate.errors import RequestError
-from penultimate.records.tuning import Number, Tuned, Tuning, budget_text, searches_held, searches_named
+from penultimate.records.tuning import (
+    Number,
+    Tuned,
+    Tuning,
+    budget_text,
+    searches_held,
+    searches_named,
+)
 from penultimate.report.base import MISSING, Cell, Column, Missing
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import StudyObjective
@@ -70,15 +77,15 @@ def not_searched(measurements: Measurements, searches: Sequence[Tuning]) -> tupl
 
 
 def budgets(searches: Sequence[Tuning]) -> list[str]:
-    """Return the budget of every objective, or of each search with the objectives that it chose."""
+    """Return the cells and seeds of the search, or of each search with the objectives that it chose."""
     if len(searches) == 1:
-        return [f"The budget: {budget_text(searches[0])}."]
+        return [f"The search: {budget_text(searches[0])}."]
     chosen = [
         [tuned.label.removesuffix(f" ({tuning.study})") for tuned in tuning.objectives if tuned.best]
         for tuning in searches
     ]
     return [
-        f"The search {tuning.study} chose for {listed(labels)}. Its budget: {budget_text(tuning)}."
+        f"The search {tuning.study} chose for {listed(labels)}. It had {budget_text(tuning)}."
         for tuning, labels in zip(searches, chosen, strict=True)
     ]
 
@@ -120,6 +127,6 @@ def number_cell(value: Number | None) -> Cell:
     return Cell(MISSING) if value is None else Cell(f"{value:.6g}", float(value))
 
 
-def cells_cell(tuning: Tuning, tuned: Tuned) -> Cell:
-    """Return a cell with the number of search cells that an objective used of those in its budget."""
-    return Cell(f"{len(tuned.cells)} of {tuning.budget}", float(len(tuned.cells)))
+def cells_cell(tuned: Tuned) -> Cell:
+    """Return a cell with the number of search cells of an objective."""
+    return Cell(str(len(tuned.cells)), float(len(tuned.cells)))

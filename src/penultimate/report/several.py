@@ -44,7 +44,7 @@ def read_studies(path: Path | str, names: Sequence[str]) -> StudyResults:
         _expect_finished(folder)
     parts = [
         StudyResults(
-            folder.described(), folder.evidence(), folder.contact_sheet(), provenance(folder), folder.arrays
+            folder.described(), folder.table(), folder.contact_sheet(), provenance(folder), folder.arrays
         )
         for folder in folders
     ]
@@ -57,7 +57,7 @@ def read_studies(path: Path | str, names: Sequence[str]) -> StudyResults:
 def _expect_finished(folder: StudyFolder) -> None:
     counts = folder.counts().values()
     done, total = (sum(pair[side] for pair in counts) for side in (0, 1))
-    if folder.is_tuning:
+    if folder.is_search:
         raise RequestError(f"'{folder.name}' is a search for hyperparameters, which a page of studies lacks")
     if done < total:
         raise RequestError(

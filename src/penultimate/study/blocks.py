@@ -157,20 +157,16 @@ class Given:
 
 @dataclass(frozen=True)
 class Search:
-    """The search for a study's hyperparameters: the values to try, by name, and the cells per objective.
+    """The search for a study's hyperparameters: the values to try, by name, and how one of them is chosen.
 
-    A `product` tries every combination of the values, instead of one axis after the other. Without `refine`,
-    the part of the budget that the grids and their expansions leave is not spent on denser values.
-    `expansions` is how often a grid may be expanded at its edge. With `stops`, a cell is judged in the epoch
-    in which its mean over seeds is highest, and that epoch is chosen with it. With `by_mean`, the cell of the
-    highest mean is chosen, and not the middle one of those that the seeds cannot tell from it.
+    A `product` tries every combination of the values, instead of varying one at a time. With `stops`, a cell
+    is judged in the epoch in which its mean over seeds is highest, and that epoch is chosen with it. With
+    `by_mean`, the cell of the highest mean is chosen, and not the middle one of those that the seeds cannot
+    tell from it.
     """
 
     grids: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    budget: int | None = None
-    refine: bool = True
     product: bool = False
-    expansions: int | None = None
     stops: bool = False
     by_mean: bool = False
 
@@ -181,11 +177,7 @@ class Search:
             for values in self.grids.values()
         ):
             raise RequestError(f"grids are {{name: (number, number, ...)}}, not {self.grids!r}")
-        if self.budget is not None and not (is_whole(self.budget) and self.budget >= 1):
-            raise RequestError(f"a budget is an integer >= 1, or None, not {self.budget!r}")
-        if self.expansions is not None and not is_whole(self.expansions, 0):
-            raise RequestError(f"expansions is an integer >= 0, or None, not {self.expansions!r}")
-        for name in ("refine", "product", "stops", "by_mean"):
+        for name in ("product", "stops", "by_mean"):
             check_bool(self, name)
 
 

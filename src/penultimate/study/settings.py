@@ -18,7 +18,7 @@ from penultimate.study.spec import Study
 OF_STUDY = tuple(
     item.name
     for item in dataclasses.fields(Study)
-    if item.name not in ("networks", "search", "changed_from", "data")
+    if item.name not in ("networks", "search", "tunes", "changed_from", "data")
 )
 OF_RUNS = tuple(
     item.name

@@ -20,6 +20,7 @@ from penultimate.measures.declaration import Shifted
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import read_source
 from penultimate.objectives.presets import resolve
+from penultimate.records.tuning import Tuning
 from penultimate.study.blocks import Given, Runs, Search
 from penultimate.study.fields import (
     LONGEST_NAME,
@@ -60,7 +61,8 @@ class Study:
     `threads` is the number of threads of a step, and `gpus` the share of a GPU of a step that trains or runs
     a network, or the number of GPUs that share a training; at 0 the CPU does it. `limited` marks a study too
     small to be evidence: its rows say so, and exhibits refuse them unless asked. `tuned_by` names the study,
-    or studies, whose search chose the hyperparameters; `search` says how this study's own are searched.
+    or studies, whose search chose the hyperparameters; `search` says how this study's own are searched, and
+    `tunes` holds the cells of a study that is such a search (`penultimate.tuning.grid`).
     `expected_seconds` holds costs of steps by kind, on one core, where they differ from what the measurements
     declare; `plan` uses them until the store knows better. `counterparts`, {target: {class: (source class,
     ...)}}, says to which classes of the source a target's class corresponds, or of which it is a superclass,
@@ -87,6 +89,7 @@ class Study:
     limited: bool = False
     tuned_by: str | tuple[str, ...] = ()
     search: Search | None = None
+    tunes: Tuning | None = None
     expected_seconds: Mapping[str, float] = field(default_factory=dict)
     counterparts: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     changed_from: str = ""
@@ -388,6 +391,7 @@ class Study:
             "threads": self.threads,
             **({"gpus": self.gpus} if self.gpus else {}),
             "tuned_by": list(self.tuned_by),
+            **({"tunes": self.tunes.study, "search": dataclasses.asdict(self.tunes)} if self.tunes else {}),
             **{name: told for name in ("changed_from", "page", "beside") if (told := getattr(self, name))},
             **({"data": dict(self.data)} if self.data else {}),
             **({"outside": list(self.outside)} if self.outside else {}),

@@ -1,20 +1,17 @@
-"""The choices of a tuning as a Python file that a study imports."""
+"""The choices of a search: as a Python file that a study imports, and as the command that trains them."""
 
 from __future__ import annotations
 
 import json
+import shlex
 import textwrap
+from collections.abc import Sequence
 
+from penultimate import registry
 from penultimate.errors import counted
-from penultimate.records.tuning import (
-    TUNING_FILE,
-    GridCell,
-    Number,
-    Tuned,
-    Tuning,
-    accuracy_text,
-    budget_text,
-)
+from penultimate.records.tuning import GridCell, Number, Tuned, Tuning, accuracy_text, budget_text
+from penultimate.study.selection import AND, OWN_RECIPE
+from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import kind_of
 
@@ -23,19 +20,14 @@ WIDTH = 108
 """The largest number of characters in a line of the file of choices."""
 
 
-def commands_of(tuning: Tuning) -> tuple[str, ...]:
-    """Return the commands that made a tuning, each once."""
-    return tuple(dict.fromkeys(tuned.command for tuned in tuning.objectives))
-
-
-def chosen_source(tuning: Tuning) -> str:
+def chosen_source(tuning: Tuning, command: str) -> str:
     """Return the choices as a Python file: NINE as a study lists objectives, and RECIPE_CHANGES if needed.
 
-    Objectives of the study that were not tuned are included as the study has them, and marked.
+    Objectives of the study that were not searched are included as the study has them, and marked.
     """
     lines = {kind_of(text): _line(text, "as in the study, not tuned") for text in tuning.listed}
-    lines.update({kind_of(tuned.start): _chosen(tuning, tuned) for tuned in tuning.objectives})
-    parts = [_header(tuning), "NINE = (", *lines.values(), ")"]
+    lines.update({kind_of(tuned.start): _chosen(tuned) for tuned in tuning.objectives})
+    parts = [_header(tuning, command), "NINE = (", *lines.values(), ")"]
     best = [tuned.best for tuned in tuning.objectives if tuned.best]
     changed = {cell.objective: changes for cell in best if (changes := recipe_changes(tuning, cell))}
     if changed:
@@ -60,19 +52,45 @@ def recipe_changes(tuning: Tuning, cell: GridCell) -> dict[str, Number]:
     return changes
 
 
-def _header(tuning: Tuning) -> str:
+def run_command(tuning: Tuning, study: Study, name: str, options: Sequence[str] = ()) -> str:
+    """Return the command that trains what a search chose, or "" if nothing was chosen.
+
+    A declared search has no transfer tasks; then the command runs the first study that is tuned by it. `name`
+    is the study as it was typed, and `options` are those that its run shares with the search.
+    """
+    chosen = [tuned.best for tuned in tuning.objectives if tuned.best]
+    if not chosen:
+        return ""
+    if not study.targets:
+        studies = (registry.entry("study", one).resolve() for one in registry.names("study"))
+        study = next((one for one in studies if study.name in one.tuned_by), study)
+        name = study.name if study.targets else name
+    recipes = {text: block.recipe for block in reversed(study.runs) for text in block.objectives}
+    additions = []
+    for cell in chosen:
+        changes = recipe_changes(tuning, cell)
+        if recipes.get(cell.objective) != study.main.recipe.changed(changes):
+            own = AND.join(f"recipe.{key}={value!r}" for key, value in changes.items())
+            additions += ["--add", f"{cell.objective}{OWN_RECIPE if own else ''}{own}"]
+    return shlex.join(["penultimate", "run", name, *options, *additions])
+
+
+def _header(tuning: Tuning, command: str) -> str:
     """Return the docstring of the file: where the values come from."""
     remarks = [remark for tuned in tuning.objectives for remark in tuned.remarks]
     trained = counted(tuning.recipe["epochs"], "epoch")
-    when = ("in the epoch", f"that is best of {trained}") if tuning.stops else ("after", trained)
+    when = f"in the epoch that is best of {trained}" if tuning.stops else f"after {trained}"
+    how = (
+        f"Chosen by top-1 on the holdout of {tuning.source} alone (the mean over seeds, {when}), by no test"
+        f" set and no transfer task: {budget_text(tuning)}."
+    )
     lines = [
-        f"The hyperparameters that a tuning chose for study {tuning.study}: import NINE, or paste it.",
+        f"The hyperparameters that a search chose for study {tuning.study}: import NINE, or paste it.",
         "",
-        *(line for command in commands_of(tuning) for line in _wrapped(command, "    ", "      ", " \\")),
+        *_wrapped(command, "    ", "      ", " \\"),
         "",
-        f"Chosen by top-1 on the holdout of {tuning.source} alone (the mean over seeds, {when[0]}",
-        f"{when[1]}), by no test set and no transfer task. The budget was",
-        f"{budget_text(tuning)}. Every cell is in {TUNING_FILE}.",
+        *_wrapped(how, "", ""),
+        f"Every cell: penultimate show tableA1 --study {tuning.name}",
         *(["The world was too small for this to be evidence of anything."] if tuning.limited else []),
         *(line for remark in remarks for line in _wrapped(remark, "- ", "  ")),
     ]
@@ -88,11 +106,11 @@ def _wrapped(text: str, first: str, further: str, end: str = "") -> list[str]:
     return [line + end for line in lines[:-1]] + lines[-1:]
 
 
-def _chosen(tuning: Tuning, tuned: Tuned) -> str:
+def _chosen(tuned: Tuned) -> str:
     if tuned.best is None:
         return f"    # {tuned.slug}: every cell diverged"
-    comment = f"{accuracy_text(tuned.best)} % after {len(tuned.cells)} of {tuning.budget} cells"
-    return _line(tuned.best.objective, comment)
+    count = counted(len(tuned.cells), "cell")
+    return _line(tuned.best.objective, f"{accuracy_text(tuned.best)} % on the holdout, of {count}")
 
 
 def _line(objective: str, comment: str) -> str:

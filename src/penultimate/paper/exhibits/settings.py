@@ -65,7 +65,7 @@ def _settings(measurements: Measurements) -> Piece:
                 tuned.label,
                 (
                     *_setting_cells({**tuning.recipe, **dict(tuned.best.settings)}, tuned.best.objective),
-                    cells_cell(tuning, tuned),
+                    cells_cell(tuned),
                 ),
                 mark_of(measurements, tuned),
             )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -53,12 +52,8 @@ SIZE = (210.0, 160.0)
 LOOKS = ("evaluate_every", "snapshot_every")
 """Settings of a recipe that say when something is recorded, and that change no network."""
 TUNED = (
-    "Every objective was given the same number of trainings to find its hyperparameters, and only the"
-    " accuracy on images held out of the pretraining set decided: no test set, no transfer task."
-)
-TUNED_APART = (
-    "Every objective was given as many trainings as the others of its search to find its hyperparameters, and"
-    " only the accuracy on images held out of the pretraining set decided: no test set, no transfer task."
+    "The hyperparameters of every objective were chosen from grids of values, and only the accuracy on images"
+    " held out of the pretraining set decided: no test set, no transfer task."
 )
 UNTUNED = (
     "The hyperparameters that each objective was trained with here. This study took them as they are; a"
@@ -84,8 +79,7 @@ def _search(measurements: Measurements) -> Piece:
     caption = "Holdout accuracy of every cell against the values of one hyperparameter, a panel each."
     title = f"Every cell of the {'search' if len(searches) == 1 else 'searches'}"
     figures = (Figure("tableA1_grid", title, caption, panels),) if panels else ()
-    how = TUNED if len(searches) == 1 else TUNED_APART
-    return Piece((_search_table(measurements, searches),), figures, notes, missing, words={"how": how})
+    return Piece((_search_table(measurements, searches),), figures, notes, missing, words={"how": TUNED})
 
 
 def _values_table(measurements: Measurements) -> ExhibitTable:
@@ -163,7 +157,7 @@ def _common_cells(tuning: Tuning, tuned: Tuned) -> tuple[Cell, ...]:
         _accuracy_cell(tuned.at_start),
         number_cell(tuning.recipe.get("epochs") if epochs is None else epochs),
         number_cell(tuned.best.peak_epoch if tuned.best else None),
-        cells_cell(tuning, tuned),
+        cells_cell(tuned),
     )
 
 
@@ -235,14 +229,14 @@ def _in_short(setting: Any) -> str:
 def _gathered(remarks: Iterable[str]) -> list[str]:
     """Return remarks as sentences; those that say the same of several objectives become one.
 
-    >>> _gathered(["A: no finer grid of k was tried", "A: edge", "B: no finer grid of m was tried"])
-    ['A, B: no finer grid was tried.', 'A: edge.']
+    >>> _gathered(["A: one cell", "A: edge", "B: one cell"])
+    ['A, B: one cell.', 'A: edge.']
     """
-    of: dict[str, list[str]] = {}
+    labels: dict[str, list[str]] = {}
     for remark in remarks:
-        label, _, said = remark.partition(": ")
-        of.setdefault(re.sub(r"^(no finer grid) of .*(?= was tried)", r"\1", said), []).append(label)
-    lines = (f"{', '.join(labels)}: {said}." for said, labels in of.items())
+        label, _, text = remark.partition(": ")
+        labels.setdefault(text, []).append(label)
+    lines = (f"{', '.join(of)}: {text}." for text, of in labels.items())
     return [line[:1].upper() + line[1:] for line in lines]
 
 

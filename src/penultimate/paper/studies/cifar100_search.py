@@ -7,10 +7,12 @@ of the coarse grids. Widened as far as it is allowed, and at double density, the
 large.
 
 It is that of the ICLR version. The coarse grid has six learning rates, 10^-2 to 10^0.5, and four products of
-the learning rate and the weight decay, 10^-4.5 to 10^-3, every combination with five seeds. Where the best
-lies on an edge, the grid is widened; then the density around the best is doubled (appendix A.1). The images
-held out are 5,000 of the 50,000 for training, which the paper does not state; grids of losses'
-hyperparameters are not stated either, and these have the values of table A.2.
+the learning rate and the weight decay, 10^-4.5 to 10^-3, every combination with five seeds. The paper widens
+the grid where the best lies on an edge, and then doubles the density around the best (appendix A.1): for one
+objective, `--grid recipe.learning_rate=... --grid recipe.rate_times_decay=...` with old and new values does
+so, and trains only what is new. The images held out are 5,000 of the 50,000 for training, which the paper
+does not state; grids of losses' hyperparameters are not stated either, and these have the values of table
+A.2.
 """
 
 import dataclasses

@@ -26,8 +26,6 @@ RATES = tuple(float(f"{10 ** (half / 2):.6g}") for half in range(-4, 2))
 """The coarse grid of learning rates for CIFAR: 10^-2, 10^-1.5, ..., 10^0.5."""
 RATES_TIMES_DECAYS = tuple(float(f"{10 ** (half / 2):.6g}") for half in range(-9, -5))
 """The coarse grid of the weight decay times the learning rate: 10^-4.5, ..., 10^-3."""
-EXPANSIONS = 4
-"""How often a coarse grid is widened at the edges of an axis; the paper did it by hand."""
 
 
 def fixed(objectives: Iterable[str]) -> dict[str, tuple[float, ...]]:
@@ -66,18 +64,15 @@ def searched(
 
 
 def with_epoch(grids: Mapping[str, tuple[float, ...]]) -> Search:
-    """Return a search of these grids as they are, for the highest mean in any epoch of a training."""
-    longest = max(map(len, grids.values()))
-    return Search(grids, longest, refine=False, expansions=0, stops=True, by_mean=True)
+    """Return a search of these grids for the highest mean in any epoch of a training."""
+    return Search(grids, stops=True, by_mean=True)
 
 
 def cifar_search(dataset: str, backbone: str, called: str, recipe: Recipe) -> Study:
-    """Return the search for learning rates and weight decays on a CIFAR set, with the network `called` so."""
+    """Return the search for learning rates and weight decays on a CIFAR set; `called` names its network."""
     objectives = tuple(cifar_choices(dataset))
     begun = dataclasses.replace(recipe, learning_rate=0.1, weight_decay=1e-3)
     grids = {"recipe.learning_rate": RATES, "recipe.rate_times_decay": RATES_TIMES_DECAYS}
-    widest = (len(RATES) + EXPANSIONS) * (len(RATES_TIMES_DECAYS) + EXPANSIONS)
-    fine = 5 * 5 - 3 * 3
     return Study(
         name=f"{dataset}_search",
         title=f"The search for nine objectives' learning rates and decays, {called}",
@@ -87,9 +82,7 @@ def cifar_search(dataset: str, backbone: str, called: str, recipe: Recipe) -> St
         targets=(),
         networks=(Runs(objectives, begun, (backbone,), FIVE_RUNS, draws=0),),
         measure=("accuracy",),
-        search=Search(
-            {**fixed(objectives), **grids}, widest + fine, product=True, expansions=EXPANSIONS, by_mean=True
-        ),
+        search=Search({**fixed(objectives), **grids}, product=True, by_mean=True),
         threads=4,
         gpus=0.5,
     )

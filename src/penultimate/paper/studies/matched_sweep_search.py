@@ -22,9 +22,7 @@ STUDY = Study(
             "temperature": (0.05,),
             "scale": (0.05,),
             "recipe.learning_rate": (1.2, 2.4, 4.8, 9.6, 19.2),
-        },
-        budget=7,
-        refine=False,
+        }
     ),
     expected_seconds={"train": 176.0},
 )

@@ -148,8 +148,7 @@ def _search(measurements: Measurements) -> Piece:
         notes += [f"{chosen}. The search: {budget_text(tuning)}.", *map(plain, tuned.remarks)]
         known = [of for of in searches_held(measurements.results.description) if of.study != tuning.study]
         if known:
-            more = f"{counted(known[0].budget, 'cell')} with {counted(len(known[0].seeds), 'seed')}"
-            notes.append(f"The other objectives' search had at most {more} each.")
+            notes.append(f"The other objectives' search had {budget_text(known[0])}.")
     elif measurements.diverged or not panels:
         notes.append("The objective has no strength to search for.")
     loss = loss_panel(measurements, subject)
