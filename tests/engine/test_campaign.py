@@ -138,7 +138,7 @@ class Campaign:
                 left = descendants(command.pid)
                 command.kill()
                 command.wait()
-                wait_for(lambda: not alive(left), seconds=20)  # noqa: B023  (it is called at once)
+                wait_for(lambda: not alive(left), seconds=60)  # noqa: B023  (it is called at once)
                 self.done["command"] += 1
                 self._damage_checkpoint(out)
         code = command.wait()

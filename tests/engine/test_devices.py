@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -155,33 +154,6 @@ def test_a_gpu_that_fails_twice_costs_its_step_alone(tmp_path: Path) -> None:
     assert (summary.computed, list(notes.failures)) == (1, ["lost"])
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("two_gpus")
-def test_a_gpu_that_is_gone_leaves_its_work_to_the_others(tmp_path: Path) -> None:
-    """Once a GPU has failed, no process can work there any more: here, none can load a plug-in there."""
-    gone, file = tmp_path / "gone", tmp_path / "going.py"
-    file.write_text(
-        "import os, pathlib\nfrom penultimate import register\n"
-        f"gone = pathlib.Path({str(gone)!r})\n"
-        "if gone.exists() and os.environ['CUDA_VISIBLE_DEVICES'] == gone.read_text():\n"
-        "    raise OSError('no GPU')\n"
-        "@register.loss\ndef going(logits, targets): ..."
-    )
-
-    class Watching(Notes):
-        def noticed(self, message: str) -> None:
-            super().noticed(message)
-            if "lost its GPU" in message:
-                gone.write_text("first")
-
-    stays = [chore(f"stays{number}", gpus=1.0, number=number, deed="stays") for number in range(9)]
-    lost, notes = chore("lost", gpus=1.0, number=9, deed="loses its GPU once"), Watching()
-    with plugged(file):
-        summary, _ = carried_out(tmp_path, lost, *stays, processes=2, notes=notes)
-    assert (summary.complete, summary.computed) == (True, 10)
-    assert [notice for notice in notes.notices if notice.endswith("the other GPUs go on")]
-
-
 @pytest.mark.usefixtures("two_gpus")
 def test_a_study_with_shares_of_gpus_is_the_same_study(tmp_path: Path) -> None:
     smoke = load_study("smoke")
@@ -248,66 +220,6 @@ def test_two_gpus_share_a_training(alone: Path, tmp_path: Path) -> None:
     assert curves(tmp_path) == pytest.approx(curves(alone), rel=1e-4)
     (step,) = (tmp_path / "steps").glob("train.*")
     assert json.loads((step / "meta.json").read_text())["gpus"] == 2
-
-
-KILLER = """
-import os, signal
-from penultimate.training.run import Run
-advance = Run.advance
-
-def killed(run, batch):
-    mark = run.folder / "checkpoint-killed"
-    if run.ranks.index == 1 and run.step == 5 and not mark.exists():
-        mark.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    advance(run, batch)
-
-Run.advance = killed
-"""
-FILLER = """
-import errno, os
-from penultimate.training.run import Run
-
-def full(run, wait=True):
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-Run.save = full
-"""
-
-
-def patch_processes(patch: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every process that is started from now on run a patch first; plug-ins are refused such."""
-    (folder / "site").mkdir()
-    (folder / "site" / "sitecustomize.py").write_text(patch)
-    paths = [str(folder / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
-    monkeypatch.setenv("PENULTIMATE_CHECKPOINT_SECONDS", "0")
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("two_gpus")
-def test_of_two_that_share_a_training_one_is_killed(
-    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    patch_processes(KILLER, tmp_path, monkeypatch)
-    notes = Notes()
-    summary = run(short(), untrained(alone, tmp_path), observer=notes)
-    assert summary.complete
-    lost = "lost number 2 of 2 that share the training, which was killed by signal 9"
-    assert any(lost in said for said in notes.notices)
-    assert curves(tmp_path) == pytest.approx(curves(alone), rel=1e-4)
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("two_gpus")
-def test_a_disk_that_fills_up_under_a_shared_training_stops_the_study(
-    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    patch_processes(FILLER, tmp_path, monkeypatch)
-    notes = Notes()
-    summary = run(short(), untrained(alone, tmp_path), observer=notes)
-    assert not summary.complete
-    assert any("the disk is full" in said for said in notes.notices)
 
 
 @pytest.mark.usefixtures("two_gpus")
