@@ -25,7 +25,7 @@ from penultimate.report.drawing.palette import Mark, marks
 from penultimate.report.inline import legend, objectives_drawn, table_html
 from penultimate.report.measurements import admit
 
-RUNS = {"doses": "sweep", "classes": "class_counts", "better": "better", "projectors": "sweep"}
+RUNS = {"doses": "sweep", "better": "better", "projectors": "sweep"}
 """The run that an exhibit is drawn from, where it is not the main one; it counts once it is kept."""
 INTRODUCTION = (
     "Every table and figure, drawn from the runs that come with the package. Each page gives the sentence"

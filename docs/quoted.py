@@ -117,14 +117,10 @@ def claims(study: str = MAIN) -> dict[str, dict[str, str]]:
         built = shown(name, study)
         if not built.tables:
             continue
-        table, *others = built.tables
-        halves = others[0] if name == "claims" and others else None
+        table = built.tables[0]
         columns = [column.key for column in table.columns]
-        for place, row in enumerate(table.rows):
+        for row in table.rows:
             said = dict(zip(columns, (cell.text for cell in row.cells), strict=True))
-            if halves:
-                more = [column.key for column in halves.columns]
-                said |= dict(zip(more, (cell.text for cell in halves.rows[place].cells), strict=True))
             found[key_of.get(row.label, _key_of_dose(row))] = {"says": row.label, **said}
     return found
 
@@ -189,13 +185,6 @@ def of_strengths() -> str:
 
 
 @quote
-def of_paths() -> str:
-    """What the paths through the choices behind the main claim come to."""
-    by_strengths, by_rule = shown("paths").notes[1:3]
-    return f"{paragraph(finding('paths'))}\n\n{items([by_strengths, by_rule])}"
-
-
-@quote
 def of_projectors() -> str:
     """What hidden layers that are dropped after training do to five objectives."""
     found = shown("projectors", "sweep")
@@ -247,19 +236,6 @@ def all_verdicts() -> str:
     return "\n".join(lines)
 
 
-@quote
-def again() -> str:
-    """What each half of the seeds and the first six of them say."""
-    pairs = [{one["first_half"], one["second_half"]} for one in claims().values()]
-    twice = sum(pair in ({"holds"}, {"does not hold"}) for pair in pairs)
-    opposite = sum(pair == {"holds", "does not hold"} for pair in pairs)
-    return paragraph(
-        f"Judged again on each half of the seeds, {twice} of {len(pairs)} claims come out the same way twice, and"
-        f" {in_words(opposite, 'none')} in opposite ways; {sum('undecided' in pair for pair in pairs)} are undecided"
-        " in at least one half. That is a warning of what few seeds can tell."
-    )
-
-
 EXHIBITS_OF = {
     "of_temperatures": ("table4",),
     "of_architectures": ("tableB1", "iclr_table1"),
@@ -268,7 +244,6 @@ EXHIBITS_OF = {
     "of_accuracy": ("table1", "tableC1", "figureC3"),
     "of_shifts": ("tableC2", "tableC3", "figureC4"),
     "of_combinations": ("tableC4", "tableC5", "tableC6", "tableE3"),
-    "of_scores": ("scores",),
 }
 """Blocks that list what exhibits say of themselves."""
 

@@ -116,6 +116,7 @@ def test_a_notebook_is_whole_and_names_what_there_is(path: Path) -> None:
     document = json.loads(text)
     assert document["nbformat"] == 4
     assert len(text.encode()) < MOST
+    text = re.sub(r"base64,[\w+/=]+", "", text)  # a drawing holds any letters
     assert not re.search(r"/(home|root|tmp|work|Users)/", text)
     assert socket.gethostname() not in text
     counts = []

@@ -64,7 +64,7 @@ def test_a_number_that_was_changed_by_hand_is_found() -> None:
     changed = re.sub(r"(?<=test accuracy, % \| 77\.0 \| )77", "78", text)
     assert changed != text
     assert quotes.written(changed) == text
-    with pytest.raises(KeyError, match=r"no quotation is called 'rhos'; known: .*of_paths"):
+    with pytest.raises(KeyError, match=r"no quotation is called 'rhos'; known: .*of_overlap"):
         quotes.written("<!-- numbers: rhos -->0.3<!-- end -->")
 
 

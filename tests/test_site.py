@@ -89,10 +89,10 @@ def test_the_site_builds_without_a_warning_and_takes_nothing_from_elsewhere(tmp_
 
 def test_an_exhibit_of_another_run_is_drawn_from_it_once_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (gallery.run_of("doses"), gallery.run_of("table1")) == ("sweep", gallery.MAIN)
-    built = gallery.shown("classes", gallery.run_of("classes"))
+    built = gallery.shown("doses", gallery.run_of("doses"))
     known = gallery.marks([*gallery.PAGE.explained, *gallery.objectives_drawn([built])])
-    text = "\n".join(gallery.page("classes", built, known))
-    assert "penultimate show classes --reference --study class_counts" in text
+    text = "\n".join(gallery.page("doses", built, known))
+    assert "penultimate show doses --reference --study sweep" in text
     monkeypatch.setattr(gallery, "references", lambda: {gallery.MAIN: None})
     assert {gallery.run_of(name) for name in gallery.RUNS} == {gallery.MAIN}
 

@@ -75,7 +75,7 @@ def given(root: Path, names: Sequence[str], **settings: Any) -> StudyFolder:
 
 
 OF_PAPER = [one.name for one in all_exhibits() if one.section and one.name != "tableD1"]
-OF_PAPER += ["claims", "doses", "classes"]
+OF_PAPER += ["claims", "doses"]
 
 
 @pytest.mark.parametrize("names", [("softmax", "sigmoid"), ("first", "second")])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from unittest.mock import patch
 
 import penultimate as pu
-from penultimate.paper.claims import effects, label_spaces, prices
+from penultimate.paper.claims import effects, prices
 from penultimate.paper.claims.criteria import CRITERIA, Criteria
 from penultimate.paper.claims.doses import DOSE_CLAIMS
 from penultimate.paper.claims.evidence import Evidence, gather
@@ -44,7 +44,7 @@ WITH_PRINTED = "evidence"
 """The kept run with which the paper's printed numbers are frozen."""
 SENTENCES = {"reason", "relation", "licence", "detail", "x_label", "y_label"}
 """Columns of prose."""
-VERDICTS = ("claim", "verdict", "on the paper's numbers", "first rules", "first half", "second half")
+VERDICTS = ("claim", "verdict", "on the paper's numbers")
 EFFECTS = ("claim", "effect", "estimate", "low", "high", "margin", "p_for", "p_against")
 CLAIMS = {
     claim.key: claim for of in (EVERY_CLAIM, DOSE_CLAIMS, *(each.claims for each in SETS)) for claim in of
@@ -105,8 +105,7 @@ def claims(results: StudyResults) -> Tables:
     verdicts, found = [list[object](VERDICTS)], [list[object](EFFECTS)]
     for judged in judge(evidence, list(CLAIMS.values())):
         if judged.ours.missing is None:
-            each = (judged.ours, judged.printed, judged.first, *judged.halves)
-            verdicts.append([judged.claim.key, *map(in_a_word, each)])
+            verdicts.append([judged.claim.key, in_a_word(judged.ours), in_a_word(judged.printed)])
             for name, effect in effects_of(evidence, judged.claim.rule):
                 numbers = [getattr(effect, field) for field in EFFECTS[2:]]
                 found.append([judged.claim.key, name, *map(plain, numbers)])
@@ -130,7 +129,7 @@ def effects_of(evidence: Evidence, rule: Rule) -> list[tuple[str, effects.Effect
         return decide(effect, criteria)
 
     with ExitStack() as patches:
-        for module in (effects, prices, label_spaces):
+        for module in (effects, prices):
             patches.enter_context(patch.object(module, "decide", noted))
         found = TRIALS[type(rule)](evidence, rule)
     if isinstance(found, Trials):

@@ -51,17 +51,13 @@ IN_THE_PAPER = {
 OF_CERTAINTY = ["outside", "selective", "brier"]
 BEYOND = [
     "better",
-    "classes",
     "doses",
-    "paths",
     "plugins",
     "projectors",
     "claims",
-    "scores",
     "depth",
     *OF_CERTAINTY,
     "few_labels",
-    "alike",
 ]
 OF_FULL = {"tableB1", "tableC4", "tableC5", "tableC6", "figureD2", "tableE3"}
 """What takes more than the reference run has; `test_miniature` has it of `full` in small."""
@@ -211,8 +207,7 @@ def test_of_a_whole_study_nothing_is_sent_to_the_study_itself(reference: StudyRe
     measurements = admit(reference)
     gaps = [gap for name in EXHIBITS for gap in assemble(exhibit_of(name), measurements).missing]
     asked = {gap.command for gap in gaps if "evaluate" not in gap.command}
-    of_their_own = {"penultimate run few_labels", "penultimate run alike"}
-    assert asked == {"penultimate run full", "penultimate run evidence", *of_their_own}
+    assert asked == {"penultimate run full", "penultimate run evidence", "penultimate run few_labels"}
 
 
 @pytest.mark.parametrize("results", [study((0, 1)), planted(as_in_the_paper())], ids=["synthetic", "planted"])
@@ -249,9 +244,7 @@ def test_smoke_feeds_every_exhibit_that_one_seed_and_one_architecture_can(finish
         needed = [quantity for quantity in exhibit_of(name).quantities if not quantity.optional]
         assert not all(_measures(smoke, quantity, name) for quantity in needed), name
     for name in (
-        set(EXHIBITS)
-        - lacking
-        - {"plugins", "better", "classes", "doses", "paths", "projectors", *OF_CERTAINTY, *OF_EVALUATIONS}
+        set(EXHIBITS) - lacking - {"plugins", "better", "doses", "projectors", *OF_CERTAINTY, *OF_EVALUATIONS}
     ):
         panels = [panel for figure in built[name].figures for panel in figure.panels]
         assert "ours" in {part.source for part in (*built[name].tables, *panels)}, name

@@ -20,7 +20,6 @@ from penultimate.paper.claims.doses import (
     FAMILIES,
     PAIRS,
     WINDOW,
-    dose_digest,
     dose_reasons,
     dose_spoken,
 )
@@ -121,10 +120,9 @@ def verdicts(results: StudyResults) -> dict[str, str]:
 LINEAR = {claim.key for claim in DOSE_CLAIMS} - {"dose_strengths"}
 
 
-def test_the_third_set_is_dated_digested_and_told() -> None:
-    assert (DOSE_RULES, dose_digest()[:12]) == ("2026-11-26, third set", "4bcb0fe1de02")
+def test_the_third_set_is_dated_and_told() -> None:
     assert {claim.since for claim in DOSE_CLAIMS} == {DOSE_RULES}
-    assert f"of {DOSE_RULES} (sha256 {dose_digest()[:12]})" in dose_spoken()[0]
+    assert f"of {DOSE_RULES}" in dose_spoken()[0]
     assert not {claim.key for claim in DOSE_CLAIMS} & {claim.key for claim in EVERY_CLAIM}
     for field in dataclasses.fields(DoseCriteria):
         number = getattr(DOSES, field.name)
@@ -141,8 +139,6 @@ def test_one_price_for_all_confirms_every_claim() -> None:
     assert found["dose_one_line"].ours.verdict == "holds"
     assert found["dose_window"].ours.verdict == "holds"
     assert "Confirmed at equal accuracy" in found["dose_reading"].ours.reason
-    assert found["dose_pairs"].halves[0].verdict == "holds"
-    assert not found["dose_pairs"].halves[1].judged
 
 
 def test_a_rise_with_separation_refutes_every_claim() -> None:

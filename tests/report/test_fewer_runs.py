@@ -34,7 +34,7 @@ def lost(results: StudyResults, gone: Callable[[Row], bool]) -> StudyResults:
 
 
 ONE = "One of the study's nine runs of each objective."
-OF_SAME_RUNS = ("table2", "scores", "tableC4", "tableC5", "tableE3")
+OF_SAME_RUNS = ("table2", "tableC4", "tableC5", "tableE3")
 """What compares its columns, and so is of the runs that have them all."""
 THREE = "Means over three of the study's nine runs of each objective."
 LACKS = "Means over fewer runs than the study asks for: Sigmoid "
@@ -44,7 +44,6 @@ ASKED = {
     **dict.fromkeys(("tableD1", "figureD3", *OF_SAME_RUNS), THREE),
     "tableF1": BOTH,
     "claims": BOTH.replace("nine or three", "nine, three or one"),
-    "paths": BOTH.replace("nine or three", "nine or one"),
 }
 """Where the whole study asks for fewer seeds than it has."""
 ASKED_OF_FULL = {
@@ -56,14 +55,12 @@ ASKED_OF_FULL = {
         ("tableB1", "iclr_table1"),
         "Means over as many runs of each objective as the study asks for: one.",
     ),
-    **dict.fromkeys(
-        ("claims", "paths"), "Means over as many runs of each objective as the study asks for: two or one."
-    ),
+    "claims": "Means over as many runs of each objective as the study asks for: two or one.",
 }
 
 
 COLLAPSED = "Means over fewer runs than the study asks for: Center loss (weight = 0.064)"
-ASKED_OF_STRENGTHS = dict.fromkeys(("doses", "paths"), f"{COLLAPSED} 2 of 5.")
+ASKED_OF_STRENGTHS = {"doses": f"{COLLAPSED} 2 of 5."}
 """The features of three of the five networks collapsed to a point."""
 ASKED_OF = {"evidence": ASKED, "full": ASKED_OF_FULL, "sweep": ASKED_OF_STRENGTHS}
 
@@ -81,7 +78,6 @@ def test_where_no_seed_is_missing_it_is_said_how_many_are_asked_for(name: str) -
     [
         ("fine_tuning", 1, {"table2": f"{LACKS}2 of 3. Here all are over the two runs that lack nothing."}),
         ("linear", 8, {"table1": f"{LACKS}8 of 9.", "table2": THREE}),
-        ("linear", 1, {"scores": f"{LACKS}8 of 9. Here all are over the two runs that lack nothing."}),
     ],
 )
 def test_a_run_is_missing_where_the_study_asks_for_it(step: str, seed: int, missing: dict[str, str]) -> None:

@@ -24,7 +24,6 @@ from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.further import (
     FURTHER_CLAIMS,
     FURTHER_RULES,
-    further_digest,
     further_reasons,
     further_spoken,
 )
@@ -121,10 +120,9 @@ def spread(by: float, seed: int, draw: float = 0.0) -> Value:
 # The rules are data of a set of their own.
 
 
-def test_the_second_set_is_dated_digested_and_told() -> None:
-    assert (FURTHER_RULES, further_digest()[:12]) == ("2026-11-22, second set", "373aa7c3bad1")
+def test_the_second_set_is_dated_and_told() -> None:
     assert {claim.since for claim in FURTHER_CLAIMS} == {FURTHER_RULES}
-    assert f"of {FURTHER_RULES} (sha256 {further_digest()[:12]})" in further_spoken()[0]
+    assert f"of {FURTHER_RULES}" in further_spoken()[0]
     assert len({claim.key for claim in EVERY_CLAIM}) == len(EVERY_CLAIM) > len(CLAIMS) + len(FURTHER_CLAIMS)
     for field in dataclasses.fields(FurtherCriteria):
         number = getattr(FURTHER, field.name)

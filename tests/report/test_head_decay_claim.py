@@ -13,7 +13,6 @@ from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.head_decay import (
     HEAD_DECAY_CLAIMS,
     HEAD_DECAY_RULES,
-    head_decay_digest,
     head_decay_spoken,
 )
 from penultimate.paper.claims.quoted import paper
@@ -47,9 +46,9 @@ def ours(results: StudyResults) -> Assessment:
     return judged(results).ours
 
 
-def test_the_rule_is_dated_digested_and_told() -> None:
-    assert (HEAD_DECAY_RULES[:10], head_decay_digest()[:12]) == ("2026-11-26", "62198737197c")
-    assert f"sha256 {head_decay_digest()[:12]}" in head_decay_spoken()[0]
+def test_the_rule_is_dated_and_told() -> None:
+    assert HEAD_DECAY_RULES[:10] == "2026-11-26"
+    assert f"of {HEAD_DECAY_RULES[:10]}," in head_decay_spoken()[0]
     assert not {claim.key for claim in HEAD_DECAY_CLAIMS} & {claim.key for claim in EVERY_CLAIM}
 
 

@@ -51,7 +51,7 @@ def test_what_smoke_has_measured_is_told_as_such(finished_smoke: Path) -> None:
     """It has one seed, one architecture and no sweep, and fine-tunes from fresh final layers only."""
     known = states(finished_smoke / "runs")
     lacking = {name for name, state in known.items() if state == NOT_MEASURED}
-    own = {"classes", "doses", *OF_CERTAINTY, "few_labels", "alike"}
+    own = {"doses", *OF_CERTAINTY, "few_labels"}
     assert lacking == {*own, "table4", "tableB1", "figureB1", *ENSEMBLES, *OF_ARMS}
     partly = {name for name, state in known.items() if state.startswith("partly (smoke, limited")}
     # Near chance a temperature may have no value, by the machine: Table C.3 is then not whole.

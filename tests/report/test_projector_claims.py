@@ -23,7 +23,6 @@ from penultimate.paper.claims.projectors import (
     PROJECTOR_CLAIMS,
     PROJECTOR_RULES,
     behind,
-    projector_digest,
     projector_spoken,
 )
 from penultimate.paper.claims.trials import Assessment
@@ -129,9 +128,9 @@ def mean_at(results: StudyResults, metric: str, depth: int) -> np.ndarray:
     return np.mean([by_seed(results, metric, depth, spec) for spec in OBJECTIVES], axis=0)
 
 
-def test_the_rules_are_dated_digested_and_told() -> None:
-    assert (PROJECTOR_RULES[:10], projector_digest()[:12]) == ("2026-11-27", "2679db7c08ad")
-    assert f"sha256 {projector_digest()[:12]}" in projector_spoken()[0]
+def test_the_rules_are_dated_and_told() -> None:
+    assert PROJECTOR_RULES[:10] == "2026-11-27"
+    assert f"of {PROJECTOR_RULES[:10]}," in projector_spoken()[0]
     assert not {claim.key for claim in PROJECTOR_CLAIMS} & {claim.key for claim in EVERY_CLAIM}
     assert {claim.since for claim in PROJECTOR_CLAIMS} == {PROJECTOR_RULES}
     assert PROJECTOR_CLAIMS in [one.claims for one in SETS]

@@ -196,37 +196,6 @@ class Raster:
 
 
 @dataclass(frozen=True)
-class Strip:
-    """A line below sorted estimates: a tick at each place of an estimate that was made in one way.
-
-    `choice` is the heading that it shares with its neighbours, and `level` what is said of the line.
-    """
-
-    choice: str
-    level: str
-    places: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class SortedEstimates:
-    """Estimates from the lowest to the highest, the ends of their intervals, and how they were made.
-
-    Those whose interval excludes `zero` are set off, and the one at the place `marked`. Places count from 0.
-    """
-
-    values: tuple[float, ...]
-    spans: tuple[tuple[float, float], ...]
-    strips: tuple[Strip, ...]
-    zero: float = 0.0
-    marked: int | None = None
-
-    def stands_out(self, place: int) -> bool:
-        """Return whether the interval of an estimate excludes `zero`."""
-        low, high = self.spans[place]
-        return low > self.zero or high < self.zero
-
-
-@dataclass(frozen=True)
 class Bar:
     """A vertical scale bar that lets readers compare panels of different scales."""
 
@@ -238,8 +207,8 @@ class Bar:
 class Panel:
     """One pair of axes; several make a figure.
 
-    If `labelled`, the marks have labels beside them; with a `raster`, the panel is a map, and with
-    `estimates` it shows these alone. `outline` is the drawing in lines of text, for a terminal, where marks
+    If `labelled`, the marks have labels beside them; with a `raster`, the panel is a map.
+    `outline` is the drawing in lines of text, for a terminal, where marks
     do not say what it shows. If not `numbered`, the vertical axis has an order but no numbers; if `x_log`,
     the horizontal one is logarithmic. `y_unit` is the unit of the vertical axis if its label does not end
     with it.
@@ -258,7 +227,6 @@ class Panel:
     y_limits: tuple[float, float] | None = None
     size: tuple[float, float] = (420, 340)
     raster: Raster | None = None
-    estimates: SortedEstimates | None = None
     numbered: bool = True
     y_unit: str = ""
     bar: Bar | None = None

@@ -337,6 +337,5 @@ def _marks(figure: Figure) -> list[int]:
         len(panel.points)
         + len(panel.curves)
         + (sum(value is not None for row in panel.raster.values for value in row) if panel.raster else 0)
-        + (len(panel.estimates.values) if panel.estimates else 0)
         for panel in figure.panels
     ]

@@ -17,12 +17,11 @@ from penultimate.report.base import (
     ExhibitTable,
     Point,
     Raster,
-    SortedEstimates,
 )
 from penultimate.report.drawing.rasters import cell_name
 from penultimate.report.marks import BOLD, UNMARKED
 from penultimate.report.shapes.cells import MEAN_PER_CLASS
-from penultimate.report.text import fixed, plain
+from penultimate.report.text import plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -299,7 +298,7 @@ def _marks(exhibit: Built) -> Iterator[list[str | float | None]]:
     """Yield a row for each mark (or point of a line) and map cell of an exhibit's figures."""
     for figure in exhibit.figures:
         for panel in figure.panels:
-            for point in panel.points or _in_order(panel.estimates) or _along(panel.curves):
+            for point in panel.points or _along(panel.curves):
                 numbers = (point.x, point.y, point.x_error, point.y_error)
                 said = (panel.x_label, panel.y_label, point.detail, panel.source, None)
                 yield [panel.name, point.label, *numbers, *said]
@@ -311,16 +310,6 @@ def _along(curves: Iterable[Curve]) -> Iterator[Point]:
     """Yield the points of the lines in a panel without marks."""
     for curve in curves:
         yield from (Point(x, y, curve.objective, curve.label) for x, y in curve.points)
-
-
-def _in_order(estimates: SortedEstimates | None) -> list[Point]:
-    """Return sorted estimates as points: the place of each, from 1, and its interval in words."""
-    if estimates is None:
-        return []
-    return [
-        Point(place, value, "", "", f"95 % interval {fixed(low, 3)} to {fixed(high, 3)}")
-        for place, (value, (low, high)) in enumerate(zip(estimates.values, estimates.spans, strict=True), 1)
-    ]
 
 
 def _cells(raster: Raster | None) -> Iterator[tuple[int, int, str, float | None]]:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from penultimate.statistics.crossed import Crossing as Crossing
     from penultimate.statistics.crossed import crossed_mean as crossed_mean
     from penultimate.statistics.crossed import crossings as crossings
-    from penultimate.statistics.explained import crossed_part as crossed_part
-    from penultimate.statistics.explained import explained_shares as explained_shares
     from penultimate.statistics.lines import PartialSlope as PartialSlope
     from penultimate.statistics.lines import SlopeWithin as SlopeWithin
     from penultimate.statistics.lines import StraightLine as StraightLine
@@ -37,8 +35,6 @@ if TYPE_CHECKING:
     from penultimate.statistics.planning import power as power
     from penultimate.statistics.planning import seeds_needed as seeds_needed
     from penultimate.statistics.proportion import proportion_interval as proportion_interval
-    from penultimate.statistics.restriction import Restricted as Restricted
-    from penultimate.statistics.restriction import restricted_correlation as restricted_correlation
     from penultimate.statistics.summary import MeanWithError as MeanWithError
     from penultimate.statistics.summary import mean as mean
     from penultimate.statistics.summary import standard_error as standard_error
@@ -51,12 +47,10 @@ __getattr__, __dir__ = attributes(
         "comparison": "Bold bold holm",
         "correlation": "Correlation WithoutTwo leave_two_out spearman",
         "crossed": "CrossedMean Crossing crossed_mean crossings",
-        "explained": "crossed_part explained_shares",
         "lines": "PartialSlope SlopeWithin StraightLine equivalence least_squares partial_slopes"
         " resampled_mean slope_within",
         "planning": "pooled_spread power seeds_needed",
         "proportion": "proportion_interval",
-        "restriction": "Restricted restricted_correlation",
         "summary": "MeanWithError mean standard_error summarise",
     },
 )

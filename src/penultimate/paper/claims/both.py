@@ -30,11 +30,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penultimate.paper.claims.aspects import NAMES, Aspect, is_ratio
-from penultimate.paper.claims.criteria import CRITERIA
 from penultimate.paper.claims.effects import BySeed, common_seeds
 from penultimate.paper.claims.evidence import BASELINE, Evidence, StudyEvidence, gather
 from penultimate.paper.claims.rules import BetterInBoth, Claim
-from penultimate.paper.claims.stated import digest_of
 from penultimate.paper.claims.trials import EffectUnit, Trial, Trials, unit
 from penultimate.report.measurements import Measurements, Seed
 from penultimate.report.networks import StudyObjective
@@ -92,15 +90,10 @@ BOTH_CLAIMS: tuple[Claim, ...] = (
 )
 
 
-def both_digest() -> str:
-    """Return the sha256 of these rules: candidates, tasks, numbers and claims."""
-    return digest_of((CRITERIA, NEW_CANDIDATES, KEPT_CANDIDATES, CHOOSING, CONFIRMING), BOTH_CLAIMS)
-
-
 def both_spoken() -> tuple[str, ...]:
     """Return these rules in sentences; those of the first set on level, runs and margins hold here too."""
     return (
-        f"The rule on two objectives is of {BOTH_RULES.partition(',')[0]} (sha256 {both_digest()[:12]}),"
+        f"The rule on two objectives is of {BOTH_RULES.partition(',')[0]},"
         f" before any network of the studies {STUDY} and {next(iter(SEARCHED))} was trained."
         " The claim holds if the other objective gains on softmax in test accuracy and in mean"
         " transfer, each by as much as counts and beyond chance. It does not hold if a gain that counts is"

@@ -15,10 +15,9 @@ small ones stay undecided.
 
 from __future__ import annotations
 
-from penultimate.paper.claims.criteria import CRITERIA, Criterion
+from penultimate.paper.claims.criteria import Criterion
 from penultimate.paper.claims.evidence import BASELINE, Evidence, StudyEvidence
 from penultimate.paper.claims.rules import Claim, Ranking
-from penultimate.paper.claims.stated import digest_of
 from penultimate.paper.claims.trials import EffectUnit, Trial, Trials, one, unmeasured
 from penultimate.report.quantity import Quantity
 from penultimate.report.text import fixed
@@ -59,16 +58,11 @@ CERTAINTY_CLAIMS: tuple[Claim, ...] = (
 )
 
 
-def certainty_digest() -> str:
-    """Return the sha256 of these rules and of the numbers that they share with the first set."""
-    return digest_of((CRITERIA, LEAST_AREA, SMOOTHED), CERTAINTY_CLAIMS)
-
-
 def certainty_spoken() -> tuple[str, ...]:
     """Return these rules in sentences; those of the first set on level, runs and verdicts hold here too."""
     return (
-        f"The rules on selective classification are of {CERTAINTY_RULES.partition(',')[0]} (sha256"
-        f" {certainty_digest()[:12]}), before any network here was ranked by its confidence. They judge"
+        f"The rules on selective classification are of {CERTAINTY_RULES.partition(',')[0]},"
+        " before any network here was ranked by its confidence. They judge"
         f" claims of {AUTHORS}, by the area under the risk-coverage curve within seeds. A difference counts"
         f" from {fixed(100 * LEAST_AREA.value, 0)} % of softmax's area. Mended means that the change from the"
         " maximum softmax probability to the normalised logit takes away more of label smoothing's area than"

@@ -27,7 +27,6 @@ from types import MappingProxyType
 
 from penultimate.paper.claims.criteria import CRITERIA, DOSES, Criterion
 from penultimate.paper.claims.rules import Claim, Dose
-from penultimate.paper.claims.stated import digest_of
 from penultimate.report.text import fixed
 
 DOSE_RULES = "2026-11-26, third set"
@@ -142,11 +141,6 @@ DOSE_CLAIMS: tuple[Claim, ...] = (
 """The claims about strengths; the first is the primary one."""
 
 
-def dose_digest() -> str:
-    """Return the sha256 of these rules: numbers, families, pairs and windows, and claims."""
-    return digest_of((DOSES, FAMILIES, WITHOUT_A_LINE, PAIRS, dict(WINDOW)), DOSE_CLAIMS)
-
-
 def dose_reasons() -> tuple[tuple[str, Criterion], ...]:
     """Return every number of these rules with its reason, by name."""
     return tuple((field.name, getattr(DOSES, field.name)) for field in dataclasses.fields(DOSES))
@@ -157,7 +151,7 @@ def dose_spoken() -> tuple[str, ...]:
     price, equal = fixed(DOSES.least_price.value, 1), fixed(DOSES.equal.value, 2)
     place, span = fixed(DOSES.one_place.value, 2), fixed(DOSES.span.value, 2)
     return (
-        f"The rules on strengths are a set of their own, of {DOSE_RULES} (sha256 {dose_digest()[:12]}). They"
+        f"The rules on strengths are a set of their own, of {DOSE_RULES}. They"
         " came before any network that they judge was trained, and rest on pretraining rows alone.",
         "A price is the slope of transfer on R², in points for each .1, by least squares within each seed,"
         " and is tested over seeds by t. A family's price holds if it is a fall beyond chance of an estimated"

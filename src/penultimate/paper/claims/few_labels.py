@@ -14,9 +14,7 @@ class and the probe (ridge regression, with which Galanti et al. test theirs) we
 
 from __future__ import annotations
 
-from penultimate.paper.claims.criteria import CRITERIA
 from penultimate.paper.claims.rules import Claim, Ranked
-from penultimate.paper.claims.stated import digest_of
 
 FEW_LABELS_RULES = "2026-11-26, few labels"
 """The date of these rules."""
@@ -46,16 +44,11 @@ FEW_LABELS_CLAIMS: tuple[Claim, ...] = (
 )
 
 
-def few_labels_digest() -> str:
-    """Return the sha256 of these rules and of the numbers that they share with the first set."""
-    return digest_of(CRITERIA, FEW_LABELS_CLAIMS)
-
-
 def few_labels_spoken() -> tuple[str, ...]:
     """Return the rules in sentences; those of the first set on level, runs and objectives hold here too."""
     return (
-        f"The two rules on few labels are of {FEW_LABELS_RULES.partition(',')[0]} (sha256"
-        f" {few_labels_digest()[:12]}), before any study had measured what they judge. They are of opposite"
+        f"The two rules on few labels are of {FEW_LABELS_RULES.partition(',')[0]},"
+        " before any study had measured what they judge. They are of opposite"
         " sign: Galanti et al. (2022) argue that collapse helps from few labels, Kornblith et al. find that"
         " separation harms transfer. Transfer is that of ridge regression from five images a class, the mean"
         " over tasks and episodes.",

@@ -27,7 +27,7 @@ from penultimate.paper.claims.rules import (
     SomeBetter,
     Unassociated,
 )
-from penultimate.paper.claims.stated import CLAIMS, digest_of
+from penultimate.paper.claims.stated import CLAIMS
 from penultimate.report.text import fixed
 
 FILED_RULES = f"{FILED}, fourth set"
@@ -138,16 +138,11 @@ FILED_CLAIMS: tuple[Claim, ...] = (
 EVERY_CLAIM = (*CLAIMS, *FURTHER_CLAIMS, *FILED_CLAIMS)
 
 
-def filed_digest() -> str:
-    """Return the sha256 of these rules."""
-    return digest_of(FOURTH, FILED_CLAIMS)
-
-
 def filed_spoken() -> tuple[str, ...]:
     """Return these rules in sentences; those of the first set on level, runs and objectives hold here too."""
     expected = fixed(len(FILED_CLAIMS) * CRITERIA.one_sided, 2)
     return (
-        f"A fourth set of {len(FILED_CLAIMS)} claims is of {FILED_RULES} (sha256 {filed_digest()[:12]}); up"
+        f"A fourth set of {len(FILED_CLAIMS)} claims is of {FILED_RULES}; up"
         f" to {expected} may be decided wrongly by chance. Runs that were measured before that day, as the"
         " kept ones were, are described by these rules, not tested.",
         "Not associated: a rank correlation that counts must be excluded. Fewer than a quarter: each of the"

@@ -24,7 +24,6 @@ from functools import partial
 from penultimate.paper.arms import AUTOAUGMENT
 from penultimate.paper.claims.criteria import CRITERIA, FURTHER, Criterion
 from penultimate.paper.claims.rules import Alike, Claim, LastLayers, Narrower, NoSum, OnlyAccuracy
-from penultimate.paper.claims.stated import digest_of
 from penultimate.report.text import fixed
 
 FURTHER_RULES = "2026-11-22, second set"
@@ -76,17 +75,12 @@ FURTHER_CLAIMS: tuple[Claim, ...] = (
 )
 
 
-def further_digest() -> str:
-    """Return the sha256 of these rules."""
-    return digest_of(FURTHER, FURTHER_CLAIMS)
-
-
 def further_spoken() -> tuple[str, ...]:
     """Return these rules in sentences; those of the first set on level, runs and objectives hold here too."""
     expected = fixed(len(FURTHER_CLAIMS) * CRITERIA.one_sided, 2)
     return (
         f"The rules on fine-tuning, layers, augmentation, combinations and robustness are a set of their own,"
-        f" of {FURTHER_RULES} (sha256 {further_digest()[:12]}). Of these {len(FURTHER_CLAIMS)} claims up to"
+        f" of {FURTHER_RULES}. Of these {len(FURTHER_CLAIMS)} claims up to"
         f" {expected} may be decided wrongly by chance.",
         "Spread: the standard deviation of the objectives' means over tasks, less what chance between runs"
         " adds. 'Far less' holds where the whole interval of the ratio of two spreads (bootstrap of seeds and"

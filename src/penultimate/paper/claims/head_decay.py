@@ -25,12 +25,10 @@ import dataclasses
 
 from penultimate.objectives.presets import PRESETS
 from penultimate.paper.claims.comparisons import HIGHER, against_softmax, all_sides, runs_compared
-from penultimate.paper.claims.criteria import CRITERIA
 from penultimate.paper.claims.effects import corrected, decide
 from penultimate.paper.claims.evidence import BASELINE, Evidence, StudyEvidence
 from penultimate.paper.claims.quoted import paper
 from penultimate.paper.claims.rules import ALTERNATIVES, Claim, Regained
-from penultimate.paper.claims.stated import digest_of
 from penultimate.paper.claims.trials import Trial, Trials, one, refused, unit, unmeasured
 from penultimate.report.text import counted, fixed, in_words, listed
 from penultimate.statistics import mean
@@ -53,16 +51,11 @@ HEAD_DECAY_CLAIMS: tuple[Claim, ...] = (
 )
 
 
-def head_decay_digest() -> str:
-    """Return the sha256 of this rule and of the numbers that it shares with the first set."""
-    return digest_of(CRITERIA, HEAD_DECAY_CLAIMS)
-
-
 def head_decay_spoken() -> tuple[str, ...]:
     """Return the rule in sentences; those of the first set on level, runs and objectives hold here too."""
     return (
-        f"The rule on the final layer's weight decay is of {HEAD_DECAY_RULES.partition(',')[0]} (sha256"
-        f" {head_decay_digest()[:12]}), before any network of the study that it judges was trained. It looks"
+        f"The rule on the final layer's weight decay is of {HEAD_DECAY_RULES.partition(',')[0]},"
+        " before any network of the study that it judges was trained. It looks"
         " at networks whose recipe has a weight decay of the final layer's own (`head_decay`), and at the"
         " mean gain on softmax of seven alternatives within seeds; squared error, whose strength has no"
         " counterpart here, is left out. A mean gain counts from half of the paper's, both as shares of"

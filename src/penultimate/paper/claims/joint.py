@@ -11,7 +11,6 @@ from penultimate.paper.claims.certainty import CERTAINTY_CLAIMS, certainty_spoke
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.few_labels import FEW_LABELS_CLAIMS, few_labels_spoken
 from penultimate.paper.claims.head_decay import HEAD_DECAY_CLAIMS, head_decay_spoken
-from penultimate.paper.claims.label_spaces import CLASS_CLAIMS, class_spoken
 from penultimate.paper.claims.projectors import PROJECTOR_CLAIMS, projector_spoken
 from penultimate.paper.claims.rules import Claim
 from penultimate.paper.claims.verdicts import Judged, judge
@@ -29,7 +28,6 @@ class ClaimSet:
 SETS = (
     ClaimSet(BOTH_CLAIMS, both_spoken),
     ClaimSet(HEAD_DECAY_CLAIMS, head_decay_spoken),
-    ClaimSet(CLASS_CLAIMS, class_spoken),
     ClaimSet(CERTAINTY_CLAIMS, certainty_spoken),
     ClaimSet(FEW_LABELS_CLAIMS, few_labels_spoken),
     ClaimSet(PROJECTOR_CLAIMS, projector_spoken),

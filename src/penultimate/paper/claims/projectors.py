@@ -24,7 +24,7 @@ to a half in all, and one that does not fall is taken to do so in 2 % (in 4 % wh
 
 The words of the first claim were narrowed on the same day, after the run: they said "the more, the better",
 which the rule (two layers less none) does not test, and one layer turned out to do more than two. No verdict
-changed. The digest was 6c183699a785 before.
+changed.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ from typing import TypeAlias
 from penultimate.objectives.presets import resolve
 from penultimate.paper.arms import BEHIND_A_PROJECTOR
 from penultimate.paper.claims.aspects import Aspect
-from penultimate.paper.claims.criteria import CRITERIA, FURTHER
+from penultimate.paper.claims.criteria import CRITERIA
 from penultimate.paper.claims.effects import BySeed, common_seeds
 from penultimate.paper.claims.evidence import BASELINE, Evidence, StudyEvidence
 from penultimate.paper.claims.rules import Claim, Projected
 from penultimate.paper.claims.spreads import spread_fall, spreads
-from penultimate.paper.claims.stated import digest_of
 from penultimate.paper.claims.trials import EffectUnit, Trial, Trials, one, refused, too_few, unit, unmeasured
 from penultimate.report.measurements import Seed
 from penultimate.report.text import counted, fixed, listed, p_value
@@ -94,16 +93,11 @@ PROJECTOR_CLAIMS: tuple[Claim, ...] = (
 )
 
 
-def projector_digest() -> str:
-    """Return the sha256 of these rules: numbers, objectives, depths and claims."""
-    return digest_of((CRITERIA, FURTHER, OBJECTIVES, DEPTHS, ARMS), PROJECTOR_CLAIMS)
-
-
 def projector_spoken() -> tuple[str, ...]:
     """Return these rules in sentences; those of the first set on level, runs and margins hold here too."""
     return (
-        f"The rules on a disposable last block are of {PROJECTOR_RULES.partition(',')[0]} (sha256"
-        f" {projector_digest()[:12]}), before any network of the arm '{BEHIND_A_PROJECTOR}' was trained; the"
+        f"The rules on a disposable last block are of {PROJECTOR_RULES.partition(',')[0]},"
+        f" before any network of the arm '{BEHIND_A_PROJECTOR}' was trained; the"
         " words of the first claim were narrowed after the run, to what its rule tests. They"
         f" look at {counted(len(OBJECTIVES), 'objective')} with no hidden layer thrown away after training"
         " and with two, and at features before these layers. The gain in transfer is the mean over the"

@@ -15,7 +15,6 @@ within draws (t, two degrees of freedom), and are told with their intervals besi
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -120,9 +119,3 @@ def fall(slope: float, error: float, degrees: int, criteria: Criteria = CRITERIA
 def _mean_difference(pair: Sequence[BySeed], seeds: Sequence[Seed]) -> float:
     one, other = pair
     return mean([one[seed] - other[seed] for seed in seeds])
-
-
-def quick_digest() -> str:
-    """Return the sha256 of this rule: its objectives and the numbers that it shares with other sets."""
-    rule = (COMPARED, PER, DOSES.least_price, CRITERIA.level, CRITERIA.least_runs)
-    return hashlib.sha256(repr(rule).encode()).hexdigest()

@@ -8,8 +8,6 @@ from typing import Literal, TypeAlias
 from penultimate.paper import published
 from penultimate.paper.claims.aspects import Aspect
 
-FIRST_RULES = "2026-11-20"
-"""The date of this package's first rules, whose verdicts are shown beside those of today's rules."""
 RULES_OF = "2026-11-22"
 """The date of today's rules."""
 AMENDED = "2026-11-23"
@@ -158,18 +156,6 @@ class Regained:
 
 
 @dataclass(frozen=True)
-class LabelSpaces:
-    """Rule on networks that were trained on fewer or more classes (`claims.label_spaces`).
-
-    test    "price": transfer falls with class separation at every number of classes; "change": the less, the
-            more classes there are
-    """
-
-    test: Literal["price", "change"]
-    aspect: Literal["linear", "knn"] = "linear"
-
-
-@dataclass(frozen=True)
 class BetterInBoth:
     """Rule: the one objective beside softmax is above it in test accuracy and in transfer (`claims.both`)."""
 
@@ -274,7 +260,6 @@ Rule: TypeAlias = (
     | NoSum
     | Dose
     | Regained
-    | LabelSpaces
     | BetterInBoth
     | Projected
     | Ranking

@@ -1,8 +1,7 @@
-"""The claims, the digest of their rules, and the rules in sentences.
+"""The claims, and their rules in sentences.
 
-The first rules (`FIRST_RULES`) were written before this package's first run, when the paper's numbers and
-those of a prototype of the embedded world were known. The rules of `RULES_OF` followed the reference run of
-that time, whose means and whose verdicts under the first rules were known.
+The rules of `RULES_OF` followed a first reference run, whose means were known, and an earlier set of rules,
+which the tag `rules-2026-11` keeps with its verdicts.
 
 Objectives are compared within seeds, and the variance is not pooled over objectives, because it differs
 between them: with the paper's own standard errors as the truth, five seeds and no differences, Dunnett's test
@@ -12,16 +11,13 @@ on the pooled variance finds one in 7 % of studies instead of 2.5, the paired te
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 
 from penultimate.objectives.presets import PRESETS
-from penultimate.paper.claims.aspects import SHARED
 from penultimate.paper.claims.criteria import CRITERIA, Criteria, Criterion
 from penultimate.paper.claims.rules import (
     ALTERNATIVES,
     AMENDED,
     FILED,
-    FIRST_RULES,
     RULES_OF,
     BestForMost,
     BestOfAll,
@@ -32,23 +28,17 @@ from penultimate.paper.claims.rules import (
     OnlyThese,
     Positive,
     Ranked,
-    Rule,
     Trend,
     Unbeaten,
 )
 from penultimate.report.text import fixed
-
-
-def _first(key: str, says: str, where: str, rule: Rule, ours: bool = False) -> Claim:
-    return Claim(key, says, where, rule, ours, since=FIRST_RULES)
-
 
 _RELEARNED = "section 3.4, figure 6; the numbers: ICLR version, table 3"
 _NOT_PRINTED = "drawn, not printed"
 
 CLAIMS: tuple[Claim, ...] = (
     *(
-        _first(
+        Claim(
             f"accuracy_{name}",
             f"{PRESETS[name].label} is more accurate than softmax on the classes trained on",
             "table 1; section 3.1 excepts it" if name == "squared_error" else "section 3.1, table 1",
@@ -96,7 +86,7 @@ CLAIMS: tuple[Claim, ...] = (
         "section 3.1, table 1",
         BestForMost("knn"),
     ),
-    _first(
+    Claim(
         "softmax_best",
         "Softmax's features transfer best (linear classifiers, mean of the tasks)",
         "sections 3.1 and 3.4, table 1",
@@ -109,7 +99,7 @@ CLAIMS: tuple[Claim, ...] = (
         BestOfAll("knn"),
         ours=True,
     ),
-    _first(
+    Claim(
         "softmax_unbeaten",
         "No alternative's features transfer better than softmax's (linear classifiers, mean of the tasks)",
         "section 3.1, table 1",
@@ -151,14 +141,14 @@ CLAIMS: tuple[Claim, ...] = (
         NonePositive("fall"),
         prints="highest at the last checkpoint, for all",
     ),
-    _first(
+    Claim(
         "separation_linear",
         "The further an objective separates the classes, the worse its features transfer (linear"
         " classifiers)",
         "section 3.4, figure 5a",
         Ranked("separation", "linear", -1),
     ),
-    _first(
+    Claim(
         "separation_knn",
         "The same holds for kNN classifiers",
         "section 3.1, tables 1 and 3",
@@ -172,32 +162,32 @@ CLAIMS: tuple[Claim, ...] = (
         Positive("shared"),
         since=AMENDED,
     ),
-    _first(
+    Claim(
         "separation_relearned",
         "The further an objective separates the classes, the better its head is relearned from limited data",
         _RELEARNED,
         Ranked("separation", "relearned", 1),
     ),
-    _first(
+    Claim(
         "separation_gap",
         "The further an objective separates the classes, the less the relearned head falls behind the"
         " original",
         _RELEARNED,
         Ranked("separation", "gap", 1),
     ),
-    _first(
+    Claim(
         "temperature_separation",
         "A higher temperature of cosine softmax separates the classes further",
         "section 3.4, table 4",
         Trend("separation", 1),
     ),
-    _first(
+    Claim(
         "temperature_transfer",
         "A higher temperature of cosine softmax transfers worse (linear classifiers)",
         "section 3.4, figure 5b",
         Trend("linear", -1),
     ),
-    _first(
+    Claim(
         "temperature_accuracy",
         "A higher temperature of cosine softmax raises the accuracy on the classes trained on, then levels"
         " off",
@@ -207,21 +197,11 @@ CLAIMS: tuple[Claim, ...] = (
 )
 
 
-def digest() -> str:
-    """Return the sha256 of the rules: numbers with reasons, shares of classes, and claims with rules."""
-    return digest_of((CRITERIA, dict(SHARED)), CLAIMS)
-
-
-def digest_of(criteria: object, claims: tuple[Claim, ...]) -> str:
-    """Return the sha256 of a set of rules."""
-    return hashlib.sha256(repr((criteria, claims)).encode()).hexdigest()
-
-
 def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
     """Return the rules in sentences, for the notes under the verdicts; `reasons` lists their numbers."""
     return (
-        f"These rules are of {RULES_OF} (sha256 {digest()[:12]}); the first, of {FIRST_RULES}, came"
-        " before this package's first run. A run that is older than its rules is described by them, not"
+        f"These rules are of {RULES_OF}. A run"
+        f" that is older than its rules is described by them, not"
         f" tested. The rule on shared classes was amended on {AMENDED}, for tasks that share a part of"
         f" them, and on {FILED} it took the paper's shares for the paper's tasks, which changes no verdict on"
         " this package's own. On that day three claims were filed with the side that makes them, the paper or"
@@ -230,7 +210,7 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
         " counts. Does not hold: an effect that counts is excluded. Undecided: neither. That something makes"
         " no difference holds only where a difference that counts is excluded.",
         "Objectives are compared within seeds, since a seed is a draw of the data that all share: by a t-test"
-        f" of the differences. (The rules of {FIRST_RULES} compared means without regard to seeds, Welch.)",
+        " of the differences.",
         "p is twice the one-sided one. Where any of several alternatives may decide, it is corrected by"
         " Holm's method, and where most of the tasks must agree, by Benjamini and Heller's; where it"
         " disagrees with"
@@ -239,14 +219,13 @@ def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
         " chance.",
         "A rank correlation has its exact p, and the wider of two intervals: over objectives (Fisher; Bonett"
         " and Wright) and over seeds (bootstrap). For a verdict p and interval must agree. Its range with any"
-        " two left out decides nothing. Of temperatures each seed's order is tested (Page's L; the rules of"
-        f" {FIRST_RULES} ranked the means).",
+        " two left out decides nothing. Of temperatures each seed's order is tested (Page's L).",
         "Equal training accuracy: the highest that all objectives of a seed reach, interpolated between"
         " snapshots. A peak is where the other seeds have it. Before the penultimate layer: in the last"
         " block, on test images. Shared classes: the slope of the tasks' ρ over the share of their"
         " classes that pretraining has, which is the difference of two means where they share all or none."
         " Mistakes: of networks of different seeds, which are left out in turn (jackknife).",
-        "Replication: the same rules on the first half of the seeds, and on the second. A claim of no"
+        "A claim of no"
         " difference can be shown only where the interval is narrower than the difference that counts, and"
         " that two quantities are unrelated only with 16 objectives or more: until then it can be refuted,"
         " not shown, and its row says so.",

@@ -6,14 +6,12 @@ from penultimate.paper.claims.effects import decide, rank_effect, resampled_corr
 from penultimate.paper.claims.evidence import StudyEvidence
 from penultimate.paper.claims.rankings import balanced_sides
 from penultimate.paper.claims.rules import Ranked
-from penultimate.paper.claims.verdicts import apply_rule, halves
+from penultimate.paper.claims.verdicts import apply_rule
 from penultimate.report.text import fixed, in_words, signed
-
-HALVES = ("neither half", "one half", "both halves")
 
 
 def steadiness(evidence: StudyEvidence, rule: Ranked) -> str:
-    """Return how often a verdict is lost without one seed, in resamples of all, and in halves of them.
+    """Return how often a verdict is lost without one seed, and in resamples of all seeds.
 
     A resample is judged by its rank correlation alone, without an interval over its own seeds. Nothing is
     said of an open verdict, and of fewer seeds than have one for a rule without one of them.
@@ -24,11 +22,10 @@ def steadiness(evidence: StudyEvidence, rule: Ranked) -> str:
     without = [evidence.of_seeds([other for other in seeds if other != seed]) for seed in seeds]
     lost = sum(apply_rule(one, rule).verdict != verdict for one in without)
     share, median = _resampled(evidence, rule, verdict)
-    of_halves = sum(apply_rule(evidence.of_seeds(half), rule).verdict != verdict for half in halves(seeds))
     return (
         f"How this hangs on seeds: without one of them the verdict is lost in {in_words(lost, 'none')} of"
-        f" {in_words(len(seeds))} cases, in resamples of all of them in {fixed(100 * share, 0)} % (median ρ"
-        f" {signed(median, 2)}), and in {HALVES[of_halves]}."
+        f" {in_words(len(seeds))} cases, and in resamples of all of them in {fixed(100 * share, 0)} %"
+        f" (median ρ {signed(median, 2)})."
     )
 
 

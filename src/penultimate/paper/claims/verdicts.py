@@ -1,4 +1,4 @@
-"""The verdicts on all claims: on this study, on the paper's own numbers, and on each half of the seeds."""
+"""The verdicts on all claims, on a study and on the paper's own numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from penultimate.paper.claims import (
     certainty,
     comparisons,
     head_decay,
-    label_spaces,
     likeness,
     patterns,
     prices,
@@ -27,9 +26,8 @@ from penultimate.paper.claims.evidence import Evidence, StudyEvidence
 from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.quoted import QuotedEvidence
 from penultimate.paper.claims.repeats import POOLED, pooled_words, with_repeats
-from penultimate.paper.claims.rules import FIRST_RULES, Claim, Rule
+from penultimate.paper.claims.rules import Claim, Rule
 from penultimate.paper.claims.trials import Assessment, Trials, assess
-from penultimate.report.measurements import Seed
 
 LIMITED = "A limited run is no evidence."
 TRIALS: Mapping[type, Callable[[Any, Any], Trials | Assessment]] = {
@@ -57,7 +55,6 @@ TRIALS: Mapping[type, Callable[[Any, Any], Trials | Assessment]] = {
     rules.NoMixture: likeness.no_mixture,
     rules.Dose: prices.judge_dose,
     rules.Regained: head_decay.regained,
-    rules.LabelSpaces: label_spaces.judge_label_spaces,
     rules.BetterInBoth: both.better_in_both,
     rules.Projected: projectors.judge_projected,
     rules.Ranking: certainty.judge_ranking,
@@ -71,16 +68,12 @@ class Judged:
 
     paper   the paper's numbers in a line
     printed what the rule says of the paper's printed numbers; None if it prints none of them
-    first   the verdict of the first rules on the same runs; None for a claim that they did not have
-    halves  the verdicts of the present rules on the first half of the seeds, and on the second
     """
 
     claim: Claim
     paper: str
     printed: Assessment | None
     ours: Assessment
-    first: Assessment | None
-    halves: tuple[Assessment, Assessment]
 
 
 def judge(
@@ -92,48 +85,21 @@ def judge(
     """Return the verdict on every claim; a limited study decides none."""
     evidence = dataclasses.replace(evidence, criteria=criteria, further=further)
     pooled = with_repeats(evidence) if any(claim.key in POOLED for claim in claims) else evidence
-    alone = _with_halves(evidence)
-    together = alone if pooled is evidence else _with_halves(pooled)
     judged = []
     for claim in claims:
         found = on_printed(claim.rule, criteria, further)
         printed = None if found.missing else found
-        whole, first, second = together if claim.key in POOLED else alone
-        blind = dataclasses.replace(whole, blocks=False)
-        ours = _of_study(whole, claim)
-        judged.append(
-            Judged(
-                claim,
-                claim.prints or (printed.ours if printed else ""),
-                printed,
-                dataclasses.replace(ours, reason=ours.reason + pooled_words(evidence, whole)),
-                _of_study(blind, claim) if claim.since == FIRST_RULES else None,
-                (_of_study(first, claim), _of_study(second, claim)),
-            )
-        )
+        own = pooled if claim.key in POOLED else evidence
+        ours = _of_study(own, claim)
+        ours = dataclasses.replace(ours, reason=ours.reason + pooled_words(evidence, own))
+        judged.append(Judged(claim, claim.prints or (printed.ours if printed else ""), printed, ours))
     return tuple(judged)
-
-
-def _with_halves(evidence: StudyEvidence) -> tuple[StudyEvidence, StudyEvidence, StudyEvidence]:
-    """Return the evidence of all seeds, of the first half of them, and of the second."""
-    first, second = (evidence.of_seeds(half) for half in halves(evidence.measurements.seeds))
-    return evidence, first, second
 
 
 @cache
 def on_printed(rule: Rule, criteria: Criteria = CRITERIA, further: FurtherCriteria = FURTHER) -> Assessment:
     """Return what a rule says of the paper's printed numbers."""
     return apply_rule(QuotedEvidence(criteria=criteria, further=further), rule)
-
-
-def halves(seeds: Sequence[Seed]) -> tuple[tuple[Seed, ...], tuple[Seed, ...]]:
-    """Return the seeds in two halves, in their order; if their number is odd, the first half has one more.
-
-    >>> halves([0, 1, 2, 3, 4])
-    ((0, 1, 2), (3, 4))
-    """
-    middle = (len(seeds) + 1) // 2
-    return tuple(seeds[:middle]), tuple(seeds[middle:])
 
 
 def apply_rule(evidence: Evidence, rule: Rule) -> Assessment:

@@ -1,4 +1,4 @@
-"""The paper's claims, judged on a study by rules that are dated and digested."""
+"""The paper's claims, judged on a study by rules that are dated."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from penultimate.paper.claims.aspects import MEASURED_BY, read_by_claims
-from penultimate.paper.claims.rules import FIRST_RULES, Ranked
+from penultimate.paper.claims.rules import Ranked
 from penultimate.paper.exhibits.verdict_table import CLAIM
-from penultimate.paper.restriction import PROBES, narrowed, restricted_words
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
 from penultimate.report.measurements import Measurements
 from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
@@ -17,7 +16,6 @@ from penultimate.report.text import counted, listed
 if TYPE_CHECKING:
     from penultimate.paper.claims.criteria import Criterion
     from penultimate.paper.claims.rules import Claim
-    from penultimate.paper.claims.trials import Assessment
     from penultimate.paper.claims.verdicts import Judged
 
 EVIDENCE = (
@@ -28,17 +26,11 @@ EVIDENCE = (
     Column("whose", "Whose claim"),
     Column("reason", "Why"),
 )
-AGAIN = (
-    Column("verdict", "Verdict", "All seeds"),
-    Column("first_rules", f"By the rules of {FIRST_RULES}", "All seeds"),
-)
-HALVES = (
-    Column("first_half", "First half", "Replication"),
-    Column("second_half", "Second half", "Replication"),
-)
+OF_SEPARATION = (Ranked("separation", "linear", -1), Ranked("separation", "knn", -1))
+"""The rules of claims that transfer falls with R²."""
 NUMBERS = (Column("value", "Value"), Column("reason", "Why"))
 PLURAL = {"holds": "hold", "does not hold": "do not hold"}
-NOT_JUDGED, NOT_PRINTED = "not judged", "the paper prints no number for it"
+NOT_PRINTED = "the paper prints no number for it"
 
 
 def _table(measurements: Measurements) -> Piece:
@@ -58,7 +50,6 @@ def _table(measurements: Measurements) -> Piece:
     gaps = dict.fromkeys(one.ours.missing for one in every if one.ours.missing is not None)
     if not judged:
         return Piece(missing=() if quick else tuple(gaps))
-    twice = any(all(half.judged for half in one.halves) for one in judged)
     (((verdict, reason), count),) = Counter(
         (one.ours.verdict, one.ours.reason) for one in judged
     ).most_common(1)
@@ -76,14 +67,6 @@ def _table(measurements: Measurements) -> Piece:
         ),
         folded_title=undecided_title(sum(one.ours.verdict == "undecided" for one in judged)),
     )
-    again = ExhibitTable(
-        "claims_again",
-        f"The same claims by the first rules{', and in each half of the seeds' if twice else ''}",
-        CLAIM,
-        (*AGAIN, *HALVES) if twice else AGAIN,
-        tuple(_again(one, twice) for one in judged),
-        folded=True,
-    )
     numbers = ExhibitTable(
         "claims_numbers",
         "Every number in the rules, and why it is this one",
@@ -94,13 +77,11 @@ def _table(measurements: Measurements) -> Piece:
         ),
         folded=True,
     )
-    differs = not of_all or any(one.first and one.first.verdict != "undecided" for one in judged)
-    tables = (by_claim, again, numbers) if differs else (by_claim, numbers)
-    notes = [_replication(measurements, judged) if twice else _no_replication(measurements)]
+    notes = []
     if of_most:
         of_one_verdict = {one.ours.verdict for one in judged} == {verdict}
         what = shared_verdict(verdict, count, len(judged), of_one_verdict)
-        notes.insert(0, f"{OURS}: {what}. {reason}")
+        notes.append(f"{OURS}: {what}. {reason}")
     notes += _filed_after(measurements, judged)
     if gaps:
         left = counted(len(every) - len(judged), "claim")
@@ -110,7 +91,7 @@ def _table(measurements: Measurements) -> Piece:
             else f"{left[0].upper()}{left[1:]} more could be judged if what they need were measured."
         )
     return Piece(
-        tables,
+        (by_claim, numbers),
         notes=tuple(notes),
         missing=() if quick else tuple(gaps),
         method=(
@@ -150,19 +131,16 @@ def shared_verdict(verdict: str, count: int, judged: int, of_one_verdict: bool) 
 def close_together(measurements: Measurements, claim: Claim) -> str:
     """Return sentences for a claim that transfer falls with R²: on its range here, and on single seeds."""
     from penultimate.paper.claims.evidence import gather
+    from penultimate.paper.claims.narrow import separation_range
     from penultimate.paper.claims.repeats import with_repeats
     from penultimate.paper.claims.steadiness import steadiness
 
-    probe = next((probe for probe, _ in PROBES if claim.rule == Ranked("separation", probe, -1)), None)
-    if probe is None:
+    if claim.rule not in OF_SEPARATION:
         return ""
     evidence = with_repeats(gather(measurements))
-    found = narrowed(evidence.measurements, probe)
-    if found is None:
-        return ""
-    within = f"{found.within[0].upper()}{found.within[1:]}"
-    narrow = f"{within}; {restricted_words(found)}." if found.is_narrow else ""
-    said = " ".join(filter(None, (narrow, steadiness(evidence, Ranked("separation", probe, -1)))))
+    found = separation_range(evidence)
+    narrow = found.sentence if found and found.is_narrow else ""
+    said = " ".join(filter(None, (narrow, steadiness(evidence, claim.rule))))
     return f" {said}" if said else ""
 
 
@@ -189,43 +167,11 @@ def _whose(claim: Claim) -> str:
     return "ours" if claim.ours else "the paper's"
 
 
-def _again(judged: Judged, twice: bool) -> TableRow:
-    first = judged.first.verdict if judged.first else "no such claim"
-    halves = map(_half, judged.halves) if twice else ()
-    return TableRow(judged.claim.says, (Cell(judged.ours.verdict), Cell(first), *halves))
-
-
 def _number(name: str, criterion: Criterion) -> TableRow:
     words = name.replace("_", " ").capitalize()
     value = criterion.value
     text = f"{value:,.0f}" if value == int(value) else f"{value:.3g}"
     return TableRow(words, (Cell(text, value), Cell(criterion.reason)))
-
-
-def _half(half: Assessment) -> Cell:
-    return Cell(half.verdict if half.judged else NOT_JUDGED, detail=half.reason.replace("`", ""))
-
-
-def _replication(measurements: Measurements, judged: tuple[Judged, ...]) -> str:
-    """Return a sentence on the claims that came out alike in both halves of the seeds, and on the others."""
-    from penultimate.paper.claims.verdicts import halves
-
-    seeds = [
-        f"{counted(len(half), 'seed')} ({', '.join(map(str, half)) or 'none'})"
-        for half in halves(measurements.seeds)
-    ]
-    pairs = Counter(
-        tuple(half.verdict if half.judged else NOT_JUDGED for half in one.halves) for one in judged
-    )
-    twice = sum(count for (a, b), count in pairs.items() if a == b and a in ("holds", "does not hold"))
-    opposite = pairs["holds", "does not hold"] + pairs["does not hold", "holds"]
-    unjudged = sum(count for pair, count in pairs.items() if NOT_JUDGED in pair)
-    once = len(judged) - twice - opposite - unjudged - pairs["undecided", "undecided"]
-    return (
-        f"Replication, {seeds[0]} against {seeds[1]}: of {counted(len(judged), 'claim')}, {twice} came out"
-        f" the same way twice, {once} in one half only, {opposite} in opposite ways,"
-        f" {pairs['undecided', 'undecided']} in neither; {unjudged} could not be judged in both halves."
-    )
 
 
 def _filed_after(measurements: Measurements, judged: tuple[Judged, ...]) -> list[str]:
@@ -241,14 +187,6 @@ def _filed_after(measurements: Measurements, judged: tuple[Judged, ...]) -> list
     ]
 
 
-def _no_replication(measurements: Measurements) -> str:
-    from penultimate.paper.claims.criteria import CRITERIA
-
-    least, there = int(CRITERIA.least_runs.value), counted(len(measurements.seeds), "seed")
-    needed = f"{2 * least} seeds, {least} in each half"
-    return f"Replication: no claim can be judged twice, which takes {needed}; this study has {there}."
-
-
 CLAIMS = Exhibit(
     name="claims",
     title="The paper's claims, and a few of ours",
@@ -260,6 +198,6 @@ CLAIMS = Exhibit(
     place=2,
     measured_by=MEASURED_BY,
     of_given=False,
-    summary="The paper's claims, the evidence here, a verdict on each, and its replication",
+    summary="The paper's claims, the evidence here, and a verdict on each",
     short="Claim by claim",
 )

@@ -10,7 +10,6 @@ from penultimate.measures.class_separation import UNBIASED
 from penultimate.paper import printed
 from penultimate.paper.arms import SWEEP
 from penultimate.paper.printed import mean_of_printed, printed_transfer
-from penultimate.paper.restriction import restriction_table
 from penultimate.report.base import Point
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import name_in
@@ -20,7 +19,7 @@ from penultimate.report.shapes.asked import Asked
 from penultimate.report.shapes.numbers import summarise
 from penultimate.report.shapes.scatter import PrintedPanel, Scatter, ScatterPanel
 from penultimate.report.shapes.table import Printed, PrintedTable, TableOfRuns, as_printed
-from penultimate.report.spec import Bespoke, Exhibit
+from penultimate.report.spec import Exhibit
 from penultimate.report.text import fixed, p_value, signed
 from penultimate.statistics.comparison import LEVEL
 
@@ -185,7 +184,6 @@ FIGURE5 = Exhibit(
                 ),
             ),
         ),
-        Bespoke(restriction_table),
     ),
     paper_says="The paper prints ρ = −0.93 with p = 0.002. The p shown here follows from its printed tables;"
     " all p are exact, from all orders of the ranks, up to twelve marks.",

@@ -8,7 +8,6 @@ from typing import Any
 
 from penultimate.paper.claims.followed import followed
 from penultimate.paper.exhibits.better import LEADING as LEADING_BETTER
-from penultimate.paper.exhibits.classes import LEADING as LEADING_CLASSES
 from penultimate.paper.exhibits.doses import LEADING as LEADING_DOSES
 from penultimate.paper.exhibits.separation import SEPARATION, SEPARATION_IN_PAPER
 from penultimate.paper.page.full_size import COMMANDS
@@ -87,7 +86,7 @@ PAGE = StudyPage(
     tally,
     remarks=remarks,
     rivals=(OF_DRAWS, OF_ONE_DRAW),
-    leading=(LEADING_DOSES, LEADING_CLASSES, LEADING_BETTER, (SEPARATION.name, SEPARATION_IN_PAPER.name)),
+    leading=(LEADING_DOSES, LEADING_BETTER, (SEPARATION.name, SEPARATION_IN_PAPER.name)),
     at_full_size=COMMANDS,
     follows=followed,
 )

@@ -6,7 +6,6 @@ from penultimate.paper.claims.aspects import Aspect
 from penultimate.paper.claims.both import (
     BOTH_CLAIMS,
     BOTH_RULES,
-    both_digest,
     gain,
     other_of,
 )
@@ -54,7 +53,7 @@ def headline_of_pair(measurements: Measurements) -> Headline:
     ]
     if accuracy is not None and linear is not None:
         details.append(
-            f"By the rule of {BOTH_RULES.partition(',')[0]} (sha256 {both_digest()[:12]}) a gain counts"
+            f"By the rule of {BOTH_RULES.partition(',')[0]} a gain counts"
             f" from a hundredth of softmax's errors, {fixed(accuracy.effect.margin, 2)} points of test"
             f" accuracy and {fixed(linear.effect.margin, 2)} of linear transfer, beyond chance in both."
         )

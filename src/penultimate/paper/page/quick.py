@@ -13,7 +13,6 @@ from penultimate.paper.claims.quick import (
     QuickAnswer,
     answer_quickly,
     beside_softmax,
-    quick_digest,
 )
 from penultimate.paper.claims.strengths import PER
 from penultimate.paper.claims.trials import range_text
@@ -49,7 +48,7 @@ def quick_headline(measurements: Measurements) -> Headline:
     answer = f"{_price(found)} {_beside(penalty, label[penalty.spec])}"
     details = (
         _beside(squared, label[squared.spec]),
-        f"The rule (of {QUICK_RULE.partition(',')[0]}, sha256 {quick_digest()[:12]}, before any of these"
+        f"The rule (of {QUICK_RULE.partition(',')[0]}, before any of these"
         " networks was transferred): the slope of mean linear transfer on R² within draws; it falls if the"
         f" estimate is {LEAST} points or more for each .1 of R², beyond chance ({p_value(found.price.p)}),"
         f" does not if {LEAST} is excluded, and is open otherwise. The slope rests mostly on the objective"

@@ -9,6 +9,7 @@ from penultimate.paper import FIRST_STUDY
 from penultimate.paper.claims.both import is_pair
 from penultimate.paper.claims.criteria import CRITERIA
 from penultimate.paper.claims.evidence import StudyEvidence, gather
+from penultimate.paper.claims.narrow import separation_range
 from penultimate.paper.claims.quick import is_quick
 from penultimate.paper.claims.repeats import pooled_words, with_repeats
 from penultimate.paper.claims.rules import Ranked
@@ -18,10 +19,8 @@ from penultimate.paper.exhibits.transfer import TOP1
 from penultimate.paper.families import has_families
 from penultimate.paper.page.both import headline_of_pair
 from penultimate.paper.page.came_out import NOTE, POINTS, WORLD, is_reference
-from penultimate.paper.page.classes import has_label_spaces, headline_of_classes
 from penultimate.paper.page.quick import quick_headline
 from penultimate.paper.page.strengths import headline_of_strengths
-from penultimate.paper.restriction import Narrowed, narrowed, restricted_words
 from penultimate.report.base import Built
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.page.form import Headline, Tile
@@ -72,8 +71,6 @@ def headline(measurements: Measurements) -> Headline:
     """Return the study's answer about class separation and transfer, beside the paper's."""
     if is_quick(measurements):
         return quick_headline(measurements)
-    if has_label_spaces(measurements):
-        return headline_of_classes(measurements)
     if has_families(measurements):
         return headline_of_strengths(measurements)
     if is_pair(measurements):
@@ -85,9 +82,9 @@ def headline(measurements: Measurements) -> Headline:
     points = SEPARATION.means(evidence.measurements)
     ours = correlation_of(points)
     verdict = _verdict(evidence)
-    narrow = narrowed(evidence.measurements)
+    narrow = separation_range(evidence)
     pooled = pooled_words(own, evidence).strip()
-    details = [_beside(ours, theirs, verdict, narrow), *([pooled] if pooled else [])] if ours else []
+    details = [_beside(ours, theirs, verdict), *([pooled] if pooled else [])] if ours else []
     relation = "rank correlation of class separation with linear transfer"
     facts = [Tile(fixed(ours.rho, 2), "", f"{relation} ({p_value(ours.p)}, n = {ours.n})")] if ours else []
     same = "the same" if ours else relation
@@ -102,11 +99,12 @@ def headline(measurements: Measurements) -> Headline:
         facts += _highest(measurements, runs, what)
     if is_reference(measurements):
         return Headline(WORLD, (pooled, NOTE), tuple(facts), points=POINTS)
+    details += [narrow.sentence] if narrow and narrow.is_narrow else []
     details += _softmax(measurements, top1, transfer)
     details += _accuracy(measurements, top1, transfer)
     leaning = leaning_on(points, named=False)
     way = way_on(measurements, (SEPARATION.x, SEPARATION.y)) or f"penultimate run {FIRST_STUDY}"
-    answer = _answer(ours, leaning, verdict, measurements.limited, way, narrow)
+    answer = _answer(ours, leaning, verdict, measurements.limited, way)
     return Headline(answer, tuple(details), tuple(facts))
 
 
@@ -130,7 +128,6 @@ def _answer(
     verdict: Relation,
     limited: bool,
     way: str,
-    narrow: Narrowed | None = None,
 ) -> str:
     """Return the answer in one sentence; it states a relation only if the claims do."""
     if ours is None:
@@ -139,8 +136,7 @@ def _answer(
             f" objectives have both numbers. To measure them: `{way}`."
         )
     size = f"Spearman’s ρ = {fixed(ours.rho, 2)}, {p_value(ours.p)}, n = {ours.n}{leaning}"
-    aside = narrow.aside if narrow else ""
-    among = f"{'In this limited run, among' if limited else 'Among'} {counted(ours.n, 'objective')}{aside},"
+    among = f"{'In this limited run, among' if limited else 'Among'} {counted(ours.n, 'objective')},"
     if verdict not in ("falls", "rises"):
         why = "but not beyond chance" if ours.p >= LEVEL else "which the rules of the claims leave undecided"
         lean = f"tend to transfer {'worse' if ours.rho < 0 else 'better'}, {why}"
@@ -150,7 +146,7 @@ def _answer(
     return f"{among} those that pull the classes further apart transfer {better} ({size})."
 
 
-def _beside(ours: Correlation, theirs: Correlation, verdict: Relation, narrow: Narrowed | None = None) -> str:
+def _beside(ours: Correlation, theirs: Correlation, verdict: Relation) -> str:
     leaning = leaning_on(SEPARATION_IN_PAPER.points(), named=False)
     paper = f"The paper found ρ = {fixed(theirs.rho, 2)} for its nine objectives on ImageNet{leaning}"
     direction = "points the same way" if ours.rho < 0 else "points the other way"
@@ -160,9 +156,7 @@ def _beside(ours: Correlation, theirs: Correlation, verdict: Relation, narrow: N
         "no fall": f"this study disagrees: a ρ of {fixed(-LEAST_RHO, 2)} or stronger is excluded",
         "undecided": f"ours {direction} and is undecided, so it neither confirms nor refutes it",
     }
-    is_told = narrow is not None and (narrow.is_narrow or verdict == "no fall")
-    beside = f", where {narrow.within} and {restricted_words(narrow)}" if narrow and is_told else ""
-    return f"{paper}; {found[verdict]}{beside}."
+    return f"{paper}; {found[verdict]}."
 
 
 def _ranked(runs: ByRun) -> list[tuple[str, float]]:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from penultimate.report.base import Bar, Curve, Panel, Point
 from penultimate.report.drawing import palette, rasters
-from penultimate.report.drawing.estimates import draw_estimates
 from penultimate.report.drawing.palette import SHAPES, Mark
 from penultimate.report.drawing.placement import Box, place
 from penultimate.report.drawing.restyle import HEAT, INK, MUTED, PAPER, RULE, Note, restyle
@@ -101,9 +100,7 @@ def draw_panel(panel: Panel, marks: Mapping[str, Mark]) -> Drawing:
         axes = canvas.add_axes(_frame(panel, width, height))
         axes.patch.set_visible(False)
         notes = _fill(axes, panel, marks, small)
-        if panel.estimates is not None:
-            draw_estimates(axes, panel.estimates, panel.y_label, panel.size)
-        elif panel.raster is None:
+        if panel.raster is None:
             _scales(axes, panel, small)
         bar = _bar(axes, panel.bar, renderer) if panel.bar else ()
         if panel.labelled:
