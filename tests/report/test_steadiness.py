@@ -70,4 +70,4 @@ def test_the_page_of_claims_says_so_beside_the_verdict() -> None:
         cell.text for row in table.rows for cell in row.cells if "How this hangs on seeds" in cell.text
     ]
     assert len(reasons) == 2
-    assert all("Eight of nine lie within" in reason for reason in reasons)
+    assert all("Eight of nine objectives lie within" in reason for reason in reasons)
