@@ -48,9 +48,9 @@ example: $(READY)         ## the two networks of `penultimate evaluate --example
 	$(BIN)/python -m penultimate.evaluation.example $(OUT)/example
 
 REFERENCE := src/penultimate/paper/reference
-STUDIES   := src/penultimate/paper/studies
+CHOICES   := src/penultimate/paper/studies/chosen
 KEEP      := $(BIN)/penultimate keep --out $(OUT)
-CHOSEN    := matched_search:chosen_matched matched_search_scaled:chosen_matched_scaled matched_sweep_search:chosen_matched_sweep
+SEARCHES  := matched_search matched_search_scaled matched_sweep_search
 PARTS     := glyphs_first shared_classes glyphs_second glyphs_third glyphs_one_draw glyphs_temperatures \
              evidence_measured evidence_otherwise evidence_backbones full_objectives full_changed sweep head_decay \
              class_counts better_search better
@@ -59,9 +59,9 @@ EVIDENCE  := $(filter evidence_%,$(PARTS))
 FULL      := $(filter full_%,$(PARTS))
 
 searches: $(READY)        ## the searches of hyperparameters, and the choices that studies import: six hours
-	set -e; for pair in $(CHOSEN); do search=$${pair%:*}; \
+	set -e; for search in $(SEARCHES); do \
 	  $(BIN)/penultimate tune all --study $$search --out $(OUT); \
-	  cp $(OUT)/studies/tune-$$search/chosen.py $(STUDIES)/$${pair#*:}.py; \
+	  cp $(OUT)/studies/tune-$$search/chosen.py $(CHOICES)/$$search.py; \
 	  $(KEEP) --study tune-$$search --to $(REFERENCE)/tune-$$search; done
 
 parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs, evidence, full and what rests on their networks, each part kept when it is done: twelve hours by plan, with AVX-512

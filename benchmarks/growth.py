@@ -56,7 +56,7 @@ def idle(inputs, *, number=tuple(range(20))):
     yield Number("idle", number, "count", setting={"number": number})
 '''
 STUDY = """
-from penultimate.paper.studies.nine import NINE
+from penultimate.paper.studies.world import OBJECTIVES as NINE
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe

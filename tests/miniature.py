@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator
 
 import penultimate as pu
-from penultimate.paper.studies import full, glyphs, smoke
+from penultimate.paper.studies import full, smoke, world
 from penultimate.specs import Spec, parse
 from penultimate.study import Runs, Study
 from penultimate.training.recipe import Recipe
@@ -18,7 +18,7 @@ MEASURED = (full.SOFTMAX, full.SIGMOID, full.COSINE)
 """Of these everything is measured that `glyphs` measures; of the main grid's others, accuracy and class
 separation."""
 KEPT = {
-    "temperature": glyphs.SWEEP[3:6],
+    "temperature": world.TEMPERATURES[3:6],
     "autoaugment": full.FOUR,
     "mixup": full.FOUR,
     "long mixup": full.FOUR,
@@ -59,7 +59,7 @@ def _gentle(recipe: Recipe, epochs: int) -> Recipe:
     """An epoch for each 44, in which the regime's decay would leave nothing of the weights."""
     return dataclasses.replace(
         recipe,
-        epochs=max(1, epochs // glyphs.RECIPE.epochs),
+        epochs=max(1, epochs // world.RECIPE.epochs),
         learning_rate=recipe.learning_rate / 4,
         exposure=None,
     )

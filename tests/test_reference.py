@@ -11,13 +11,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from penultimate.paper.studies import (
-    chosen_matched,
-    chosen_matched_scaled,
-    chosen_matched_sweep,
-    glyphs,
-    matched_search,
-)
+from penultimate.paper.studies import searches, world
+from penultimate.paper.studies.chosen import matched_search, matched_search_scaled, matched_sweep_search
 from penultimate.records.archive import network_of, read_kept, reference, references
 from penultimate.records.reading import reference_tuning
 from penultimate.records.table import COLUMNS
@@ -144,9 +139,9 @@ def test_conditions_of_the_reference_run_are_settings_and_no_layers() -> None:
 @pytest.mark.parametrize(
     ("search", "choices", "count"),
     [
-        ("matched_search", chosen_matched, 7),
-        ("matched_search_scaled", chosen_matched_scaled, 2),
-        ("matched_sweep_search", chosen_matched_sweep, 1),
+        ("matched_search", matched_search, 7),
+        ("matched_search_scaled", matched_search_scaled, 2),
+        ("matched_sweep_search", matched_sweep_search, 1),
     ],
 )
 def test_a_file_of_choices_is_what_its_search_writes(search: str, choices: ModuleType, count: int) -> None:
@@ -158,17 +153,17 @@ def test_a_file_of_choices_is_what_its_search_writes(search: str, choices: Modul
     )
 
 
-@pytest.mark.parametrize(("study", "searches"), [("nine", SEARCHES[:2]), ("glyphs", SEARCHES)])
-def test_searches_chose_what_their_study_uses(study: str, searches: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("study", "names"), [("nine", SEARCHES[:2]), ("glyphs", SEARCHES)])
+def test_searches_chose_what_their_study_uses(study: str, names: tuple[str, ...]) -> None:
     loaded = load_study(study)
-    assert loaded.tuned_by == searches
+    assert loaded.tuned_by == names
     rates = {text: block.recipe.learning_rate for block in loaded.runs for text in block.objectives}
-    for search in searches:
+    for search in names:
         tuning = reference_tuning(search)
         assert tuning is not None
         for one in tuning.objectives:
             assert one.best is not None
-            chosen = dict(one.best.settings).get("learning_rate", matched_search.RECIPE.learning_rate)
+            chosen = dict(one.best.settings).get("learning_rate", searches.RECIPE.learning_rate)
             assert rates[one.best.objective] == chosen
 
 
@@ -187,13 +182,13 @@ def test_the_search_of_a_study_is_the_one_that_was_made(name: str) -> None:
 
 
 def test_the_searches_chose_for_nine_objectives_and_a_sweep() -> None:
-    nine = (*chosen_matched.NINE, *chosen_matched_scaled.NINE)
+    nine = (*matched_search.NINE, *matched_search_scaled.NINE)
     assert len(set(map(kind_of, nine))) == 9
-    changes = {**chosen_matched_scaled.RECIPE_CHANGES, **chosen_matched_sweep.RECIPE_CHANGES}
-    assert changes.keys() < {*nine, *chosen_matched_sweep.NINE}
+    changes = {**matched_search_scaled.RECIPE_CHANGES, **matched_sweep_search.RECIPE_CHANGES}
+    assert changes.keys() < {*nine, *matched_sweep_search.NINE}
     for objective, change in changes.items():
-        (runs,) = runs_by_recipe((objective,), matched_search.RECIPE, changes)
-        assert runs.recipe == dataclasses.replace(matched_search.RECIPE, **change) != matched_search.RECIPE
+        (runs,) = runs_by_recipe((objective,), searches.RECIPE, changes)
+        assert runs.recipe == dataclasses.replace(searches.RECIPE, **change) != searches.RECIPE
 
 
 def test_the_sweeps_learning_rate_is_the_one_that_was_found() -> None:
@@ -201,8 +196,8 @@ def test_the_sweeps_learning_rate_is_the_one_that_was_found() -> None:
     assert tuning is not None
     best = tuning.objectives[0].best
     assert best is not None
-    assert best.objective in glyphs.SWEEP
-    assert dict(best.settings) == {"learning_rate": glyphs.SWEEP_LEARNING_RATE}
+    assert best.objective in world.TEMPERATURES
+    assert dict(best.settings) == {"learning_rate": world.SWEEP_LEARNING_RATE}
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -260,8 +255,8 @@ def test_choices_that_change_the_recipe_can_be_imported(tmp_path: Path) -> None:
     (tmp_path / "chosen.py").write_text(chosen_source(tuning, "penultimate tune all"))
     found = runpy.run_path(str(tmp_path / "chosen.py"))
     swept = "cosine_softmax(scale=0.05, temperature=0.05)"
-    assert found["RECIPE_CHANGES"] == {swept: {"learning_rate": glyphs.SWEEP_LEARNING_RATE}}
-    (grid,) = runs_by_recipe(found["NINE"], glyphs.RECIPE, found["RECIPE_CHANGES"], seeds=(0, 1, 2))
+    assert found["RECIPE_CHANGES"] == {swept: {"learning_rate": world.SWEEP_LEARNING_RATE}}
+    (grid,) = runs_by_recipe(found["NINE"], world.RECIPE, found["RECIPE_CHANGES"], seeds=(0, 1, 2))
     (sweep,) = (block for block in load_study("glyphs").runs if swept in block.objectives)
     assert grid.recipe == sweep.recipe
     assert "'" not in next(line for line in chosen_source(tuning, "").splitlines() if swept + '": {' in line)

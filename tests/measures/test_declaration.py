@@ -24,8 +24,8 @@ from penultimate.measures import (
     names,
     requested,
 )
-from penultimate.paper.studies.nine import MEASURE
 from penultimate.paper.studies.smoke import STUDY as SMOKE
+from penultimate.paper.studies.world import MEASURE
 from penultimate.registry import register
 from penultimate.report.networks import name_in
 

@@ -6,7 +6,7 @@ import pytest
 
 from penultimate.objectives.presets import resolve
 from penultimate.objectives.sweeps import temperature_of
-from penultimate.paper.studies.glyphs import STUDY
+from penultimate.paper.studies.world import GLYPHS
 
 
 @pytest.mark.parametrize("temperature", [0.01, 0.05, 1, 2.5])
@@ -31,5 +31,5 @@ def test_nothing_else_has_one(text: str) -> None:
 
 
 def test_every_objective_of_the_sweep_of_glyphs_has_one() -> None:
-    (sweep,) = [block for block in STUDY.runs if block.arm == "temperature"]
+    (sweep,) = [block for block in GLYPHS.runs if block.arm == "temperature"]
     assert [temperature_of(spec) for spec in sweep.objectives] == [tau / 100 for tau in range(1, 9)]

@@ -30,8 +30,7 @@ from penultimate.paper.claims.filed import EVERY_CLAIM
 from penultimate.paper.claims.joint import SETS, judge_set
 from penultimate.paper.claims.trials import Assessment
 from penultimate.paper.page.statements import headline
-from penultimate.paper.studies.better_search import SEEDS as SEARCH_SEEDS
-from penultimate.paper.studies.better_search import STUDY as SEARCH
+from penultimate.paper.studies.world import BETTER_SEARCH as SEARCH
 from penultimate.records.table import Row, Table
 from penultimate.report import exhibit, read_reference
 from penultimate.report.base import StudyResults
@@ -272,7 +271,7 @@ def search(without: Sequence[tuple[str, int]] = ()) -> StudyResults:
         spec: {"accuracy": 0.4 * place - 1, "linear": 1.5 - 0.4 * place, "knn": 0.0}
         for place, spec in enumerate(NEW_CANDIDATES)
     }
-    return forged(gains, "better_search", CHOOSING, SEARCH_SEEDS, without=without)
+    return forged(gains, "better_search", CHOOSING, SEARCH.main.seeds, without=without)
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +280,7 @@ def swept() -> StudyResults:
 
 
 def test_candidates_are_those_of_pandas(swept: StudyResults) -> None:
-    searched = search(without=[(NEW_CANDIDATES[0], SEARCH_SEEDS[0])])
+    searched = search(without=[(NEW_CANDIDATES[0], SEARCH.main.seeds[0])])
     of_tasks = {f"linear_{card(task).accuracy}" for task in CHOOSING}
     expected = {}
     for results in (searched, swept):

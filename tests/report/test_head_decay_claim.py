@@ -18,10 +18,12 @@ from penultimate.paper.claims.head_decay import (
 from penultimate.paper.claims.quoted import paper
 from penultimate.paper.claims.trials import Assessment
 from penultimate.paper.claims.verdicts import Judged, judge
+from penultimate.paper.studies import searches
 from penultimate.records.table import Table
 from penultimate.report import exhibit
 from penultimate.report.base import StudyResults
 from penultimate.report.measurements import admit
+from penultimate.study import load_study
 from tests.report.planted import NINE, planted
 from tests.report.reading import described
 
@@ -133,15 +135,14 @@ def test_the_papers_side_is_its_printed_table() -> None:
 
 
 def test_its_study_has_the_papers_strengths_and_decay() -> None:
-    from penultimate.paper.studies import head_decay, matched_search
-
-    blocks = head_decay.STUDY.runs
+    study = load_study("head_decay")
+    blocks = study.runs
     assert {block.recipe.head_decay for block in blocks} == {8e-5}
     assert {block.seeds for block in blocks} == {(200, 201, 202, 203, 204)}
     usual = {dataclasses.replace(block.recipe, head_decay=None) for block in blocks}
     assert usual == {
-        matched_search.RECIPE,
-        dataclasses.replace(matched_search.RECIPE, learning_rate=0.6),
+        searches.RECIPE,
+        dataclasses.replace(searches.RECIPE, learning_rate=0.6),
     }
     strengths = {
         *("softmax", "label_smoothing(alpha=0.1)", "sigmoid", "final_layer_l2(lambda_final=0.0008)"),
@@ -151,7 +152,7 @@ def test_its_study_has_the_papers_strengths_and_decay() -> None:
     assert {text for block in blocks for text in block.objectives} == strengths
     (own,) = [block for block in blocks if block.recipe.learning_rate == 0.6]
     assert own.objectives == (resolve("cosine_softmax").canonical,)
-    assert len(head_decay.STUDY.targets) == 8
+    assert len(study.targets) == 8
 
 
 @pytest.mark.parametrize(("decay", "shown"), [(8e-5, True), (None, False)])

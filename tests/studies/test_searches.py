@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import itertools
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import resources
@@ -18,10 +16,9 @@ from tests.tuning.planted import plan_of, planted
 
 from penultimate import registry
 from penultimate.cli import main
-from penultimate.data.readers.entries import ENTRIES
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
-from penultimate.paper.studies.paper import NINE, RECIPE, lasting
+from penultimate.paper.studies.imagenet import NINE, RECIPE, lasting
 from penultimate.records.reading import study_folder
 from penultimate.records.tuning import Tuning
 from penultimate.report import exhibit, read_study
@@ -187,26 +184,6 @@ def test_cifars_losses_keep_the_hyperparameters_of_table_a2_and_decay_is_lambda_
         assert [axis.key for axis in softmax.axes] == ["recipe.learning_rate", "recipe.rate_times_decay"]
         (cell,) = [cell for cell in softmax.cells if cell.values == (0.0316228, 0.000316228)]
         assert dict(cell.settings) == {"learning_rate": 0.0316228, "weight_decay": 0.01}
-
-
-HEADER = re.compile(
-    r"Computed, not measured: ([\d,]+) GPU hours of training on H100s at ([\d,]+) images a second, for"
-    r" (?:the )?([\d,]+) trainings"
-)
-
-
-@pytest.mark.parametrize("name", SEARCHES)
-def test_a_header_says_the_command_and_what_the_grids_cost(name: str) -> None:
-    study = load_study(name)
-    header = " ".join((importlib.import_module(f"penultimate.paper.studies.{name}").__doc__ or "").split())
-    assert f"penultimate tune all --study {name} --data {study.source}=FOLDER" in header
-    found = HEADER.search(header)
-    assert found is not None
-    hours, rate, count = (int(text.replace(",", "")) for text in found.groups() if text)
-    assert len(search_study(study).keys()) == count
-    recipe = study.main.recipe
-    images = ENTRIES[study.source].card.sizes["train"] // recipe.batch_size * recipe.batch_size
-    assert round(count * recipe.epochs * images / rate / 3600) == hours
 
 
 @pytest.mark.parametrize("name", SEARCHES)

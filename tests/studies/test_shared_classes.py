@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from penultimate.data.catalog import SHARES
-from penultimate.paper.studies.shared_classes import FIRST
+from penultimate.paper.studies.world import GLYPHS_FIRST as FIRST
 from penultimate.study import load_study
 from penultimate.study.unfold import unfold
 

@@ -18,8 +18,9 @@ from penultimate.paper.claims.doses import FAMILIES, PAIRS, WINDOW
 from penultimate.paper.claims.projectors import DEPTHS, OBJECTIVES
 from penultimate.paper.families import SHOWN
 from penultimate.paper.studies import smoke
-from penultimate.paper.studies.nine import CHANGES, NINE
 from penultimate.paper.studies.sweep import PAPERS, RECIPE, SMALLEST
+from penultimate.paper.studies.world import CHANGES
+from penultimate.paper.studies.world import OBJECTIVES as NINE
 from penultimate.records.reading import reference_tuning, study_folder
 from penultimate.study import Study, load_study
 from penultimate.study.selection import restrict
@@ -104,7 +105,7 @@ def test_the_rules_name_strengths_that_the_study_has_and_those_that_the_holdout_
         assert {*WINDOW.get(family, ())} <= {*specs_of(WHOLE, family)}
 
 
-def test_translated_strengths_follow_from_what_the_header_says() -> None:
+def test_translated_strengths_follow_from_what_docs_world_says() -> None:
     logits = math.log(1000) / math.log(128)
     assert round(0.04 * logits, 3) == 0.057
     assert round(0.05 * logits, 3) == 0.071

@@ -14,7 +14,7 @@ from tests.studies.test_shrunk import columns_without_number, shrunk
 from penultimate import registry
 from penultimate.cli import main
 from penultimate.engine.run import run
-from penultimate.paper.studies.imagenet_transfer import OF_FEATURES
+from penultimate.paper.studies.imagenet import OF_FEATURES
 from penultimate.report import exhibit, read_study
 from penultimate.study import Study, load_study
 from penultimate.study.selection import restrict

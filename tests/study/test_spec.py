@@ -11,7 +11,7 @@ import pytest
 from penultimate import registry
 from penultimate.errors import RequestError
 from penultimate.networks.key import NetworkKey
-from penultimate.paper.studies.glyphs import COMPARED
+from penultimate.paper.studies.world import COMPARED
 from penultimate.records.tuning import searches_named
 from penultimate.study import Given, Runs, Study, load_study
 from penultimate.study.blocks import runs_by_recipe

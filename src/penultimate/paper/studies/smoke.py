@@ -7,7 +7,7 @@ It takes at most fifteen seconds on two CPU cores. Expect accuracies near chance
 
 from penultimate.data.augmentation.settings import Augmentation
 from penultimate.paper import arms
-from penultimate.paper.studies.nine import MEASURE
+from penultimate.paper.studies.world import MEASURE
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe

@@ -1,0 +1,452 @@
+"""The paper's own studies on ImageNet: recipes, hyperparameters and tasks from its tables.
+
+    penultimate run imagenet_resnet50 --data imagenet=FOLDER
+    penultimate tune all --study imagenet_search --data imagenet_tuning=FOLDER
+
+    Kornblith et al., NeurIPS 2021 (tables A.1, 4 and C.4 to C.6), as kept in `penultimate.paper.published`
+
+What the paper does not state is chosen here, once: batch-norm moments over 32 images (4,096 over 128 cores),
+a smooth decay of the learning rate, no decay of biases, fine-tuning in batches of 256 by softmax, Mixup's
+alpha of 0.2, searches of 240 epochs. `docs/howto/cost.md` has the GPU hours. Studies of the same networks
+share them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from penultimate.data.augmentation.settings import Augmentation
+from penultimate.data.readers.counterparts import imagenet_counterparts
+from penultimate.paper import arms
+from penultimate.paper.published import Value, table
+from penultimate.study.blocks import Runs, Search, runs_by_recipe
+from penultimate.study.spec import Study
+from penultimate.training.recipe import Recipe
+from penultimate.training.regime import matched
+from penultimate.tuning.axes import hyperparameters_of
+
+TARGETS = ("food101", "cifar10", "cifar100", "birdsnap", "sun397", "cars", "pets", "flowers102")
+EIGHT_SEEDS, THREE_SEEDS = tuple(range(8)), tuple(range(3))
+WARMUP = 10
+"""The number of epochs in which the learning rate rises to 1.6."""
+KEYWORDS = {
+    "keep_probability_rho": "keep",
+    "temperature_tau": "temperature",
+    "target_magnitude_m": "target",
+    "loss_scale": "scale",
+}
+"""The tables' names for hyperparameters that have other names here."""
+RECIPE = Recipe(
+    batch_size=4096,
+    ghost_batch=32,
+    at_once=512,
+    learning_rate=1.6,
+    schedule="exponential",
+    weight_decay=8e-5,
+    averaging_momentum=0.9999,
+    precision="bfloat16",
+    augmentation=Augmentation(shift=0, flip=True, crop=(0.1, 1.0)),
+)
+"""The recipe for ImageNet, except for its length: appendix A.1."""
+
+
+def lasting(epochs: int, decay: float = 0.975) -> dict[str, Any]:
+    """Return the settings of a recipe of that many epochs: ten of warm-up, then a factor of `decay` in each.
+
+    >>> lasting(146)["epochs"], round(1.6 * lasting(146)["final_fraction"], 3)
+    (146, 0.051)
+    """
+    return {"epochs": epochs, "warmup": WARMUP / epochs, "final_fraction": decay ** (epochs - WARMUP)}
+
+
+def spec(objective: Value, settings: Iterable[tuple[Value, Value]] = ()) -> str:
+    """Return the spec of an objective whose hyperparameters have the names of a table.
+
+    >>> spec("dropout", [("keep_probability_rho", 0.7)]), spec("sigmoid", [("none", None)])
+    ('dropout(keep=0.7)', 'sigmoid')
+    """
+    told = ", ".join(
+        f"{KEYWORDS.get(str(name), name)}={value}" for name, value in settings if value is not None
+    )
+    return f"{objective}({told})" if told else str(objective)
+
+
+def _of_table_a1() -> dict[str, int]:
+    """Return {objective with its chosen hyperparameters: epochs} of table A.1, ResNet-50 on ImageNet."""
+    rows = table("neurips_tableA1_hyperparameters")
+    return {
+        spec(
+            name,
+            [(row["hyperparameter"], row["chosen_value"]) for row in rows if row["objective"] == name],
+        ): int(next(row["epochs"] for row in rows if row["objective"] == name) or 0)
+        for name in dict.fromkeys(row["objective"] for row in rows)
+    }
+
+
+NINE = _of_table_a1()
+"""{objective: the epoch at which training stops}."""
+BY_SLUG = {text.partition("(")[0]: text for text in NINE}
+SQUARED_ERROR = BY_SLUG["squared_error"]
+EIGHT = {text: epochs for text, epochs in NINE.items() if text != SQUARED_ERROR}
+
+
+def runs(
+    epochs: Mapping[str, int],
+    seeds: Sequence[int],
+    backbone: str = "resnet50",
+    decay: float = 0.975,
+    recipe: Recipe = RECIPE,
+    **settings: Any,
+) -> tuple[Runs, ...]:
+    """Return grids of objectives on ImageNet, each trained for its own number of epochs."""
+    changes = {text: lasting(length, decay) for text, length in epochs.items()}
+    common = {"backbones": (backbone,), "seeds": tuple(seeds), "draws": 0}
+    return runs_by_recipe(tuple(epochs), recipe, changes, **common, **settings)
+
+
+def augmented(**augmentation: bool | float) -> Recipe:
+    """Return the recipe with more augmentation: autoaugment=True, mixup=0.2."""
+    more = dataclasses.replace(RECIPE.augmentation, **augmentation)  # type: ignore[arg-type]
+    return dataclasses.replace(RECIPE, augmentation=more)
+
+
+def _study(
+    name: str,
+    title: str,
+    question: str,
+    networks: tuple[Runs, ...],
+    measure: tuple[str, ...],
+    source: str = "imagenet",
+    targets: tuple[str, ...] = (),
+    **settings: Any,
+) -> Study:
+    return Study(
+        name=name,
+        title=title,
+        question=question,
+        source=source,
+        targets=targets,
+        networks=networks,
+        measure=measure,
+        threads=8,
+        gpus=1.0,
+        **settings,
+    )
+
+
+MAIN = runs(NINE, EIGHT_SEEDS)
+SIMILARITY = "similarity(images=50000, batch_size=1500, passes=10)"
+FROM_TRAINING = "relearning_from_training(shots=50)"
+IMAGENET_RESNET50 = _study(
+    "imagenet_resnet50",
+    "Nine objectives, eight seeds, ResNet-50 on ImageNet",
+    "Do better objectives separate classes further?",
+    MAIN,
+    (
+        "accuracy",
+        "class_separation",
+        "collapse",
+        "hardness",
+        "spectra",
+        "distances(count=10000)",
+        "agreement",
+        "layers",
+        "layers_on_training",
+        SIMILARITY,
+    ),
+)
+IMAGENET_INCEPTION_V3 = _study(
+    "imagenet_inception_v3",
+    "Nine objectives, three seeds, Inception v3 on ImageNet",
+    "Does a second architecture show what the first does?",
+    runs(NINE, THREE_SEEDS, "inception_v3"),
+    ("accuracy", "class_separation", SIMILARITY, "linear"),
+    targets=TARGETS,
+)
+"""The epochs are those of ResNet-50, and images have 224 pixels, as the ICLR version says in appendix A.1."""
+
+FINE_TUNING_RATES = tuple(round(10 ** (-5.5 + 4.5 * place / 7), 10) for place in range(8))
+FINE_TUNING_DECAYS = (0.0, *(round(10 ** (-6.5 + 3.5 * place / 7), 11) for place in range(8)))
+"""The decays of appendix A.3: none, and eight that are evenly spaced on a logarithmic scale."""
+OF_FEATURES = ("accuracy", "class_separation", "linear", "knn", "multilabel", "overlap")
+FINE_TUNING = (
+    f"fine_tuning(head='fresh', learning_rate={FINE_TUNING_RATES}, decay={FINE_TUNING_DECAYS}, steps=20000,"
+    " batch_size=256, seeds=3, images=50000, compared=1500, passes=10)"
+)
+IMAGENET_TRANSFER = _study(
+    "imagenet_transfer",
+    "ResNet-50 of nine objectives on eight tasks and CheXpert",
+    "Do objectives that separate classes further give features that transfer worse?",
+    (
+        *runs(NINE, THREE_SEEDS, measure=(*OF_FEATURES, FINE_TUNING)),
+        *runs(NINE, EIGHT_SEEDS[3:], measure=OF_FEATURES),
+    ),
+    OF_FEATURES,
+    targets=(*TARGETS, "chexpert"),
+    counterparts={target: told for target in TARGETS if (told := imagenet_counterparts(target))},
+)
+IMAGENET_ROBUSTNESS = _study(
+    "imagenet_robustness",
+    "ResNet-50 of nine objectives on shifted and corrupted images",
+    "Do objectives that do better on ImageNet do better on other images of its classes?",
+    MAIN,
+    ("accuracy", "published_robustness"),
+)
+IMAGENET_RELEARNING = _study(
+    "imagenet_relearning",
+    "ResNet-50 of nine objectives, their heads learned again",
+    "Do features that separate classes less still tell them apart?",
+    MAIN,
+    ("accuracy", "class_separation", "relearning_from_test(shots=40)", FROM_TRAINING),
+)
+
+TEMPERATURES = [row["temperature"] for row in table("neurips_table4_temperature")]
+OF_TEMPERATURE = ("accuracy", "class_separation", FROM_TRAINING, "linear")
+
+
+def _sweep(scale_of: Mapping[Value, Value]) -> tuple[Runs, ...]:
+    """Return cosine softmax at some temperatures, each with the scale of its loss, for its usual epochs."""
+    epochs = NINE[BY_SLUG["cosine_softmax"]]
+    objectives = [
+        spec("cosine_softmax", [("temperature", one), ("scale", scale)]) for one, scale in scale_of.items()
+    ]
+    return runs(dict.fromkeys(objectives, epochs), (0,), arm=arms.SWEEP)
+
+
+IMAGENET_TEMPERATURE = _study(
+    "imagenet_temperature",
+    "Cosine softmax at eight temperatures, ResNet-50 on ImageNet",
+    "Does one parameter trade class separation for transfer?",
+    _sweep({one: one for one in TEMPERATURES}),
+    OF_TEMPERATURE,
+    targets=TARGETS,
+)
+IMAGENET_TEMPERATURE_UNSCALED = _study(
+    "imagenet_temperature_unscaled",
+    "Cosine softmax at four temperatures, its loss not scaled, ResNet-50 on ImageNet",
+    "Does temperature trade class separation for transfer where the loss is not scaled?",
+    _sweep({one: 1 for one in TEMPERATURES if float(one or 0) >= 0.05}),
+    OF_TEMPERATURE,
+    targets=TARGETS,
+)
+"""The paper trains without scaling the loss from a temperature of 0.05 on (a footnote to section 3.4)."""
+
+KEEPING = dataclasses.replace(RECIPE, snapshot_every=2)
+DYNAMICS = "dynamics(images=50000, unbiased=True, every=8)"
+IMAGENET_DYNAMICS = _study(
+    "imagenet_dynamics",
+    "ResNet-50 of nine objectives through training on ImageNet",
+    "When do objectives come to differ?",
+    (
+        *runs(EIGHT, (0,), recipe=KEEPING, measure=(DYNAMICS, "transfer_dynamics(every=6)")),
+        *runs({SQUARED_ERROR: NINE[SQUARED_ERROR]}, (0,), recipe=KEEPING, measure=(DYNAMICS,)),
+    ),
+    (DYNAMICS,),
+    targets=TARGETS,
+)
+"""Squared error is left out of transfer, as in the paper."""
+IMAGENET_CURVES = _study(
+    "imagenet_curves",
+    "ResNet-50 of nine objectives, eight seeds, through training on ImageNet",
+    "Which objectives are ahead, and when?",
+    runs(NINE, EIGHT_SEEDS, recipe=KEEPING),
+    ("accuracy", "dynamics(images=50000, every=2)"),
+)
+IMAGENET_CALIBRATION = _study(
+    "imagenet_calibration",
+    "Eight objectives trained with a holdout, three seeds, ResNet-50 on ImageNet",
+    "Which objectives give probabilities that can be believed?",
+    runs(EIGHT, THREE_SEEDS),
+    ("calibration",),
+    source="imagenet_tuning",
+)
+
+
+def _combined(row: dict[str, str | int | float | None]) -> str:
+    """Return the objective of a row of table C.4; softmax with a regulariser is that regulariser."""
+    base = spec(row["objective"], [(row["objective_hyperparameter"], row["objective_hyperparameter_value"])])
+    if row["added_regularizer"] == "none":
+        return base
+    added = spec(row["added_regularizer"], [(row["regularizer_hyperparameter"], row["regularizer_value"])])
+    return added if base == "softmax" else f"{base} + {added}"
+
+
+CELLS = dict.fromkeys(map(_combined, table("neurips_tableC4_combinations")), max(NINE.values()))
+"""Each cell is a maximum over training, so that all networks train as long as the longest of table A.1."""
+IMAGENET_COMBINATIONS = _study(
+    "imagenet_combinations",
+    "Pairs of objectives, three seeds, ResNet-50 on ImageNet",
+    "Do objectives that help alone help more together?",
+    (
+        *runs({text: epochs for text, epochs in CELLS.items() if " + " not in text}, THREE_SEEDS),
+        *runs(
+            {text: epochs for text, epochs in CELLS.items() if " + " in text},
+            THREE_SEEDS,
+            arm=arms.COMBINATIONS,
+        ),
+    ),
+    (),
+    source="imagenet_tuning",
+)
+
+AUGMENTATIONS = table("neurips_tableC5_augmentation")
+RUNS = {row["augmentation"]: range(int(row["n_runs"] or 3)) for row in AUGMENTATIONS}
+FOUR = {text: NINE[text] for row in AUGMENTATIONS for text in [BY_SLUG[str(row["objective"])]]}
+AUTOAUGMENT, MIXUP = augmented(autoaugment=True), augmented(mixup=0.2)
+IMAGENET_AUGMENTATION = _study(
+    "imagenet_augmentation",
+    "Four objectives under three augmentations, ResNet-50 on ImageNet",
+    "Do objectives differ under stronger augmentation?",
+    (
+        *runs(FOUR, RUNS["standard"]),
+        *runs(FOUR, RUNS["autoaugment"], recipe=AUTOAUGMENT, arm=arms.AUTOAUGMENT),
+        *runs(FOUR, RUNS["mixup"], recipe=MIXUP, arm=arms.MIXUP),
+    ),
+    ("accuracy", "class_separation"),
+)
+LONG, LONG_MIXUP = (
+    {
+        BY_SLUG[str(row["objective"])]: int(row["epochs"] or 0)
+        for row in table("neurips_tableC6_sota")
+        if (row["source"], row["augmentation"]) == ("this_paper", name)
+    }
+    for name in ("autoaugment", "autoaugment+mixup")
+)
+IMAGENET_LONG = _study(
+    "imagenet_long",
+    "Long training under AutoAugment and Mixup, ResNet-50 on ImageNet",
+    "How far do objectives get with long training?",
+    (
+        *runs(LONG, THREE_SEEDS, decay=0.985, recipe=AUTOAUGMENT, arm=arms.LONG),
+        *runs(
+            LONG_MIXUP,
+            THREE_SEEDS,
+            decay=0.985,
+            recipe=augmented(autoaugment=True, mixup=0.2),
+            arm=arms.LONG_MIXUP,
+        ),
+    ),
+    ("accuracy", "class_separation"),
+)
+
+
+def fixed(objectives: Iterable[str]) -> dict[str, tuple[float, ...]]:
+    """Return a grid of one value for every hyperparameter of some objectives: the value that it has.
+
+    >>> fixed(["dropout(keep=0.8)"])
+    {'dropout.keep': (0.8,)}
+    """
+    return {
+        f"{term}.{name}": (value,)
+        for objective in objectives
+        for (term, name), (_, value) in hyperparameters_of(objective).items()
+    }
+
+
+def grids_of_table_a1() -> dict[str, tuple[float, ...]]:
+    """Return the grids of table A.1; where it prints none, the value that it prints."""
+    return {
+        f"{row['objective']}.{KEYWORDS.get(str(row['hyperparameter']), row['hyperparameter'])}": tuple(
+            float(value) for value in str(row["grid"] or row["chosen_value"]).split(";")
+        )
+        for row in table("neurips_tableA1_hyperparameters")
+        if row["hyperparameter"] != "none"
+    }
+
+
+def _search(
+    name: str,
+    title: str,
+    question: str,
+    objectives: Iterable[str],
+    grids: Mapping[str, tuple[float, ...]],
+    backbone: str = "resnet50",
+    recipe: Recipe = RECIPE,
+) -> Study:
+    """Return a search with 50,046 images held out, for the highest mean over three runs in any epoch."""
+    recipe = dataclasses.replace(recipe, evaluate_every=2)
+    return _study(
+        name,
+        title,
+        question,
+        runs(dict.fromkeys(objectives, 240), (100, 101, 102), backbone, recipe=recipe),
+        ("accuracy",),
+        source="imagenet_tuning",
+        search=Search(grids, stops=True, by_mean=True),
+    )
+
+
+IMAGENET_SEARCH = _search(
+    "imagenet_search",
+    "The search of table A.1: nine objectives, three runs a cell, ResNet-50 on ImageNet",
+    "Which hyperparameters and which epoch of each objective do best on held-out training images?",
+    NINE,
+    grids_of_table_a1() | {"cosine_softmax.scale": (1,)},
+)
+IMAGENET_INCEPTION_V3_SEARCH = _search(
+    "imagenet_inception_v3_search",
+    "The search for the epochs of nine objectives, Inception v3 on ImageNet at 299 pixels",
+    "At which epoch of each objective does Inception v3 do best on held-out training images?",
+    NINE,
+    fixed(NINE),
+    "inception_v3",
+    dataclasses.replace(RECIPE, size=299, resize=342),
+)
+IMAGENET_AUTOAUGMENT_SEARCH = _search(
+    "imagenet_autoaugment_search",
+    "The search for the epochs of four objectives under AutoAugment, ResNet-50 on ImageNet",
+    "At which epoch does each objective do best under AutoAugment on held-out training images?",
+    FOUR,
+    fixed(FOUR),
+    recipe=AUTOAUGMENT,
+)
+IMAGENET_MIXUP_SEARCH = _search(
+    "imagenet_mixup_search",
+    "The search for Mixup's alpha for four objectives, ResNet-50 on ImageNet",
+    "Which alpha of Mixup does best with each objective on held-out training images?",
+    FOUR,
+    fixed(FOUR) | {"recipe.mixup": (0.1, 0.2, 0.3, 0.4)},
+    recipe=MIXUP,
+)
+
+# A hundred classes at 64 pixels: the regime of the paper's softmax, strengths translated as in `searches`.
+IMAGENET64 = _study(
+    "imagenet64",
+    "Nine objectives, three seeds, ResNet-50 on ImageNet-100 at 64 pixels",
+    "Do objectives that separate classes further give features that transfer worse?",
+    (
+        Runs(
+            (
+                "softmax",
+                "label_smoothing(alpha=0.1)",
+                "sigmoid",
+                "final_layer_l2(lambda_final=0.0128)",
+                "dropout(keep=0.7)",
+                "logit_penalty(beta=0.006)",
+                "logit_norm(temperature=0.06)",
+                "cosine_softmax(temperature=0.075)",
+                "squared_error(kappa=9, target=60, scale=1)",
+            ),
+            matched(
+                Recipe(
+                    epochs=92,
+                    batch_size=256,
+                    ghost_batch=32,
+                    learning_rate=0.1,
+                    precision="bfloat16",
+                    augmentation=RECIPE.augmentation,
+                    size=64,
+                    resize=73,
+                )
+            ),
+            ("resnet50",),
+            THREE_SEEDS,
+            draws=0,
+        ),
+    ),
+    ("accuracy", "class_separation", "collapse", "agreement", "layers", "linear", "knn"),
+    source="imagenet100",
+    targets=("cifar10", "cifar100", "pets", "flowers102"),
+)
