@@ -12,7 +12,7 @@ from penultimate.errors import RequestError
 from penultimate.metrics.auc import auc
 from penultimate.statistics.areas import compare_areas
 from penultimate.statistics.paired import Answers, intervals, paired_p
-from penultimate.statistics.proportion import clustered_interval
+from penultimate.statistics.proportion import effective_count
 from penultimate.statistics.ranks import detectable_difference, rank_intervals
 
 
@@ -62,7 +62,7 @@ def test_groups_that_answer_alike_are_as_certain_as_their_number() -> None:
         (sure,) = intervals([alike(0, 31, 10, (accuracy,))])
         exact = binomtest(round(31 * accuracy), 31).proportion_ci(method="exact")
         assert (sure.low, sure.high) == pytest.approx((exact.low, exact.high))
-    assert clustered_interval(np.array([0.5]), np.array([1.0]), 10) == (0.0, 1.0)
+    assert effective_count(np.array([0.5]), np.array([1.0]), 10) == 0
 
 
 def test_a_test_of_groups_is_the_flips_of_their_signs() -> None:

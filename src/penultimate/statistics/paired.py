@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from penultimate.errors import RequestError
 from penultimate.statistics.comparison import LEVEL, holm
-from penultimate.statistics.proportion import clustered_interval, weighted_interval
+from penultimate.statistics.proportion import effective_count, mean_interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,9 +112,9 @@ class AccuracyInterval:
 def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[AccuracyInterval]:
     """Return each network's mean accuracy over tasks, with an interval that holds for few examples too.
 
-    The accuracy on one task is a proportion of its examples, whose interval is exact (`proportion_interval`).
-    A mean over classes or tasks is a proportion of weighted examples (`weighted_interval`). Where a task has
-    groups, the interval is that of `clustered_interval`; the examples of other tasks are groups of one.
+    The accuracy on one task is a proportion of its examples, whose interval is exact. A mean over classes or
+    tasks is a mean of proportions (`mean_interval`). A task with groups counts as many examples as its groups
+    are worth (`effective_count`).
 
     >>> import numpy as np
     >>> right = np.array([[True] * 31, [True] * 5 + [False] * 26])
@@ -123,33 +123,30 @@ def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[AccuracyInt
     """
     import numpy as np
 
-    parts = [(part, weight / len(tasks)) for task in tasks for part, weight in task.parts()]
-    of = [part.shape[1] for part, _ in parts]
-    weights = [weight / count for (_, weight), count in zip(parts, of, strict=True)]
-    right = np.stack([part.sum(1) for part, _ in parts], axis=1).tolist()
     values = np.mean([task.accuracies() for task in tasks], axis=0)
-    if any(task.groups is not None for task in tasks):
-        return [
-            AccuracyInterval(float(value), *_clustered(tasks, row, level)) for row, value in enumerate(values)
-        ]
-    return [
-        AccuracyInterval(float(value), *weighted_interval(counts, of, weights, level))
-        for value, counts in zip(values, right, strict=True)
+    parts = [part for task in tasks for part in _shares(task, level)]
+    weights = [weight / len(tasks) for *_, weight in parts]
+    ends = [
+        mean_interval(
+            [share[row] for share, *_ in parts], [count[row] for _, count, _ in parts], weights, level
+        )
+        for row in range(len(values))
     ]
+    return [AccuracyInterval(float(value), *both) for value, both in zip(values, ends, strict=True)]
 
 
-def _clustered(tasks: Sequence[Answers], row: int, level: float) -> tuple[float, float]:
-    """Return the interval of a network's mean accuracy over tasks, where a task may have groups."""
-    import numpy as np
-
-    right, weights = [], []
-    for task in tasks:
-        each = task.weights() / len(tasks)
-        shares = each * task.correct[row]
-        right.append(shares if task.groups is None else task.by_group(shares))
-        weights.append(each if task.groups is None else task.by_group(each))
-    examples = sum(len(task.strata) for task in tasks)
-    return clustered_interval(np.concatenate(right), np.concatenate(weights), examples, level)
+def _shares(task: Answers, level: float) -> list[tuple[list[float], list[float], float]]:
+    """Return each network's share of right answers and number of examples in each part, and its weight."""
+    networks = len(task.correct)
+    if task.groups is None:
+        return [
+            (part.mean(1).tolist(), [float(part.shape[1])] * networks, weight)
+            for part, weight in task.parts()
+        ]
+    each, of_groups = task.weights(), task.by_group(task.weights())
+    right = [task.by_group(each * row) for row in task.correct]
+    counts = [effective_count(row, of_groups, len(each), level) for row in right]
+    return [([min(1.0, float(row.sum())) for row in right], counts, 1.0)]
 
 
 def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -> float:
@@ -207,10 +204,12 @@ def difference_interval(
 ) -> AccuracyInterval:
     """Return how far a network is ahead of another in mean accuracy, with an interval over test examples.
 
-    D +- t_(G-1) sqrt(sum_g (n_g - D w_g)^2 + 2 sum_g w_g^2 / G),    D = sum_g n_g,
+    D +- t_(G-1) sqrt(sum_p G_p / (G_p - 1) sum_g (n_g - D_p w_g)^2 + 2 sum_g w_g^2 / G),    D = sum_g n_g,
 
-    where group g (an example, unless a task has groups) of weight w_g adds n_g to the lead. The second term
-    stands for two examples more, one each way, without which equal answers to few examples would look sure.
+    where group g (an example, unless a task has groups) of weight w_g adds n_g to the lead. The lead of its
+    task, or of its class if the mean is one over classes, is D_p = sum_g n_g / sum_g w_g over the G_p groups
+    there; what tasks differ by is no error. The second term stands for two examples more, one each way,
+    without which equal answers to few examples would look sure.
 
     >>> import numpy as np
     >>> right = np.array([[True] * 60 + [False] * 40, [True] * 50 + [False] * 50])
@@ -223,16 +222,23 @@ def difference_interval(
     import numpy as np
     from scipy.special import stdtrit
 
-    nets, weights = [], []
+    nets, weights, parts = [], [], []
     for task in tasks:
         each = task.weights() / len(tasks)
         lead = each * (task.correct[one].astype(np.float64) - task.correct[other])
         nets.append(lead if task.groups is None else task.by_group(lead))
         weights.append(each if task.groups is None else task.by_group(each))
+        by_class = task.per_class and task.groups is None
+        parts.append(np.unique(task.strata, return_inverse=True)[1] if by_class else 0 * nets[-1].astype(int))
     net, weight = np.concatenate(nets), np.concatenate(weights)
-    value = float(net.sum())
-    off = net - value * weight
-    variance = float(off @ off) + 2 * float(weight @ weight) / len(weight)
+    starts = np.cumsum([0, *(part.max() + 1 for part in parts)])
+    place = np.concatenate([part + start for part, start in zip(parts, starts, strict=False)])
+    value, sizes = float(net.sum()), np.bincount(place)
+    leads = np.bincount(place, net) / np.bincount(place, weight)
+    leads[sizes == 1] = value  # a single group tells nothing of its own part
+    factor = sizes / np.maximum(sizes - 1, 1)
+    variance = float(factor[place] @ (net - leads[place] * weight) ** 2)
+    variance += 2 * float(weight @ weight) / len(weight)
     reach = float(stdtrit(max(len(weight) - 1, 1), (1 + level) / 2)) * math.sqrt(variance)
     return AccuracyInterval(value, max(-1.0, value - reach), min(1.0, value + reach))
 

@@ -1,4 +1,4 @@
-"""Confidence intervals of a proportion, such as an accuracy, that hold for small counts too."""
+"""Confidence intervals of a proportion, such as an accuracy, and of a mean of several proportions."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-def proportion_interval(right: int, of: int, level: float = 0.95) -> tuple[float, float]:
+def proportion_interval(right: float, of: float, level: float = 0.95) -> tuple[float, float]:
     """Return the two ends of the exact interval of a proportion, given `right` successes in `of` trials.
 
     P(X >= right | lower) = P(X <= right | upper) = (1 - level) / 2,    X binomial of `of` trials
 
-    The lower end is 0 if `right` is 0, and the upper end is 1 if all trials are successes. The interval
-    covers the true proportion at least as often as the level says, whatever the count, and it is never a
-    single point. Raise RequestError for counts that are not whole numbers with 0 <= right <= of and of >= 1,
-    and for a level outside (0, 1).
+    The interval covers the true proportion at least as often as the level says, whatever the count. Counts
+    need not be whole: they may be those of an effective sample size. Raise RequestError for counts without
+    0 <= right <= of, and for a level outside (0, 1).
 
     >>> [round(end, 3) for end in proportion_interval(31, 31)]
     [0.888, 1.0]
@@ -29,78 +28,77 @@ def proportion_interval(right: int, of: int, level: float = 0.95) -> tuple[float
 
     Clopper and Pearson, 1934.
     """
-    counts = _whole(right), _whole(of)
-    if counts[0] is None or counts[1] is None or not 0 <= counts[0] <= counts[1] or counts[1] < 1:
+    from scipy.special import betainccinv, betaincinv
+
+    if not (0 <= right <= of and 0 < level < 1):
         raise RequestError(
-            "a proportion needs two whole numbers, how many are right and of how many (at least 1);"
-            f" got {right!r} and {of!r}"
+            f"an interval needs 0 <= right <= of and a level between 0 and 1; got {right}, {of} and {level}"
         )
-    if not isinstance(level, float) or not 0 < level < 1:
-        raise RequestError(f"the level of an interval lies between 0 and 1; got {level!r}")
-    return _beta_ends(counts[0], counts[1], level)
+    tail, wrong = (1 - level) / 2, of - right
+    lower = float(betaincinv(right, wrong + 1, tail)) if right > 1e-12 else 0.0
+    upper = float(betainccinv(right + 1, wrong, tail)) if wrong > 1e-12 else 1.0
+    return lower, upper
 
 
-def weighted_interval(
-    right: Sequence[int], of: Sequence[int], weights: Sequence[float], level: float = 0.95
+def mean_interval(
+    shares: Sequence[float], counts: Sequence[float], weights: Sequence[float], level: float = 0.95
 ) -> tuple[float, float]:
-    """Return an interval for the share of right answers when groups of examples have different weights.
+    """Return an interval for a weighted mean of independent proportions, such as accuracies on several tasks.
 
-    In group g, right_g of of_g answers are right, and each answer has the weight w_g; the weights of all
-    answers sum to 1. The interval is that of a beta distribution with the mean and the variance of the
-    weighted sum (y = sum_g w_g c_g):
+    With shares x_g / n_g of k parts and weights w_g that sum to 1,
 
-    L(c) = B^-1(tail; y / s, (1 - y) / s + 1),    s = sum_g w_g^2 c_g / y
-    U(c) = the same at 1 - tail, with one more event of the largest weight in both sums
+    sum_g w_g p_g +- z sqrt(sum_g w_g^2 p_g (1 - p_g) / (m_g - 1)),  m_g = n_g + 4/k,  p_g = (x_g + 2/k) / m_g
 
-    Each end is the wider of those from the right and from the wrong answers: L(right) or 1 - U(wrong) below,
-    U(right) or 1 - L(wrong) above. If all examples have the same weight, this is `proportion_interval`. The
-    interval is never a single point.
+    Two more successes and failures, shared among the parts, keep the interval right where counts are small;
+    m_g - 1 keeps it right where there are many small parts, such as classes. A single part has its exact
+    interval.
 
-    >>> [round(end, 3) for end in weighted_interval([31, 4], [31, 4], [0.5 / 31, 0.5 / 4])]
-    [0.631, 1.0]
+    >>> [round(end, 3) for end in mean_interval([1.0, 1.0], [31, 4], [0.5, 0.5])]
+    [0.736, 1.0]
 
-    Fay & Feuer, 1997, for weighted sums of Poisson counts; adapted here to bounded counts.
+    Agresti & Caffo, 2000, for two parts; Price & Bonett, 2004, for several.
     """
-    if len(set(weights)) == 1:
-        return proportion_interval(sum(right), sum(of), level)
-    wrong = [whole - hits for hits, whole in zip(right, of, strict=True)]
-    tail = (1 - level) / 2
-    low = min(_end(right, weights, tail), 1 - _end(wrong, weights, 1 - tail))
-    high = max(_end(right, weights, 1 - tail), 1 - _end(wrong, weights, tail))
-    return max(0.0, low), min(1.0, high)
+    import numpy as np
+    from scipy.special import ndtri
+
+    if len(shares) == 1:
+        return proportion_interval(shares[0] * counts[0], counts[0], level)
+    parts, of, weight = len(shares), np.asarray(counts, float), np.asarray(weights, float)
+    larger = of + 4 / parts
+    share = (np.asarray(shares, float) * of + 2 / parts) / larger
+    middle = float(weight @ share)
+    reach = float(ndtri((1 + level) / 2) * np.sqrt(weight**2 @ (share * (1 - share) / (larger - 1))))
+    return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
-def clustered_interval(
+def effective_count(
     right: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], examples: int, level: float = 0.95
-) -> tuple[float, float]:
-    """Return an interval for the share of right answers when examples come in groups that are drawn whole.
+) -> float:
+    """Return how many independent examples are as certain as examples in groups that are drawn whole.
 
     Group g adds `right` r_g of the `weights` w_g of its examples, which sum to 1 over all groups. With p the
-    sum of r_g, the interval is the exact one of a proportion, of as many examples as independent ones would
-    be as certain as these groups:
+    sum of r_g,
 
     n* = p (1 - p) / v (t_(n-1) / t_(G-1))^2,    v = G / (G - 1) sum_g (r_g - p w_g)^2,
 
     at most n, the number of `examples`, and at least one; t are Student's quantiles for n examples and G
     groups. If all answers are right, or all are wrong, nothing tells how alike the examples of a group are:
-    n* is then 1 / sum_g w_g^2, the number of groups of one size. Groups of one example each, of equal weight,
-    are left to `proportion_interval`.
+    n* is then 1 / sum_g w_g^2, the number of groups of one size. A single group says nothing, and counts 0.
 
     >>> import numpy as np
-    >>> [round(end, 3) for end in clustered_interval(np.full(31, 1 / 31), np.full(31, 1 / 31), 310)]
-    [0.888, 1.0]
+    >>> round(effective_count(np.full(31, 1 / 31), np.full(31, 1 / 31), 310))
+    31
 
     Korn & Graubard, 1998.
     """
     import numpy as np
     from scipy.special import stdtrit
 
-    groups = len(weights)
-    share = min(1.0, max(0.0, float(right.sum())))
-    if groups == examples and np.allclose(weights, 1 / groups):
-        return proportion_interval(round(share * examples), examples, level)
+    groups, share = len(weights), float(np.clip(right.sum(), 0, 1))
     if groups < 2:
-        return 0.0, 1.0
+        return 0.0
+    if groups == examples and np.allclose(weights, 1 / groups):
+        return float(examples)
     deviations = right - share * weights
     variance = groups / (groups - 1) * float(deviations @ deviations)
     if variance < 1e-18:
@@ -109,41 +107,4 @@ def clustered_interval(
         tail = (1 - level) / 2
         ratio = float(stdtrit(max(examples - 1, 1), tail) / stdtrit(groups - 1, tail))
         effective = share * (1 - share) / variance * ratio**2
-    effective = min(max(effective, 1.0), float(examples))
-    return _beta_ends(share * effective, effective, level)
-
-
-def _beta_ends(hits: float, of: float, level: float) -> tuple[float, float]:
-    """Return the ends of the exact interval of a proportion, of counts that need not be whole."""
-    from scipy.special import betainccinv, betaincinv
-
-    tail, misses = (1 - level) / 2, max(0.0, of - hits)
-    lower = float(betaincinv(hits, misses + 1, tail)) if hits > 1e-12 else 0.0
-    upper = float(betainccinv(hits + 1, misses, tail)) if misses > 1e-12 else 1.0
-    return lower, upper
-
-
-def _end(counts: Sequence[int], weights: Sequence[float], quantile: float) -> float:
-    """Return one end of the interval for the weighted share of events, from the events alone."""
-    from scipy.special import betaincinv
-
-    further = max(weights) if quantile > 0.5 else 0.0
-    share = sum(weight * count for weight, count in zip(weights, counts, strict=True)) + further
-    if share == 0:
-        return 0.0
-    each = (
-        sum(weight**2 * count for weight, count in zip(weights, counts, strict=True)) + further**2
-    ) / share
-    others = (1 - share) / each + 1
-    return float(betaincinv(share / each, others, quantile)) if others > 1e-9 else 1.0
-
-
-def _whole(value: object) -> int | None:
-    """Return the number as an int, or None if it is not a whole number; a bool does not count as one."""
-    if isinstance(value, bool):
-        return None
-    try:
-        whole = int(value)  # type: ignore[call-overload]
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return whole if whole == value else None
+    return min(max(effective, 1.0), float(examples))
