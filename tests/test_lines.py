@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from penultimate.errors import RequestError
-from penultimate.statistics import equivalence, least_squares, slope_within
+from penultimate.statistics import equivalence, least_squares, partial_slopes
 
 RANDOM = np.random.default_rng(11)
 
@@ -26,8 +26,6 @@ def test_a_line_is_scipys(n: int) -> None:
 def test_no_line_goes_through_points_above_each_other() -> None:
     assert least_squares([0.4], [1.0]) is None
     assert least_squares([0.4, 0.4, 0.4 + 1e-17], [1.0, 2.0, 3.0]) is None
-    with pytest.raises(RequestError, match="got 2 and 1 values"):
-        least_squares([0.4, 0.5], [1.0])
     with pytest.raises(RequestError, match="leave diverged runs out"):
         least_squares([0.4, math.nan], [1.0, 2.0])
 
@@ -48,14 +46,12 @@ def test_equivalence_of_equal_values_and_of_too_few() -> None:
         equivalence([0.2, 0.1], 0)
 
 
-def test_the_slope_within_blocks_needs_points_that_differ_and_a_degree_of_freedom() -> None:
-    line = [0.3, 0.4, 0.5], [81.0, 80.0, 79.2]
-    alone = slope_within([line])
-    assert alone is not None
-    theirs = stats.linregress(*line)
-    assert math.isclose(alone.slope, theirs.slope)
-    assert math.isclose(alone.standard_error, theirs.stderr)
-    assert slope_within([([0.3, 0.4], [81.0, 80.0])]) is None
-    assert slope_within([([0.4, 0.4, 0.4], [81.0, 80.0, 79.0])]) is None
-    with pytest.raises(RequestError, match="got 3 and 2 values"):
-        slope_within([(line[0], [1.0, 2.0])])
+def test_the_slope_within_groups_needs_points_that_differ_and_a_degree_of_freedom() -> None:
+    x, y = [0.3, 0.4, 0.5], [81.0, 80.0, 79.2]
+    found = partial_slopes("aaa", [x], y)
+    assert found is not None
+    theirs = stats.linregress(x, y)
+    assert (found[0].slope, found[0].error) == pytest.approx((theirs.slope, theirs.stderr))
+    assert partial_slopes("aa", [x[:2]], y[:2]) is None
+    assert partial_slopes("aaa", [[0.4, 0.4, 0.4]], y) is None
+    assert partial_slopes("aabb", [[0.1, 0.1, 0.3, 0.3]], [1.0, 2.0, 3.0, 5.0]) is None

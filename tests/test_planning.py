@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from penultimate import RequestError
 from penultimate.paper.claims.stated import CLAIMS
 from penultimate.paper.claims.verdicts import judge
-from penultimate.statistics import pooled_spread, power, seeds_needed
+from penultimate.statistics import power, seeds_needed
 from tests.report.planted import planted
 from tests.report.test_claims import read
 
@@ -45,11 +45,6 @@ def test_a_difference_lost_in_noise_takes_more_seeds_than_anyone_has() -> None:
     assert seeds_needed(1e-4, 1.0) is None
 
 
-def test_groups_share_one_spread_but_not_a_mean() -> None:
-    groups = [[1.0, 3.0], [100.0, 101.0, 102.0], [7.0]]
-    assert pooled_spread(groups) == pytest.approx(((2 + 2) / 3) ** 0.5)
-
-
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
@@ -70,8 +65,6 @@ def test_nothing_is_planned_for_no_difference_and_of_no_two_values() -> None:
     for difference in (0.0, -0.5, float("nan")):
         with pytest.raises(RequestError, match="above 0"):
             seeds_needed(difference, 1.0)
-    with pytest.raises(RequestError, match="two values"):
-        pooled_spread([[1.0], []])
 
 
 def test_an_undecided_gain_says_how_many_seeds_would_decide_it() -> None:

@@ -24,14 +24,11 @@ if TYPE_CHECKING:
     from penultimate.statistics.crossed import crossed_mean as crossed_mean
     from penultimate.statistics.crossed import crossings as crossings
     from penultimate.statistics.lines import PartialSlope as PartialSlope
-    from penultimate.statistics.lines import SlopeWithin as SlopeWithin
     from penultimate.statistics.lines import StraightLine as StraightLine
     from penultimate.statistics.lines import equivalence as equivalence
     from penultimate.statistics.lines import least_squares as least_squares
     from penultimate.statistics.lines import partial_slopes as partial_slopes
     from penultimate.statistics.lines import resampled_mean as resampled_mean
-    from penultimate.statistics.lines import slope_within as slope_within
-    from penultimate.statistics.planning import pooled_spread as pooled_spread
     from penultimate.statistics.planning import power as power
     from penultimate.statistics.planning import seeds_needed as seeds_needed
     from penultimate.statistics.proportion import proportion_interval as proportion_interval
@@ -47,9 +44,8 @@ __getattr__, __dir__ = attributes(
         "comparison": "Bold bold holm",
         "correlation": "Correlation WithoutTwo leave_two_out spearman",
         "crossed": "CrossedMean Crossing crossed_mean crossings",
-        "lines": "PartialSlope SlopeWithin StraightLine equivalence least_squares partial_slopes"
-        " resampled_mean slope_within",
-        "planning": "pooled_spread power seeds_needed",
+        "lines": "PartialSlope StraightLine equivalence least_squares partial_slopes resampled_mean",
+        "planning": "power seeds_needed",
         "proportion": "proportion_interval",
         "summary": "MeanWithError mean standard_error summarise",
     },

@@ -65,16 +65,26 @@ def spearman(
     for position, pair in enumerate(zip(first, second, strict=True)):
         if not all(map(math.isfinite, pair)):
             raise RequestError(f"pair {position} is {pair}: leave out what was not measured")
+    if not 0 < confidence < 1:
+        raise RequestError(f"the confidence of an interval lies between 0 and 1; got {confidence!r}")
     a, b = _centred_ranks(first), _centred_ranks(second)
     size = sum(v * v for v in a) * sum(v * v for v in b)
     if size == 0:
         return Correlation(math.nan, n, math.nan, math.nan, math.nan, math.nan)
     covariance = sum(v * w for v, w in zip(a, b, strict=True))
-    perfect = covariance * covariance == size
-    rho = math.copysign(1.0, covariance) if perfect else covariance / math.sqrt(size)
     p_exact = _exact_p(a, b, abs(covariance)) if exact and n <= EXACT_UP_TO else None
-    low, high = _interval(rho, n, confidence)
-    return Correlation(rho, n, _t_p(rho, n), p_exact, low, high)
+    if covariance * covariance == size:
+        rho, p_t = math.copysign(1.0, covariance), 0.0 if n > 2 else math.nan
+        return Correlation(rho, n, p_t, p_exact, math.nan, math.nan)
+    from scipy.special import stdtr
+
+    rho = covariance / math.sqrt(size)
+    p_t = 2 * float(stdtr(n - 2, -abs(rho) * math.sqrt((n - 2) / ((1 - rho) * (1 + rho)))))
+    reach = math.nan
+    if n > 3:
+        reach = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt((1 + rho * rho / 2) / (n - 3))
+    low, high = math.tanh(math.atanh(rho) - reach), math.tanh(math.atanh(rho) + reach)
+    return Correlation(rho, n, p_t, p_exact, low, high)
 
 
 @dataclass(frozen=True)
@@ -103,44 +113,28 @@ def leave_two_out(x: Sequence[float], y: Sequence[float]) -> WithoutTwo | None:
     n = len(x)
     if n < 5 or math.isnan(whole := spearman(x, y, exact=False).rho):
         return None
-    found: dict[tuple[int, int], float] = {}
-    for pair in itertools.combinations(range(n), 2):
-        kept = [index for index in range(n) if index not in pair]
-        rho = spearman([x[i] for i in kept], [y[i] for i in kept], exact=False).rho
-        if not math.isnan(rho):
-            found[pair] = rho
+    kept = {
+        pair: [place for place in range(n) if place not in pair]
+        for pair in itertools.combinations(range(n), 2)
+    }
+    rhos = {
+        pair: spearman([x[i] for i in places], [y[i] for i in places], exact=False).rho
+        for pair, places in kept.items()
+    }
+    found = {pair: rho for pair, rho in rhos.items() if not math.isnan(rho)}
     if not found:
         return None
     moved = {pair: round(abs(rho - whole), 9) for pair, rho in found.items()}
     most = max(moved, key=moved.__getitem__)
-    ties = [*moved.values()].count(moved[most])
-    return WithoutTwo(min(found.values()), max(found.values()), most, found[most], ties)
+    return WithoutTwo(
+        min(found.values()), max(found.values()), most, found[most], [*moved.values()].count(moved[most])
+    )
 
 
 def _centred_ranks(values: list[float]) -> list[int]:
     """Return twice the ranks minus n + 1: whole numbers even for shared ranks, so sums compare exactly."""
     ascending, n = sorted(values), len(values)
     return [bisect_left(ascending, value) + bisect_right(ascending, value) - n for value in values]
-
-
-def _t_p(rho: float, n: int) -> float:
-    if n < 3:
-        return math.nan
-    if abs(rho) == 1:
-        return 0.0
-    from scipy.special import stdtr
-
-    t = rho * math.sqrt((n - 2) / ((1 - rho) * (1 + rho)))
-    return 2 * float(stdtr(n - 2, -abs(t)))
-
-
-def _interval(rho: float, n: int, confidence: float) -> tuple[float, float]:
-    if not isinstance(confidence, int | float) or not 0 < confidence < 1:
-        raise RequestError(f"the confidence of an interval lies between 0 and 1; got {confidence!r}")
-    if n < 4 or abs(rho) == 1:
-        return math.nan, math.nan
-    reach = NormalDist().inv_cdf((1 + confidence) / 2) * math.sqrt((1 + rho * rho / 2) / (n - 3))
-    return math.tanh(math.atanh(rho) - reach), math.tanh(math.atanh(rho) + reach)
 
 
 def _exact_p(a: list[int], b: list[int], observed: int) -> float:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from penultimate.errors import RequestError
 from penultimate.statistics.comparison import LEVEL, holm
+from penultimate.statistics.proportion import proportion_interval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,16 +50,13 @@ class CrossedMean:
 
         Korn and Graubard, 1998.
         """
-        from scipy.special import betaincinv, stdtrit
+        from scipy.special import stdtrit
 
         count, tail = float(images), (1 - level) / 2
         if self.error > 0 and 0 < self.value < 1:
             wider = float(stdtrit(max(images - 1, 1), 1 - tail) / stdtrit(self.degrees, 1 - tail))
             count = min(count, self.value * (1 - self.value) * (wider / self.error) ** 2)
-        right = self.value * count
-        low = float(betaincinv(right, count - right + 1, tail)) if right > 0 else 0.0
-        high = float(betaincinv(right + 1, count - right, 1 - tail)) if right < count else 1.0
-        return low, high
+        return proportion_interval(self.value * count, count, level)
 
     @property
     def p(self) -> float:
@@ -107,10 +105,7 @@ def crossed_mean(
         for group in groups
         if len(group) > 1
     ]
-    variance = math.fsum(part for part, _ in parts)
-    squares = math.fsum(part**2 / of for part, of in parts)
-    degrees = variance**2 / squares if squares else 1.0
-    return CrossedMean(float(episodes.mean()), math.sqrt(variance), degrees)
+    return _combined(float(episodes.mean()), parts)
 
 
 def pooled(means: Sequence[CrossedMean], weights: Sequence[float]) -> CrossedMean:
@@ -122,10 +117,15 @@ def pooled(means: Sequence[CrossedMean], weights: Sequence[float]) -> CrossedMea
     """
     total = math.fsum(weights)
     shares = [weight / total for weight in weights]
-    parts = [(share * each.error) ** 2 for share, each in zip(shares, means, strict=True)]
-    squares = math.fsum(part**2 / each.degrees for part, each in zip(parts, means, strict=True))
-    variance = math.fsum(parts)
     value = math.fsum(share * each.value for share, each in zip(shares, means, strict=True))
+    parts = [((share * each.error) ** 2, each.degrees) for share, each in zip(shares, means, strict=True)]
+    return _combined(value, parts)
+
+
+def _combined(value: float, parts: Sequence[tuple[float, float]]) -> CrossedMean:
+    """Return a mean whose variance is a sum of independent parts, each with its degrees of freedom."""
+    variance = math.fsum(part for part, _ in parts)
+    squares = math.fsum(part**2 / degrees for part, degrees in parts)
     return CrossedMean(value, math.sqrt(variance), variance**2 / squares if squares else 1.0)
 
 

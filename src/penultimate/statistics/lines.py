@@ -29,25 +29,20 @@ class StraightLine:
 def least_squares(x: Iterable[float], y: Iterable[float]) -> StraightLine | None:
     """Return the line of least squares through points, or None if fewer than two points differ in x.
 
-    slope = sum_i (x_i - mean x)(y_i - mean y) / sum_i (x_i - mean x)^2
-
-    Raise RequestError if the lengths differ, or if a value is not finite.
+    Raise RequestError if a value is not finite.
 
     >>> round(least_squares([0.35, 0.40, 0.45], [81.0, 80.5, 79.0]).slope, 6)
     -20.0
     """
     first, second = numbers(x, "values of x"), numbers(y, "values of y")
-    if len(first) != len(second):
-        raise RequestError(f"a line goes through pairs; got {len(first)} and {len(second)} values")
     if len(first) < 2:
         return None
     middle = summarise(first).mean, summarise(second).mean
-    apart = [value - middle[0] for value in first]
-    squares = math.fsum(value * value for value in apart)
-    if squares <= (1e-12 * max(map(abs, first))) ** 2:
+    if max(first) - min(first) <= 1e-12 * max(map(abs, first)):
         return None
+    apart = [value - middle[0] for value in first]
     products = math.fsum(a * (b - middle[1]) for a, b in zip(apart, second, strict=True))
-    return StraightLine(products / squares, middle)
+    return StraightLine(products / math.fsum(a * a for a in apart), middle)
 
 
 def equivalence(values: Iterable[float], margin: float) -> float | None:
@@ -65,7 +60,9 @@ def equivalence(values: Iterable[float], margin: float) -> float | None:
 
     Schuirmann, 1987.
     """
-    if not (math.isfinite(margin) and margin > 0):
+    from scipy.special import stdtr
+
+    if not 0 < margin < math.inf:
         raise RequestError(f"means are equivalent within a margin above zero; got {margin!r}")
     summary = summarise(list(values))
     if summary.is_single:
@@ -73,49 +70,7 @@ def equivalence(values: Iterable[float], margin: float) -> float | None:
     nearest = margin - abs(summary.mean)
     if summary.standard_error == 0:
         return 0.0 if nearest > 0 else 1.0
-    from scipy.special import stdtr
-
     return float(stdtr(summary.n - 1, -nearest / summary.standard_error))
-
-
-@dataclass(frozen=True)
-class SlopeWithin:
-    """The common slope of several blocks, each with a height of its own, and its standard error."""
-
-    slope: float
-    standard_error: float
-    degrees_of_freedom: int
-
-
-def slope_within(blocks: Iterable[tuple[Iterable[float], Iterable[float]]]) -> SlopeWithin | None:
-    """Return the slope of y on x within blocks [b], each of which has an intercept of its own.
-
-    slope = sum_b Sxy_b / sum_b Sxx_b,    e^2 = (sum_b Syy_b - slope sum_b Sxy_b) / (df sum_b Sxx_b)
-
-    with sums of squares and products around the means of each block, and df = n - b - 1. Return None if x
-    does not differ within any block, or without a degree of freedom; raise RequestError as `least_squares`
-    does.
-
-    >>> found = slope_within([([0.3, 0.4, 0.5], [81.0, 80.0, 79.2]), ([0.3, 0.4, 0.5], [83.1, 82.2, 81.0])])
-    >>> round(found.slope, 2), round(found.standard_error, 2), found.degrees_of_freedom
-    (-9.75, 0.61, 3)
-    """
-    apart: list[tuple[float, float]] = []
-    count, largest = 0, 0.0
-    for x, y in blocks:
-        first, second = numbers(x, "values of x"), numbers(y, "values of y")
-        if len(first) != len(second):
-            raise RequestError(f"a line goes through pairs; got {len(first)} and {len(second)} values")
-        middle = summarise(first).mean, summarise(second).mean
-        apart += [(a - middle[0], b - middle[1]) for a, b in zip(first, second, strict=True)]
-        count, largest = count + 1, max(largest, *map(abs, first))
-    degrees = len(apart) - count - 1
-    squares = math.fsum(a * a for a, _ in apart)
-    if degrees < 1 or squares <= (1e-12 * largest) ** 2:
-        return None
-    slope = math.fsum(a * b for a, b in apart) / squares
-    rest = math.fsum((b - slope * a) ** 2 for a, b in apart)
-    return SlopeWithin(slope, math.sqrt(rest / degrees / squares), degrees)
 
 
 def resampled_mean(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
@@ -130,12 +85,9 @@ def resampled_mean(values: Sequence[float], confidence: float = 0.95) -> tuple[f
     """
     import numpy as np
 
-    given = np.array(numbers(values, "values to resample"))
-    n = len(given)
-    if n <= 6:
-        draws = np.indices((n,) * n).reshape(n, -1).T
-    else:
-        draws = np.random.default_rng(0).integers(0, n, (10_000, n))
+    given, n = np.array(values, float), len(values)
+    every = np.indices((n,) * n).reshape(n, -1).T if n <= 6 else None
+    draws = np.random.default_rng(0).integers(0, n, (10_000, n)) if every is None else every
     tail = (1 - confidence) / 2
     low, high = np.quantile(given[draws].mean(1), [tail, 1 - tail])
     return float(low), float(high)
@@ -162,7 +114,8 @@ def partial_slopes(
     b = (X'X)^-1 X'y,    e_j^2 = r'r / (n - g - k) (X'X)^-1_jj,    inflation_j = (X'X)^-1_jj (X'X)_jj
 
     An inflation of 1 says that a column is unrelated to the others; from about 10, its slope is hardly its
-    own. Return None if no degree of freedom is left, or if a column follows from the others.
+    own. Return None if no degree of freedom is left, or if a column does not vary within groups or follows
+    from the others.
 
     >>> slope, = partial_slopes("aabb", [[1.0, 2.0, 1.0, 3.0]], [5.0, 7.0, 1.0, 6.0])
     >>> round(slope.slope, 2), slope.inflation
@@ -172,15 +125,16 @@ def partial_slopes(
     """
     import numpy as np
 
-    places: dict[Hashable, list[int]] = {}
-    for place, group in enumerate(groups):
-        places.setdefault(group, []).append(place)
-    within = np.array([*columns, y], dtype=float).T
-    for rows in places.values():
-        within[rows] -= within[rows].mean(0)
+    order = {group: place for place, group in enumerate(dict.fromkeys(groups))}
+    places = np.array([order[group] for group in groups], int)
+    table = np.array([*columns, y], dtype=float).T
+    sums = np.zeros((len(order), table.shape[1]))
+    np.add.at(sums, places, table)
+    within = table - (sums / np.bincount(places)[:, None])[places]
     x, up = within[:, :-1], within[:, -1]
-    degrees = len(up) - len(places) - x.shape[1]
-    if degrees < 1 or np.linalg.matrix_rank(x) < x.shape[1]:
+    degrees = len(up) - len(sums) - x.shape[1]
+    least = 1e-12 * np.abs(table[:, :-1]).max(initial=0)
+    if degrees < 1 or np.linalg.matrix_rank(x, tol=least) < x.shape[1]:
         return None
     squares = x.T @ x
     inverse = np.linalg.inv(squares)

@@ -149,17 +149,43 @@ def _shares(task: Answers, level: float) -> list[tuple[list[float], list[float],
     return [([min(1.0, float(row.sum())) for row in right], counts, 1.0)]
 
 
+def paired_units(
+    tasks: Sequence[Answers], one: int, other: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return what independent units, examples or groups, add to the lead of one network over another.
+
+    The units of all tasks are listed as their leads, weights and strata: a unit's stratum is its task, or its
+    class if the accuracy is a mean over classes. Weights sum to 1.
+    """
+    import numpy as np
+
+    leads, weights, strata, so_far = [], [], [], 0
+    for task in tasks:
+        each = task.weights() / len(tasks)
+        lead = each * (task.correct[one].astype(np.float64) - task.correct[other])
+        stratum = np.zeros(len(each), np.int64)
+        if task.groups is not None:
+            lead, each = task.by_group(lead), task.by_group(each)
+            stratum = stratum[: len(each)]
+        elif task.per_class:
+            stratum = np.unique(task.strata, return_inverse=True)[1]
+        leads.append(lead)
+        weights.append(each)
+        strata.append(stratum + so_far)
+        so_far += int(stratum.max()) + 1
+    return np.concatenate(leads), np.concatenate(weights), np.concatenate(strata)
+
+
 def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -> float:
     """Return the two-sided p of a sign-flip test of the null hypothesis that two networks are equally good.
 
     If all examples have the same weight, p is exact (McNemar's exact test). Otherwise it comes from `FLIPS`
     random flips, which cannot show a p below 1 / (1 + FLIPS), or from the following bound if that is smaller:
 
-    p <= 2 exp(-D^2 / (2 sum_w n_w w^2)),    D the difference,
+    p <= 2 exp(-D^2 / (2 sum_i w_i^2)),    D the difference,
 
-    where n_w is the number of examples of weight w that exactly one of the networks gets right. Where a task
-    has groups, the sign of a whole group is flipped: what its examples add to the difference, in sum, takes
-    the place of an example's weight.
+    over the examples that exactly one of the networks gets right. Where a task has groups, the sign of a
+    whole group is flipped: what its examples add to the difference takes the place of an example's weight.
 
     >>> import numpy as np
     >>> right = np.array([[True] * 8 + [False] * 92, [False] * 100])
@@ -173,29 +199,19 @@ def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -
     import numpy as np
     from scipy.special import bdtr
 
-    ahead: dict[float, list[int]] = {}
-    for task in tasks:
-        if task.groups is not None:
-            for net in np.round(net_of_groups(task, one, other) / len(tasks), 15).tolist():
-                if net:
-                    ahead.setdefault(abs(net), [0, 0])[net < 0] += 1
-            continue
-        for part, weight in task.parts():
-            counts = ahead.setdefault(weight / part.shape[1] / len(tasks), [0, 0])
-            counts[0] += int((part[one] & ~part[other]).sum())
-            counts[1] += int((part[other] & ~part[one]).sum())
-    told = {weight: counts for weight, counts in ahead.items() if sum(counts)}
-    if not told:
+    leads = paired_units(tasks, one, other)[0].round(15)
+    leads = leads[leads != 0]
+    if not leads.size:
         return 1.0
-    if len(told) == 1:
-        ((first, second),) = told.values()
-        return min(1.0, 2 * float(bdtr(min(first, second), first + second, 0.5)))
+    sizes, counts = np.unique(np.abs(leads), return_counts=True)
+    if len(sizes) == 1:
+        first = int((leads > 0).sum())
+        return min(1.0, 2 * float(bdtr(min(first, len(leads) - first), len(leads), 0.5)))
+    observed, flipped = abs(float(leads.sum())), np.zeros(FLIPS)
     random = np.random.default_rng(seed)
-    observed = abs(sum(weight * (first - second) for weight, (first, second) in told.items()))
-    flipped = np.zeros(FLIPS)
-    for weight, counts in told.items():
-        flipped += weight * (2.0 * random.binomial(sum(counts), 0.5, FLIPS) - sum(counts))
-    bound = 2 * math.exp(-(observed**2) / (2 * sum(sum(counts) * w**2 for w, counts in told.items())))
+    for size, count in zip(sizes, counts, strict=True):
+        flipped += size * (2.0 * random.binomial(count, 0.5, FLIPS) - count)
+    bound = 2 * math.exp(-(observed**2) / (2 * float(leads @ leads)))
     return min(bound, float((1 + (np.abs(flipped) >= observed * (1 - 1e-12)).sum()) / (1 + FLIPS)))
 
 
@@ -204,12 +220,12 @@ def difference_interval(
 ) -> AccuracyInterval:
     """Return how far a network is ahead of another in mean accuracy, with an interval over test examples.
 
-    D +- t_(G-1) sqrt(sum_p G_p / (G_p - 1) sum_g (n_g - D_p w_g)^2 + 2 sum_g w_g^2 / G),    D = sum_g n_g,
+    D +- t_(n-1) sqrt(sum_s n_s / (n_s - 1) sum_i (l_i - D_s w_i)^2 + 2 sum_i w_i^2 / n),    D = sum_i l_i,
 
-    where group g (an example, unless a task has groups) of weight w_g adds n_g to the lead. The lead of its
-    task, or of its class if the mean is one over classes, is D_p = sum_g n_g / sum_g w_g over the G_p groups
-    there; what tasks differ by is no error. The second term stands for two examples more, one each way,
-    without which equal answers to few examples would look sure.
+    where unit i (an example, or a group of a task that has groups) of weight w_i adds l_i to the lead, and
+    D_s = sum_i l_i / sum_i w_i is the lead in its stratum (`paired_units`): what tasks differ by is no error.
+    The second term stands for two examples more, one each way, without which equal answers to few examples
+    would look sure.
 
     >>> import numpy as np
     >>> right = np.array([[True] * 60 + [False] * 40, [True] * 50 + [False] * 50])
@@ -222,33 +238,15 @@ def difference_interval(
     import numpy as np
     from scipy.special import stdtrit
 
-    nets, weights, parts = [], [], []
-    for task in tasks:
-        each = task.weights() / len(tasks)
-        lead = each * (task.correct[one].astype(np.float64) - task.correct[other])
-        nets.append(lead if task.groups is None else task.by_group(lead))
-        weights.append(each if task.groups is None else task.by_group(each))
-        by_class = task.per_class and task.groups is None
-        parts.append(np.unique(task.strata, return_inverse=True)[1] if by_class else 0 * nets[-1].astype(int))
-    net, weight = np.concatenate(nets), np.concatenate(weights)
-    starts = np.cumsum([0, *(part.max() + 1 for part in parts)])
-    place = np.concatenate([part + start for part, start in zip(parts, starts, strict=False)])
-    value, sizes = float(net.sum()), np.bincount(place)
-    leads = np.bincount(place, net) / np.bincount(place, weight)
-    leads[sizes == 1] = value  # a single group tells nothing of its own part
-    factor = sizes / np.maximum(sizes - 1, 1)
-    variance = float(factor[place] @ (net - leads[place] * weight) ** 2)
-    variance += 2 * float(weight @ weight) / len(weight)
-    reach = float(stdtrit(max(len(weight) - 1, 1), (1 + level) / 2)) * math.sqrt(variance)
+    leads, weights, strata = paired_units(tasks, one, other)
+    value, sizes = float(leads.sum()), np.bincount(strata)
+    within = np.bincount(strata, leads) / np.bincount(strata, weights)
+    within[sizes == 1] = value  # a single unit tells nothing of its own stratum
+    apart = (leads - within[strata] * weights) ** 2
+    variance = float((sizes / np.maximum(sizes - 1, 1))[strata] @ apart)
+    variance += 2 * float(weights @ weights) / len(weights)
+    reach = float(stdtrit(max(len(weights) - 1, 1), (1 + level) / 2)) * math.sqrt(variance)
     return AccuracyInterval(value, max(-1.0, value - reach), min(1.0, value + reach))
-
-
-def net_of_groups(task: Answers, one: int, other: int) -> npt.NDArray[np.float64]:
-    """Return what each group of a task adds to the lead of one network over another [groups]."""
-    import numpy as np
-
-    lead = task.correct[one].astype(np.float64) - task.correct[other]
-    return task.by_group(task.weights() * lead)
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from bisect import bisect_left
 
 from penultimate.errors import RequestError
 from penultimate.statistics.comparison import LEVEL
-from penultimate.statistics.summary import numbers, summarise
 
 POWER = 0.9
 """The usual target: nine studies in ten find a difference that exists."""
@@ -20,40 +19,33 @@ def power(difference: float, spread: float, seeds: int, comparisons: int = 1, le
     P(T > t), T noncentral t with n - 1 degrees of freedom and difference / spread * sqrt(n),
     t the quantile of Student's t at 1 - level / (2 comparisons)
 
-    `spread` is the standard deviation, over seeds, of the difference within a seed (`pooled_spread`), in the
-    same unit as `difference`. With several comparisons, the level is that of the first step of Holm's
-    correction, which is the strictest. Raise RequestError for a spread that is not positive, fewer than two
-    seeds, or a level outside (0, 1).
+    `spread` is the standard deviation, over seeds, of the difference within a seed, in the same unit as
+    `difference`. With several comparisons, the level is that of the first step of Holm's correction, which is
+    the strictest. Raise RequestError for a spread that is not positive, fewer than two seeds, or a level
+    outside (0, 1).
 
     >>> round(power(0.5, spread=0.265, seeds=9, comparisons=8), 3)
     0.938
 
     Student, 1908; Holm, 1979.
     """
-    if not (math.isfinite(difference) and 0 < spread < math.inf):
-        raise RequestError(
-            f"a difference and the spread of such differences are expected; got {difference} and {spread}"
-        )
-    if seeds < 2 or comparisons < 1 or not 0 < level < 1:
-        raise RequestError(
-            "two seeds, one comparison and a level between 0 and 1 are the least for a test;"
-            f" got {seeds}, {comparisons} and {level}"
-        )
     from scipy.special import nctdtr, stdtrit
 
-    degrees = seeds - 1
-    quantile = float(stdtrit(degrees, 1 - level / (2 * comparisons)))
+    if not (math.isfinite(difference) and 0 < spread < math.inf and seeds >= 2 and comparisons >= 1):
+        raise RequestError(
+            "a test needs a difference, a positive spread of such differences, two seeds and one comparison;"
+            f" got {difference}, {spread}, {seeds} and {comparisons}"
+        )
+    if not 0 < level < 1:
+        raise RequestError(f"the level of a test lies between 0 and 1; got {level}")
+    quantile = float(stdtrit(seeds - 1, 1 - level / (2 * comparisons)))
     expected = difference / spread * math.sqrt(seeds)
-    found = 1 - float(nctdtr(degrees, expected, quantile))
+    found = 1 - float(nctdtr(seeds - 1, expected, quantile))
     return found if math.isfinite(found) else float(expected > quantile)  # SciPy gives up this far out
 
 
 def seeds_needed(
-    difference: float,
-    spread: float,
-    comparisons: int = 1,
-    aim: float = POWER,
-    level: float = LEVEL,
+    difference: float, spread: float, comparisons: int = 1, aim: float = POWER, level: float = LEVEL
 ) -> int | None:
     """Return the smallest number of seeds whose `power` reaches the aim, or None if ten thousand do not.
 
@@ -66,31 +58,9 @@ def seeds_needed(
         raise RequestError(
             f"a difference above 0 and an aim between 0 and 1 are expected; got {difference} and {aim}"
         )
-
-    def enough(seeds: int) -> bool:
-        return power(difference, spread, seeds, comparisons, level) >= aim
-
-    if not enough(MOST_SEEDS):
-        return None
-    few, many = 1, MOST_SEEDS
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if enough(middle) else (middle, many)
-    return many
-
-
-def pooled_spread(groups: Iterable[Iterable[float]]) -> float:
-    """Return the pooled standard deviation within groups, such as each objective's differences from softmax.
-
-    s^2 = sum_g sum_i (d_gi - mean_g)^2 / sum_g (n_g - 1)
-
-    Raise RequestError if no group has two values.
-
-    >>> pooled_spread([[0.0, 2.0], [5.0, 6.0, 7.0], [3.0]])
-    1.1547...
-    """
-    summaries = [summarise(values) for group in groups if len(values := numbers(group, "differences")) > 1]
-    if not summaries:
-        raise RequestError("no group has the two values that show a spread")
-    squares = math.fsum(s.standard_error**2 * s.n * (s.n - 1) for s in summaries)
-    return math.sqrt(squares / sum(s.n - 1 for s in summaries))
+    found = 2 + bisect_left(
+        range(2, MOST_SEEDS + 1),
+        True,
+        key=lambda seeds: power(difference, spread, seeds, comparisons, level) >= aim,
+    )
+    return found if found <= MOST_SEEDS else None

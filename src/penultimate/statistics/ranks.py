@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from penultimate.checks import real_number, whole_number
 from penultimate.errors import RequestError
 from penultimate.statistics.comparison import LEVEL
-from penultimate.statistics.paired import Answers, Pair, net_of_groups
+from penultimate.statistics.paired import Answers, Pair, paired_units
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,13 +138,9 @@ def _resampled_groups(task: Answers, draws: int, random: np.random.Generator) ->
 def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the rank of each value in its row, the largest first; equal values share the mean place."""
     import numpy as np
+    from scipy.stats import rankdata
 
-    rounded = np.round(values, 12)
-    ranks = np.empty_like(rounded)
-    for place in range(rounded.shape[1]):
-        own = rounded[:, [place]]
-        ranks[:, place] = 0.5 + (rounded > own).sum(1) + (rounded == own).sum(1) / 2
-    return ranks
+    return np.asarray(rankdata(-values.round(12), axis=1))
 
 
 def tie_groups(pairs: Iterable[Pair], networks: int) -> list[tuple[int, ...]]:
@@ -206,32 +202,21 @@ def detectable_difference(
 
     Connor, 1987; Lachin, 1992.
     """
+    import numpy as np
     from scipy.special import ndtri
 
     real_number(level, "level", above=0, below=1)
     real_number(power, "power", above=0, below=1)
-    variance, share, curvature, weights = 0.0, 0.0, 0.0, set()
-    is_exact = all(task.groups is None for task in tasks)
-    for task in tasks:
-        if task.groups is not None:
-            net = net_of_groups(task, one, other) / len(tasks)
-            each = task.weights() / len(tasks)
-            variance += float(net @ net)
-            share += float(each[task.correct[one] != task.correct[other]].sum())
-            curvature += float((task.by_group(each) ** 2).sum())
-            continue
-        for part, of_part in task.parts():
-            whole = of_part / len(tasks)
-            weight = whole / part.shape[1]
-            differing = int((part[one] != part[other]).sum())
-            variance += differing * weight**2
-            share += differing * weight
-            curvature += whole**2 / part.shape[1]
-            weights.add(round(weight, 15))
+    leads, weights, _ = paired_units(tasks, one, other)
+    variance, curvature = float(leads @ leads), float(weights @ weights)
+    share = sum(
+        float(task.weights()[task.correct[one] != task.correct[other]].sum()) / len(tasks) for task in tasks
+    )
     if not variance:
         return math.nan
+    is_exact = all(task.groups is None for task in tasks) and len(np.unique(weights.round(15))) == 1
     a, b = float(ndtri(1 - level / 2)), float(ndtri(power))
-    t = a * math.sqrt(variance) + (weights.pop() if is_exact and len(weights) == 1 else 0.0)
+    t = a * math.sqrt(variance) + (float(weights[0]) if is_exact else 0.0)
     scale = 1 + b**2 * curvature
     inner = t**2 - scale * (t**2 - b**2 * variance)
     found = (t + math.copysign(math.sqrt(inner), b)) / scale if inner >= 0 else math.nan

@@ -118,9 +118,9 @@ METHOD = (
     " training images, then fitted to all of them; every optimum is certified. Nearest neighbours: cosine"
     " distance, the number chosen by leaving one out.",
     "Intervals: of a share of the test images exact (Clopper and Pearson); of a mean over classes or tasks by"
-    " the variances of its parts, with two more right and two more wrong answers (Agresti and Caffo; Price and"
-    " Bonett). They hold for few images too. They"
-    " cover other test images of the same kind, but not other training images or other weights.",
+    " the variances of its parts, with two more right and two more wrong answers (Agresti and Caffo; Price"
+    " and Bonett). They hold for few images too. They cover other test images of the same kind, but not other"
+    " training images or other weights.",
     "Places, marks and comparisons: paired tests on the same test images, corrected for all pairs of a column"
     " (Holm). They can tell networks apart whose intervals overlap.",
     "Class separation, sparsity, ranks and CKA are of test images alone.",

@@ -31,7 +31,7 @@ from penultimate.paper.claims.effects import (
 from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.strengths import PER
 from penultimate.report.measurements import Measurements, Seed
-from penultimate.statistics import mean, slope_within
+from penultimate.statistics import mean, partial_slopes
 
 QUICK_RULE = "2026-11-26, the quickstart"
 """The date of this rule."""
@@ -76,13 +76,12 @@ def answer_quickly(measurements: Measurements, criteria: Criteria = CRITERIA) ->
     draws = common_seeds(columns)
     if len(draws) < criteria.least_runs.value:
         return None
-    found = slope_within(
-        ([separation[spec][draw] for spec in COMPARED], [transfer[spec][draw] for spec in COMPARED])
-        for draw in draws
-    )
-    if found is None or found.standard_error == 0:
+    networks = [(draw, spec) for draw in draws for spec in COMPARED]
+    across, up = ([of[spec][draw] for draw, spec in networks] for of in (separation, transfer))
+    found = partial_slopes([draw for draw, _ in networks], [across], up)
+    if found is None or found[0].error == 0:
         return None
-    price = fall(found.slope, found.standard_error, found.degrees_of_freedom, criteria)
+    price = fall(found[0].slope, found[0].error, found[0].degrees_of_freedom, criteria)
     beside = [beside_softmax(measurements, spec, criteria) for spec in COMPARED[1:]]
     told = tuple(one for one in beside if one is not None)
     if len(told) < len(beside):
