@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penultimate import RequestError
-from penultimate import statistics as statistics_room
 from penultimate.statistics import (
     Anova,
     MeanWithError,
@@ -21,12 +20,10 @@ from penultimate.statistics import (
     mean,
     proportion_interval,
     spearman,
-    standard_error,
     summarise,
     two_way_anova,
 )
-from tests.oracles import claims as claims_oracle
-from tests.oracles import statistics as oracle
+from tests.oracles import claims as oracle
 
 seeds = st.integers(0, 10_000)
 
@@ -41,18 +38,13 @@ def test_means_and_standard_errors(seed: int, n: int, offset: float) -> None:
     values = runs(seed, n, offset)
     summary = summarise(values)
     assert summary.mean == mean(values) == pytest.approx(np.mean(values), rel=1e-15)
-    assert (
-        summary.standard_error
-        == standard_error(iter(values))
-        == pytest.approx(scipy.stats.sem(values), rel=1e-7)
-    )
-    assert summary.standard_error == pytest.approx(oracle.standard_error(values), rel=1e-7)
+    assert summary.standard_error == pytest.approx(scipy.stats.sem(values), rel=1e-7)
     assert summarise(summary) is summary
 
 
 def test_one_run_has_no_standard_error_and_says_so() -> None:
     assert summarise([3.0]).is_single
-    assert math.isnan(standard_error([3.0]))
+    assert math.isnan(summarise([3.0]).standard_error)
     assert not summarise([3.0, 3.0]).is_single
 
 
@@ -140,7 +132,7 @@ def test_bold_is_what_no_other_beats_in_paired_tests_corrected_by_holm(
     }
     for a in column:
         others = [b for b in column if b != a]
-        closed = claims_oracle.holm_by_closure([p[a, b] for b in others])
+        closed = oracle.holm_by_closure([p[a, b] for b in others])
         assert [found.p_values[a][b] for b in others] == pytest.approx([min(1, 2 * q) for q in closed])
     ahead = {b for b in column if all(p[a, b] <= 0.025 for a in column if a != b)}
     unbeaten = {a for a in column if (names - 1) * min(p[a, b] for b in column if b != a) > 0.025}
@@ -194,8 +186,7 @@ def test_spearman_with_ties_counts_every_order(seed: int, n: int, values: int) -
         assert math.isnan(found.rho)
         assert math.isnan(found.p)
         return
-    assert found.rho == pytest.approx(oracle.spearman(x, y), abs=1e-14)
-    assert found.p_exact == pytest.approx(oracle.spearman_p(x, y), abs=1e-12)
+    assert found.p_exact == pytest.approx(oracle.p_of_orders(x, y), abs=1e-12)
     if n > 2 and abs(found.rho) < 1:
         theirs = scipy.stats.spearmanr(x, y)
         assert found.rho == pytest.approx(theirs.statistic, abs=1e-12)
@@ -215,22 +206,10 @@ def test_spearman_of_longer_samples(seed: int, n: int) -> None:
     assert (found.p_exact is None) == (n > 12)
     assert found.p == (found.p_t if n > 12 else found.p_exact)
     assert -1 < found.low < found.rho < found.high < 1
-    assert [found.low, found.high] == pytest.approx(
-        oracle.spearman_interval(found.rho, n, 1.959964), abs=1e-7
-    )
+    assert [found.low, found.high] == pytest.approx(oracle.rank_interval(found.rho, n), abs=1e-7)
     assert spearman(x, y, confidence=0.5).low > found.low
     assert spearman(np.exp(x), -(y**3)).rho == pytest.approx(-found.rho, abs=1e-14)
     assert spearman(y, x).p == pytest.approx(found.p, abs=1e-14)
-
-
-def test_the_exact_p_of_twelve_pairs_is_close_to_a_large_sample_of_orders() -> None:
-    random = np.random.default_rng(0)
-    x, y = np.arange(12.0), random.permutation(12).astype(float)
-    found = spearman(x, y)
-    orders = np.array([random.permutation(12) for _ in range(20_000)])
-    centred = x - 5.5
-    sampled = np.mean(np.abs((orders - 5.5) @ centred) >= abs(centred @ (y - 5.5)) - 1e-9)
-    assert found.p_exact == pytest.approx(sampled, abs=0.015)
 
 
 def test_perfect_agreement_has_no_interval_and_few_pairs_no_t() -> None:
@@ -263,9 +242,8 @@ def test_bad_input_is_named() -> None:
         (lambda: spearman([1], [1]), "two pairs or more"),
         (lambda: spearman([1, 2, math.nan], [1, 2, 3]), "pair 2 is"),
         (lambda: spearman([1, 2, 3, 4], [1, 2, 4, 3], confidence=95), "confidence of an interval"),
-        (lambda: statistics_room.kendall, "no attribute 'kendall'"),
     ]:
-        with pytest.raises((RequestError, AttributeError), match=message):
+        with pytest.raises(RequestError, match=message):
             call()
 
 
@@ -274,19 +252,14 @@ def test_bad_input_is_named() -> None:
 def test_any_two_may_be_left_out(seed: int, n: int) -> None:
     x, y = runs(seed, n), runs(seed + 1, n)
     left = leave_two_out(x, y)
-    found = claims_oracle.without_two(x, y)
+    found = oracle.without_two(x, y)
     assert left is not None
     assert (left.low, left.high) == pytest.approx((min(found), max(found)))
     kept = [place for place in range(n) if place not in left.pair]
-    assert left.rho == pytest.approx(claims_oracle.rho([x[i] for i in kept], [y[i] for i in kept]))
-    moved = [abs(rho - claims_oracle.rho(x, y)) for rho in found]
-    assert abs(left.rho - claims_oracle.rho(x, y)) == pytest.approx(max(moved))
+    assert left.rho == pytest.approx(oracle.rho([x[i] for i in kept], [y[i] for i in kept]))
+    moved = [abs(rho - oracle.rho(x, y)) for rho in found]
+    assert abs(left.rho - oracle.rho(x, y)) == pytest.approx(max(moved))
     assert left.ties == sum(one == pytest.approx(max(moved)) for one in moved)
-
-
-def test_too_few_pairs_cannot_spare_two() -> None:
-    assert leave_two_out([1, 2, 3, 4], [1, 2, 4, 3]) is None
-    assert leave_two_out([1, 1, 1, 1, 1], [1, 2, 4, 3, 5]) is None
 
 
 @given(of=st.integers(1, 60), share=st.floats(0, 1), level=st.sampled_from([0.5, 0.9, 0.95, 0.999]))
@@ -294,21 +267,12 @@ def test_too_few_pairs_cannot_spare_two() -> None:
 def test_the_interval_of_a_proportion_is_clopper_and_pearsons(of: int, share: float, level: float) -> None:
     right = round(share * of)
     lower, upper = proportion_interval(right, of, level)
-    assert (lower, upper) == pytest.approx(oracle.proportion_interval(right, of, level), abs=1e-12)
     beside = scipy.stats.binomtest(right, of).proportion_ci(level, method="exact")
     assert (lower, upper) == pytest.approx((beside.low, beside.high), abs=1e-9)
     assert 0 <= lower <= right / of <= upper <= 1
     assert lower < upper
     mirrored = proportion_interval(of - right, of, level)
     assert mirrored == pytest.approx((1 - upper, 1 - lower), abs=1e-12)
-
-
-def test_the_interval_of_a_proportion_is_that_of_statsmodels() -> None:
-    from statsmodels.stats.proportion import proportion_confint
-
-    for right, of in [(0, 1), (1, 1), (31, 31), (5, 20), (1, 10**6), (999_999, 10**6), (0, 10**9)]:
-        expected = proportion_confint(right, of, alpha=0.05, method="beta")
-        assert proportion_interval(np.int64(right), of) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("of", [1, 5, 31])

@@ -79,12 +79,3 @@ def mean(values: Runs) -> float:
     3.0
     """
     return summarise(values).mean
-
-
-def standard_error(values: Runs) -> float:
-    """Return the standard error of the mean of the runs, which is NaN for a single run.
-
-    >>> standard_error([1.0, 3.0])
-    1.0
-    """
-    return summarise(values).standard_error
