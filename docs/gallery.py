@@ -11,7 +11,7 @@ import html
 from collections.abc import Iterable
 from pathlib import Path
 
-from docs.quoted import MAIN, finding, shown
+from docs.quoted import MAIN, shown
 
 from penultimate.paper.page import PAGE
 from penultimate.portrait.page import OWN_ORDER, headline
@@ -126,7 +126,7 @@ def page(name: str, built: Built, known: dict[str, Mark]) -> list[str]:
     """Return the lines of an exhibit's page."""
     run = run_of(name)
     lines = [f"({name})=", f"# {plain(built.title)}", ""]
-    lines += [f"**{plain(finding(name, run))}**", ""] if built.finding else []
+    lines += [f"**{plain(built.finding.removeprefix('Ours: '))}**", ""] if built.finding else []
     for figure in built.figures:
         lines += drawn(figure, known)
     lines += [plain(built.caption), ""]

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from docs import pictures, quotes
-from docs.quoted import QUOTES, claims, paragraph, shown
+from docs.quoted import QUOTES, claims, shown
 
 from penultimate.study import load_study
 from penultimate.study.unfold import unfold
@@ -24,22 +24,11 @@ def test_a_page_says_what_the_kept_rows_have(name: str) -> None:
 
 def test_every_quotation_stands_on_a_page_and_every_block_is_closed() -> None:
     found = [name for text in PAGES.values() for name in quotes.quoted(text)]
-    assert {"docs/results.md", "docs/world.md", "docs/reliability.md"} <= set(QUOTING)
+    assert {"docs/results.md", "docs/world.md"} <= set(QUOTING)
     assert set(found) == set(QUOTES)
     for text in PAGES.values():
         assert text.count("<!-- numbers: ") == text.count("<!-- end -->") == len(quotes.quoted(text))
         assert not re.search(r"^<!-- numbers: \w+ -->\S", text, re.MULTILINE), "Markdown reads it as HTML"
-
-
-@pytest.mark.parametrize(
-    "mark", ["%), and", "- three", "+ three", "* three", "> three", "# three", "12. Three"]
-)
-def test_no_line_of_a_paragraph_begins_with_a_mark_of_markdown(mark: str) -> None:
-    for length in range(110, 130):
-        text = f"{'a' * (length - 3)} 81 {mark} more {'b' * 100}"
-        found = paragraph(text)
-        assert " ".join(found.split()) == text
-        assert not any(line.startswith(mark.split()[0]) for line in found.splitlines())
 
 
 def test_the_steps_of_the_quickstart_are_those_that_it_unfolds_into() -> None:
@@ -61,7 +50,7 @@ def test_the_steps_of_the_quickstart_are_those_that_it_unfolds_into() -> None:
 
 def test_a_number_that_was_changed_by_hand_is_found() -> None:
     text = PAGES["docs/world.md"]
-    changed = re.sub(r"(?<=test accuracy, % \| 77\.0 \| )77", "78", text)
+    changed = re.sub(r"(?<=softmax_test -->)77", "78", text)
     assert changed != text
     assert quotes.written(changed) == text
     with pytest.raises(KeyError, match=r"no quotation is called 'rhos'; known: .*of_overlap"):
@@ -83,12 +72,6 @@ def test_a_new_field_of_a_panel_makes_no_picture_out_of_date_and_another_number_
     assert pictures.essence(dataclasses.replace(panel, title="")) != pictures.essence(panel)
 
 
-def test_sentences_come_from_what_the_page_itself_shows() -> None:
-    """The oracle of the blocks is the page of the run, which has tests of its own."""
-    table = claims()
-    assert {one["verdict"] for one in table.values()} == {"holds", "does not hold", "undecided"}
-    assert len(table) == len(shown("claims").tables[0].rows)
-    for name in ("table2", "depth"):
-        number = re.search(r"\d+\.\d", shown(name).finding)
-        assert number is not None
-        assert number[0] in PAGES["docs/results.md"]
+def test_claims_are_those_that_the_page_itself_shows() -> None:
+    assert {one["verdict"] for one in claims()} == {"holds", "does not hold", "undecided"}
+    assert len(claims()) == len(shown("claims").tables[0].rows)
