@@ -19,7 +19,7 @@ import dataclasses
 import importlib
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -67,9 +67,8 @@ _loaded: dict[Path, Plugin] = {}
 def load_plugin(path: Path | str) -> Plugin:
     """Execute one Python file and return what it registered; `examples:focal` is one of the package's own.
 
-    Raises RequestError, and leaves the registry as it was, if the file cannot be found or read, is a folder,
-    has a syntax error, fails (the message gives the line and the exception), needs a missing package,
-    registers nothing, or uses a name that is taken.
+    Raises RequestError, and leaves the registry as it was, for a file that cannot be read, fails (the message
+    gives the line and the exception), registers nothing, or uses a name that is taken.
 
     >>> import tempfile
     >>> text = "from penultimate import register\\n@register.loss\\ndef hinge(logits, targets): ..."
@@ -103,13 +102,13 @@ def load_source(path: Path | str, source: bytes) -> Plugin:
                 raise RequestError(_registers_nothing(name, module))
             for entry in fresh:
                 _refuse_ambiguous(name, entry)
-        entries = tuple(
-            dataclasses.replace(e, location=f"{module.__name__}:{e.name}", source=source) for e in fresh
-        )
-        for entry in entries:
+        entries = []
+        for entry in fresh:
+            location = f"{module.__name__}:{entry.name}"
+            entries.append(dataclasses.replace(entry, location=location, source=source))
             registry.forget(entry.kind, entry.name)
-            registry._add(entry)
-    _loaded[path] = Plugin(path, code_digest(source), entries, source)
+            registry._add(entries[-1])
+    _loaded[path] = Plugin(path, code_digest(source), tuple(entries), source)
     return _loaded[path]
 
 
@@ -264,13 +263,8 @@ def one_line(error: BaseException) -> str:
     """Return an exception in one line, with the place in the plug-in's file if it passed through one."""
     if isinstance(error, PenultimateError):
         return str(error)
-    files = {str(path) for path in _loaded}
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
-    place = f"the plug-in '{Path(frames[-1].filename).name}', line {frames[-1].lineno}: " if frames else ""
-    try:
-        return f"{place}{type(error).__name__}: {error}"
-    except Exception:  # the exception has no message
-        return f"{place}{type(error).__name__}"
+    line = _line_in({str(path) for path in _loaded}, error)
+    return f"the plug-in '{line[0]}', line {line[1]}: {_in_words(error)}" if line else _in_words(error)
 
 
 def raised_by(name: str, function: object, error: BaseException) -> str:
@@ -281,13 +275,21 @@ def raised_by(name: str, function: object, error: BaseException) -> str:
     ... except ZeroDivisionError as error: raised_by("careless", careless, error)
     'careless raises: ZeroDivisionError: division by zero.'
     """
-    first = first_line(error).rstrip(".")
-    what = type(error).__name__ + (f": {first[:300]}" if first else "")
     module = sys.modules.get(getattr(function, "__module__", None) or "")
-    file = getattr(module, "__file__", None)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    place = f" on line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if frames else ""
-    return f"{name} raises{place}: {what}."
+    line = _line_in({getattr(module, "__file__", None) or ""}, error)
+    place = f" on line {line[1]} of {line[0]}" if line else ""
+    return f"{name} raises{place}: {_in_words(error).rstrip('.')}."
+
+
+def _in_words(error: BaseException) -> str:
+    first = first_line(error)[:300]
+    return type(error).__name__ + (f": {first}" if first else "")
+
+
+def _line_in(files: Collection[str], error: BaseException) -> tuple[str, int | None] | None:
+    """Return the name of the last of some files that an exception passed through, and the line there."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    return (Path(frames[-1].filename).name, frames[-1].lineno) if frames else None
 
 
 def _refuse_ambiguous(name: str, entry: Entry) -> None:
@@ -311,10 +313,9 @@ def _registers_nothing(name: str, module: ModuleType) -> str:
         key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
     ]
     above = f"'{functions[-1]}'" if functions else "a function"
-    kinds = ", .".join(kind for kind in registry.PLUGIN_KINDS if kind != "loss")
     return (
         f"the plug-in '{name}' registers nothing: write 'from penultimate import register' and @register.loss"
-        f" (or .{kinds}) above {above}"
+        f" (or another of {', '.join(registry.PLUGIN_KINDS)}) above {above}"
     )
 
 
