@@ -168,12 +168,12 @@ BAD = {
     ),
     "an objective's name": (
         REGISTER + "@register.loss\ndef sigmoid(z, t): ...\n",
-        ["registers the loss 'sigmoid'", "the objective 'sigmoid' (built in)"],
+        ["registers the loss 'sigmoid'", "the objective 'sigmoid' is there already"],
     ),
     "one name for two kinds": (
         REGISTER
         + "@register.loss\ndef both(z, t): ...\n@register.regulariser(name='both')\ndef p(z, h): ...\n",
-        ["'both' (of a plug-in) already"],
+        ["'both' is there already, and a spec string could mean either"],
     ),
     "one name twice": (
         REGISTER + "@register.loss\ndef f(z, t): ...\n\n@register.loss()\ndef f(z, t): ...\n",

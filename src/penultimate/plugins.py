@@ -95,14 +95,11 @@ def load_source(path: Path | str, source: bytes) -> Plugin:
     with all_or_nothing():
         for entry in () if old is None else old.entries:
             registry.forget(entry.kind, entry.name)
-        before = _registered()
+        before, entries = _registered(), []
         with userfile.executed(WHAT, name, path, source) as module:
-            fresh = [entry for key, entry in _registered().items() if before.get(key) is not entry]
+            fresh = _fresh(before, name)
             if not fresh:
                 raise RequestError(_registers_nothing(name, module))
-            for entry in fresh:
-                _refuse_ambiguous(name, entry)
-        entries = []
         for entry in fresh:
             location = f"{module.__name__}:{entry.name}"
             entries.append(dataclasses.replace(entry, location=location, source=source))
@@ -139,18 +136,32 @@ def load_installed() -> Installed:
 
 def _imported(name: str) -> Plugin:
     before, module = _registered(), importlib.import_module(name)
-    fresh = [
-        entry
-        for key, entry in _registered().items()
-        if before.get(key) is not entry or entry.location.startswith((f"{name}:", f"{name}."))
-    ]
+    fresh = _fresh(before, name)
     if not fresh:
         raise RequestError(f"its module {name} registers nothing: it has no @register above a function")
-    for entry in fresh:
-        _refuse_ambiguous(name, entry)
     path = Path(module.__file__ or "")
     source = path.read_bytes()
     return Plugin(path, code_digest(source), tuple(fresh), source)
+
+
+def _fresh(before: Mapping[tuple[str, str], Entry], name: str) -> list[Entry]:
+    """Return what was registered since then, or by a module of this name that was imported earlier.
+
+    Raises RequestError for a name that could mean two things in a spec string, where objectives and what they
+    are made of are named.
+    """
+    fresh = []
+    for key, entry in _registered().items():
+        if before.get(key) is entry and not entry.location.startswith((f"{name}:", f"{name}.")):
+            continue
+        fresh.append(entry)
+        for kind in SPOKEN if entry.kind in SPOKEN else ():
+            if kind != entry.kind and entry.name in registry.names(kind):
+                raise RequestError(
+                    f"the plug-in '{name}' registers the {entry.kind} '{entry.name}', but the {kind}"
+                    f" '{entry.name}' is there already, and a spec string could mean either; rename yours"
+                )
+    return fresh
 
 
 def identity(kind: str, name: str, accepted: Accepted = MappingProxyType({})) -> dict[str, str]:
@@ -178,19 +189,16 @@ def refuse_changed(plugins: Mapping[str, str]) -> None:
 def refuse_unshared(entry: Entry) -> None:
     """Raise RequestError, with the remedy, for a plug-in that a study's processes cannot load.
 
-    These processes load the files of `load_plugin` and installed packages. They do not know what this session
-    has defined or imported.
+    They load the files of `load_plugin` and installed packages, and not what this session imported.
     """
     if not entry.is_plugin or entry.source:
         return
     entry.source_digest()
-    installed = (known for plugin in load_installed().plugins for known in plugin.entries)
-    if not any(known is entry for known in installed):
+    if not any(known is entry for plugin in load_installed().plugins for known in plugin.entries):
         module = entry.location.partition(":")[0]
         raise RequestError(
             f"the {entry.kind} '{entry.name}' was imported from '{module}', which a study's processes do not"
-            f" import; load its file instead: --plugin {entry.file}, or"
-            f" penultimate.plugins.load_plugin('{entry.file}')"
+            f" import; load its file instead: --plugin {entry.file}"
         )
 
 
@@ -232,10 +240,7 @@ def _answer(
 
 def _registered() -> dict[tuple[str, str], Entry]:
     """Return what was registered from outside this package until now; no room of it is imported."""
-    entries = registry.registered().items()
-    return {
-        key: each for key, each in entries if each.is_plugin and not each.location.startswith(registry.OWN)
-    }
+    return {key: each for key, each in registry.registered().items() if each.is_foreign}
 
 
 def _holds(entry: Entry) -> bool:
@@ -249,13 +254,10 @@ def all_or_nothing() -> Iterator[None]:
     try:
         yield
     except BaseException:
-        after = _registered()
-        changed = [key for key in {**before, **after} if after.get(key) is not before.get(key)]
-        for kind, name in changed:
+        for kind, name in _registered():
             registry.forget(kind, name)
-        for key in changed:
-            if key in before:
-                registry._add(before[key])
+        for entry in before.values():
+            registry._add(entry)
         raise
 
 
@@ -290,20 +292,6 @@ def _line_in(files: Collection[str], error: BaseException) -> tuple[str, int | N
     """Return the name of the last of some files that an exception passed through, and the line there."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
     return (Path(frames[-1].filename).name, frames[-1].lineno) if frames else None
-
-
-def _refuse_ambiguous(name: str, entry: Entry) -> None:
-    """Raise RequestError if the name of a plug-in could mean two things in a spec string.
-
-    Objectives and what they are made of are all named in these strings.
-    """
-    for kind in SPOKEN if entry.kind in SPOKEN else ():
-        if kind != entry.kind and entry.name in registry.names(kind):
-            owner = "of a plug-in" if registry.entry(kind, entry.name).is_plugin else "built in"
-            raise RequestError(
-                f"the plug-in '{name}' registers the {entry.kind} '{entry.name}', but the {kind}"
-                f" '{entry.name}' ({owner}) already exists, and a spec string could mean either; rename yours"
-            )
 
 
 def _registers_nothing(name: str, module: ModuleType) -> str:

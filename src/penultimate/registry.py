@@ -102,7 +102,13 @@ class Entry:
 
     @property
     def is_plugin(self) -> bool:
+        """Whether it carries its object; a built-in is imported when it is needed."""
         return self.target is not None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is a plug-in from outside this package."""
+        return self.is_plugin and not self.location.startswith(OWN)
 
     @property
     def of_session(self) -> bool:
