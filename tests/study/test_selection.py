@@ -23,8 +23,6 @@ from penultimate.study.unfold import unfold
 from penultimate.study.usage import not_used
 from tests.plugged import SAMPLES, plugged
 
-GLYPHS_RUNS = 9 * 9 + 9 * 5 + 4 * 2 + 8 * 3
-
 
 @pytest.fixture
 def smoke() -> Study:
@@ -218,23 +216,6 @@ def test_a_name_that_the_study_has_not_is_refused(two_arms: Study, names: list[s
     assert answer in str(error.value)
 
 
-def test_seeds_of_a_study_that_trains_nothing_are_refused(two_arms: Study) -> None:
-    with pytest.raises(RequestError, match="trains no network"):
-        restrict(replace(two_arms, networks=two_arms.networks[2:]), [], [1])
-
-
-def test_the_grids_of_glyphs_can_be_left_out_one_by_one() -> None:
-    glyphs = load_study("glyphs")
-    assert len(glyphs.keys()) == GLYPHS_RUNS
-    nine = override(glyphs, [f"objectives={glyphs.main.objectives!r}"])
-    assert [block.arm or block.backbones[0] for block in nine.runs] == ["glyphnet", "one draw", "glyphplain"]
-    assert {
-        key.arm for key in restrict(glyphs, ["cosine_softmax(scale=0.02, temperature=0.02)"], []).keys()
-    } == {"temperature"}
-    fewer = restrict(glyphs, [], [1])
-    assert len(fewer.keys()) == 9 + 9 + 4 + 8
-
-
 # -- files --------------------------------------------------------------------------------------------------
 
 
@@ -266,23 +247,6 @@ def test_every_built_in_study_bears_its_name(name: str) -> None:
     study = load_study(name)
     assert study.name == name
     assert isinstance(study.main, Runs)
-
-
-def test_a_plugins_objective_is_measured_as_the_studys_first_is() -> None:
-    with plugged("focal"):
-        whole = restrict(load_study("full"), ["softmax", "focal"], [])
-    asked: dict[str, set[tuple[int | None, str]]] = {}
-    for key, requests in whole.measured().items():
-        if not key.arm and key.backbone == whole.main.backbones[0]:
-            asked.setdefault(key.objective, set()).update((key.seed, one.text) for one in requests)
-    of_first, of_plugin = asked.values()
-    assert of_first == of_plugin
-    assert {text.partition("(")[0] for _, text in of_plugin} > {
-        "linear",
-        "similarity",
-        "fine_tuning",
-        "depth",
-    }
 
 
 def test_a_plugins_objective_is_named_and_joins_the_first_grid(two_arms: Study) -> None:
@@ -370,33 +334,10 @@ def test_what_changes_nothing_leaves_the_study_as_it_is(smoke: Study) -> None:
     assert changed(smoke, ["title=Mine"]) == replace(smoke, title="Mine")
 
 
-def test_a_change_that_another_needs_is_told(smoke: Study) -> None:
-    part = changed(smoke, ["objectives=softmax,sigmoid"], ["sigmoid"])
-    assert part.objectives == ("sigmoid",)
-    assert part.title == "smoke, changed: objectives=softmax,sigmoid; only sigmoid"
-
-
 def test_a_name_or_title_that_is_given_is_kept(smoke: Study) -> None:
     part = changed(smoke, ["name=mine", "title=Of mine"], ["softmax"])
     assert (part.name, part.title, part.changed_from) == ("mine", "Of mine", "smoke")
     assert changed(smoke, ["name=mine"], ["softmax"]).title == "smoke, changed: name=mine; only softmax"
-
-
-def test_names_of_changed_studies_are_short_and_apart(smoke: Study) -> None:
-    names = {
-        changed(smoke, assignments, only, seeds).name
-        for assignments, only, seeds in (
-            (["measure=('knn',)"], (), ()),
-            (["measure=('linear',)"], (), ()),
-            (["measure=knn,linear"], (), ()),
-            ((), (), range(0, 90, 2)),
-            ((), (), range(0, 92, 2)),
-            ((), (), (0, 2)),
-            ((), (), (0, 1, 2)),
-        )
-    }
-    assert len(names) == 7
-    assert all(len(name) <= 64 for name in names)
 
 
 def test_the_steps_of_a_changed_study_are_those_of_the_whole(smoke: Study) -> None:

@@ -298,15 +298,6 @@ def test_a_study_is_tuned_by_none_one_or_several(given: Any, names: tuple[str, .
     assert unfold(made).steps.keys() == unfold(study()).steps.keys()
 
 
-def test_a_second_recipe_or_draw_under_an_arm_is_another_network() -> None:
-    other = dataclasses.replace(GRID, recipe=LONG, draws=3, arm="long")
-    assert [(key.arm, key.draw) for key in study(GRID, other).keys()] == [("", 0), ("long", 3)]
-
-
-def test_networks_given_alone_need_no_splits_to_train_on() -> None:
-    assert study(Given({"ours": "timm:resnet18"}), source="digits_smoke").runs == ()
-
-
 def test_a_study_describes_itself_as_json() -> None:
     described = study(
         Runs(
@@ -350,12 +341,6 @@ def test_the_second_architecture_of_glyphs_is_compared_and_no_more() -> None:
     assert len(glyphs.keys()) == 9 * 9 + 9 * 5 + 8 * 3 + len(plain)
     measured = glyphs.measured()
     assert {request.text for key in plain for request in measured[key]} == {"similarity"}
-
-
-def test_one_and_one_point_nought_are_one_recipe() -> None:
-    whole = Recipe(learning_rate=1, momentum=0, nesterov=False, exposure=2)
-    assert repr(whole) == repr(Recipe(learning_rate=1.0, momentum=0.0, nesterov=False, exposure=2.0))
-    assert whole.averaging_momentum is None
 
 
 @pytest.mark.parametrize(

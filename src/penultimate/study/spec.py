@@ -50,25 +50,26 @@ CORRUPTED = tuple(f"{name}/{severity}" for name in BENCHMARK for severity in SEV
 class Study:
     """Networks, the data they are trained on (`source`) and transferred to (`targets`), and the measurements.
 
-    `networks` holds grids of runs and given networks, and the same seeds serve all objectives; `measure`
-    lists the measurements of each network as spec strings ("similarity(passes=10)"), plug-ins included.
-    `threads` is the number of threads of a step, and `gpus` the share of a GPU of a step that trains or runs
-    a network, or the number of GPUs that share a training; at 0 the CPU does it. `limited` marks a study too
-    small to be evidence: its rows say so, and exhibits refuse them unless asked. `tuned_by` names the study,
-    or studies, whose search chose the hyperparameters; `search` says how this study's own are searched, and
-    `tunes` holds the cells of a study that is such a search (`penultimate.tuning.grid`).
-    `expected_seconds` holds costs of steps by kind, on one core, where they differ from what the measurements
-    declare; `plan` uses them until the store knows better. `counterparts`, {target: {class: (source class,
-    ...)}}, says to which classes of the source a target's class corresponds, or of which it is a superclass,
-    beyond those of equal names; an empty tuple says to none, not even to one of its name. `changed_from`
-    names the study from which this one was changed, if any. `data` gives the folder of each data set on disk,
-    published or your own; `source` and `targets` may name these. A study with a published data set whose
-    folder is not given can be planned, but not run. `page` names the page of the report, unless it is the
-    usual one. `reading`, {name: {"class_order": names, "copies": "drop"}}, says how data on disk are read: in
-    which order classes are numbered ("text", "natural" or "dictionary" stand for an order too), and that of
-    images that are copies of each other only one is kept, if possible a test image. `outside` names the data
-    that the measurement of that name tells from the source; without any, it takes the targets. `beside` names
-    a kept run, whose networks of the same seeds and draws are shown, too.
+    networks        grids of runs, and networks that are given; the same seeds serve all objectives
+    measure         the measurements of each network as specs ("similarity(passes=10)"), plug-ins included
+    threads         the threads of a step
+    gpus            the share of a GPU of a step that trains or runs a network, or the number of GPUs that
+                    share a training; at 0 the CPU does it
+    limited         too small to be evidence: its rows say so, and exhibits refuse them unless asked
+    tuned_by        the studies whose searches chose the hyperparameters
+    search          how this study's own hyperparameters are searched
+    tunes           the cells, of a study that is such a search (`penultimate.tuning.grid`)
+    expected_seconds  costs of steps by kind, on one core, where measurements declare others; `plan` uses them
+                    until the store knows better
+    counterparts    {target: {class: (source class, ...)}}: to which classes of the source a target's class
+                    corresponds beyond those of equal names; to none with an empty tuple
+    changed_from    the study from which this one was changed
+    data            the folder of each data set on disk, published or your own. With a published one whose
+                    folder is not given, a study can be planned, but not run
+    page, beside    the page of the report, if not the usual one; a kept run that is shown beside this study
+    reading         {name: {"class_order": names, "copies": "drop"}}: how data on disk are read; "text",
+                    "natural" and "dictionary" stand for an order too
+    outside         the data that the measurement `outside` tells from the source, instead of the targets
     """
 
     name: str
