@@ -79,7 +79,7 @@ def check_file(path: Path | str) -> Report:
     ...     return -(targets * logits.log_softmax(-1)).sum(-1).mean()
     ... ''')
     >>> print(check_file(file).wrong[0].sentence)
-    plain returns one number for the whole batch; reduce nothing: return one value per example, [n]. ...
+    plain returns [] for 7 examples; return [n], [7] here. Reduce nothing: leave out .mean() ...
     >>> registry.forget("loss", "plain")
     """
     from penultimate.plugins import in_child, load_plugin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from penultimate.errors import RequestError, unknown
@@ -32,11 +32,7 @@ def with_networks(study: Study, table: Path | str) -> Study:
     Traceback (most recent call last):
     penultimate.errors.RequestError: there is no table of networks at 'no-such-table.csv'
     """
-    return with_rows(study, read_checkpoint_table(table))
-
-
-def with_rows(study: Study, rows: Iterable[CheckpointRow]) -> Study:
-    """Return a study whose networks are those of the rows of a table (`with_networks`)."""
+    rows = read_checkpoint_table(table)
     if not study.runs:
         raise RequestError(f"study '{study.name}' trains no networks that a table could replace")
     placed: dict[int, list[CheckpointRow]] = {id(block): [] for block in study.runs}

@@ -12,10 +12,9 @@ from penultimate import plugins, registry, specs, userfile
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError, nearest
 from penultimate.files import digest_bytes, given_path
-from penultimate.networks.checkpoint_table import read_checkpoint_table
 from penultimate.objectives.presets import resolve
 from penultimate.study.blocks import Given, Runs
-from penultimate.study.existing import with_rows
+from penultimate.study.existing import with_networks
 from penultimate.study.settings import override
 from penultimate.study.spec import Study
 from penultimate.study.usage import way_to
@@ -77,7 +76,7 @@ def changed(
     """
     wanted, parts, told = study, [study.name], []
     if table:
-        wanted = with_rows(wanted, read_checkpoint_table(table))
+        wanted = with_networks(wanted, table)
         parts.append(Path(table).stem)
         told.append(f"networks of {Path(table).name}")
     for text in assignments:
