@@ -40,11 +40,7 @@ from tests.conftest import penultimate
         (["plan", "smoke", "--processes", "-1"], "at least 1"),
         (["run", "smoke", "--set", "recipe.epoch=1"], "Did you mean 'epochs'"),
         (["run", "smoke", "--set", "epochs=1"], "Did you mean 'recipe.epochs'"),
-        (
-            ["run", "smoke", "--set", "cosine decay.source=x"],
-            "cannot be set for one arm; of the whole study: sou",
-        ),
-        (["run", "smoke", "--set", "cosine decay.measure=knn"], "of the whole study: measure=VALUE"),
+        (["run", "smoke", "--set", "cosine decay.source=x"], "it is none of cosine decay.objectives, "),
         (["run", "smoke", "--set", "recipe.learning_rate=1e308"], "at most 1e30"),
         (["run", "smoke", "--on", ":"], "there is no engine at ':': Empty module name"),
         (["run", "smoke", "--on", "json:JSONDecoder"], "there is no engine at 'json:JSONDecoder': "),

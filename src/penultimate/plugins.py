@@ -19,7 +19,7 @@ import dataclasses
 import importlib
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -67,9 +67,8 @@ _loaded: dict[Path, Plugin] = {}
 def load_plugin(path: Path | str) -> Plugin:
     """Execute one Python file and return what it registered; `examples:focal` is one of the package's own.
 
-    Raises RequestError, and leaves the registry as it was, if the file cannot be found or read, is a folder,
-    has a syntax error, fails (the message gives the line and the exception), needs a missing package,
-    registers nothing, or uses a name that is taken.
+    Raises RequestError, and leaves the registry as it was, for a file that cannot be read, fails (the message
+    gives the line and the exception), registers nothing, or uses a name that is taken.
 
     >>> import tempfile
     >>> text = "from penultimate import register\\n@register.loss\\ndef hinge(logits, targets): ..."
@@ -96,20 +95,17 @@ def load_source(path: Path | str, source: bytes) -> Plugin:
     with all_or_nothing():
         for entry in () if old is None else old.entries:
             registry.forget(entry.kind, entry.name)
-        before = _registered()
+        before, entries = _registered(), []
         with userfile.executed(WHAT, name, path, source) as module:
-            fresh = [entry for key, entry in _registered().items() if before.get(key) is not entry]
+            fresh = _fresh(before, name)
             if not fresh:
                 raise RequestError(_registers_nothing(name, module))
-            for entry in fresh:
-                _refuse_ambiguous(name, entry)
-        entries = tuple(
-            dataclasses.replace(e, location=f"{module.__name__}:{e.name}", source=source) for e in fresh
-        )
-        for entry in entries:
+        for entry in fresh:
+            location = f"{module.__name__}:{entry.name}"
+            entries.append(dataclasses.replace(entry, location=location, source=source))
             registry.forget(entry.kind, entry.name)
-            registry._add(entry)
-    _loaded[path] = Plugin(path, code_digest(source), entries, source)
+            registry._add(entries[-1])
+    _loaded[path] = Plugin(path, code_digest(source), tuple(entries), source)
     return _loaded[path]
 
 
@@ -140,18 +136,32 @@ def load_installed() -> Installed:
 
 def _imported(name: str) -> Plugin:
     before, module = _registered(), importlib.import_module(name)
-    fresh = [
-        entry
-        for key, entry in _registered().items()
-        if before.get(key) is not entry or entry.location.startswith((f"{name}:", f"{name}."))
-    ]
+    fresh = _fresh(before, name)
     if not fresh:
         raise RequestError(f"its module {name} registers nothing: it has no @register above a function")
-    for entry in fresh:
-        _refuse_ambiguous(name, entry)
     path = Path(module.__file__ or "")
     source = path.read_bytes()
     return Plugin(path, code_digest(source), tuple(fresh), source)
+
+
+def _fresh(before: Mapping[tuple[str, str], Entry], name: str) -> list[Entry]:
+    """Return what was registered since then, or by a module of this name that was imported earlier.
+
+    Raises RequestError for a name that could mean two things in a spec string, where objectives and what they
+    are made of are named.
+    """
+    fresh = []
+    for key, entry in _registered().items():
+        if before.get(key) is entry and not entry.location.startswith((f"{name}:", f"{name}.")):
+            continue
+        fresh.append(entry)
+        for kind in SPOKEN if entry.kind in SPOKEN else ():
+            if kind != entry.kind and entry.name in registry.names(kind):
+                raise RequestError(
+                    f"the plug-in '{name}' registers the {entry.kind} '{entry.name}', but the {kind}"
+                    f" '{entry.name}' is there already, and a spec string could mean either; rename yours"
+                )
+    return fresh
 
 
 def identity(kind: str, name: str, accepted: Accepted = MappingProxyType({})) -> dict[str, str]:
@@ -179,19 +189,16 @@ def refuse_changed(plugins: Mapping[str, str]) -> None:
 def refuse_unshared(entry: Entry) -> None:
     """Raise RequestError, with the remedy, for a plug-in that a study's processes cannot load.
 
-    These processes load the files of `load_plugin` and installed packages. They do not know what this session
-    has defined or imported.
+    They load the files of `load_plugin` and installed packages, and not what this session imported.
     """
     if not entry.is_plugin or entry.source:
         return
     entry.source_digest()
-    installed = (known for plugin in load_installed().plugins for known in plugin.entries)
-    if not any(known is entry for known in installed):
+    if not any(known is entry for plugin in load_installed().plugins for known in plugin.entries):
         module = entry.location.partition(":")[0]
         raise RequestError(
             f"the {entry.kind} '{entry.name}' was imported from '{module}', which a study's processes do not"
-            f" import; load its file instead: --plugin {entry.file}, or"
-            f" penultimate.plugins.load_plugin('{entry.file}')"
+            f" import; load its file instead: --plugin {entry.file}"
         )
 
 
@@ -233,10 +240,7 @@ def _answer(
 
 def _registered() -> dict[tuple[str, str], Entry]:
     """Return what was registered from outside this package until now; no room of it is imported."""
-    entries = registry.registered().items()
-    return {
-        key: each for key, each in entries if each.is_plugin and not each.location.startswith(registry.OWN)
-    }
+    return {key: each for key, each in registry.registered().items() if each.is_foreign}
 
 
 def _holds(entry: Entry) -> bool:
@@ -250,13 +254,10 @@ def all_or_nothing() -> Iterator[None]:
     try:
         yield
     except BaseException:
-        after = _registered()
-        changed = [key for key in {**before, **after} if after.get(key) is not before.get(key)]
-        for kind, name in changed:
+        for kind, name in _registered():
             registry.forget(kind, name)
-        for key in changed:
-            if key in before:
-                registry._add(before[key])
+        for entry in before.values():
+            registry._add(entry)
         raise
 
 
@@ -264,13 +265,8 @@ def one_line(error: BaseException) -> str:
     """Return an exception in one line, with the place in the plug-in's file if it passed through one."""
     if isinstance(error, PenultimateError):
         return str(error)
-    files = {str(path) for path in _loaded}
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
-    place = f"the plug-in '{Path(frames[-1].filename).name}', line {frames[-1].lineno}: " if frames else ""
-    try:
-        return f"{place}{type(error).__name__}: {error}"
-    except Exception:  # the exception has no message
-        return f"{place}{type(error).__name__}"
+    line = _line_in({str(path) for path in _loaded}, error)
+    return f"the plug-in '{line[0]}', line {line[1]}: {_in_words(error)}" if line else _in_words(error)
 
 
 def raised_by(name: str, function: object, error: BaseException) -> str:
@@ -281,27 +277,21 @@ def raised_by(name: str, function: object, error: BaseException) -> str:
     ... except ZeroDivisionError as error: raised_by("careless", careless, error)
     'careless raises: ZeroDivisionError: division by zero.'
     """
-    first = first_line(error).rstrip(".")
-    what = type(error).__name__ + (f": {first[:300]}" if first else "")
     module = sys.modules.get(getattr(function, "__module__", None) or "")
-    file = getattr(module, "__file__", None)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    place = f" on line {frames[-1].lineno} of {Path(frames[-1].filename).name}" if frames else ""
-    return f"{name} raises{place}: {what}."
+    line = _line_in({getattr(module, "__file__", None) or ""}, error)
+    place = f" on line {line[1]} of {line[0]}" if line else ""
+    return f"{name} raises{place}: {_in_words(error).rstrip('.')}."
 
 
-def _refuse_ambiguous(name: str, entry: Entry) -> None:
-    """Raise RequestError if the name of a plug-in could mean two things in a spec string.
+def _in_words(error: BaseException) -> str:
+    first = first_line(error)[:300]
+    return type(error).__name__ + (f": {first}" if first else "")
 
-    Objectives and what they are made of are all named in these strings.
-    """
-    for kind in SPOKEN if entry.kind in SPOKEN else ():
-        if kind != entry.kind and entry.name in registry.names(kind):
-            owner = "of a plug-in" if registry.entry(kind, entry.name).is_plugin else "built in"
-            raise RequestError(
-                f"the plug-in '{name}' registers the {entry.kind} '{entry.name}', but the {kind}"
-                f" '{entry.name}' ({owner}) already exists, and a spec string could mean either; rename yours"
-            )
+
+def _line_in(files: Collection[str], error: BaseException) -> tuple[str, int | None] | None:
+    """Return the name of the last of some files that an exception passed through, and the line there."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename in files]
+    return (Path(frames[-1].filename).name, frames[-1].lineno) if frames else None
 
 
 def _registers_nothing(name: str, module: ModuleType) -> str:
@@ -311,10 +301,9 @@ def _registers_nothing(name: str, module: ModuleType) -> str:
         key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__
     ]
     above = f"'{functions[-1]}'" if functions else "a function"
-    kinds = ", .".join(kind for kind in registry.PLUGIN_KINDS if kind != "loss")
     return (
         f"the plug-in '{name}' registers nothing: write 'from penultimate import register' and @register.loss"
-        f" (or .{kinds}) above {above}"
+        f" (or another of {', '.join(registry.PLUGIN_KINDS)}) above {above}"
     )
 
 

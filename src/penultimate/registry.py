@@ -22,7 +22,7 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, overload
@@ -102,7 +102,13 @@ class Entry:
 
     @property
     def is_plugin(self) -> bool:
+        """Whether it carries its object; a built-in is imported when it is needed."""
         return self.target is not None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is a plug-in from outside this package."""
+        return self.is_plugin and not self.location.startswith(OWN)
 
     @property
     def of_session(self) -> bool:
@@ -249,7 +255,10 @@ def entry(kind: str, name: str) -> Entry:
 
 
 class _Decorator:
-    """Decorator such as `@register.loss` or `@register.loss(name=...)`, which returns the function itself."""
+    """Decorator such as `@register.loss` or `@register.loss(name=...)`, which returns the function itself.
+
+    What `@register.measurement(version=1, per=..., ...)` declares is kept by the function as `declared`.
+    """
 
     def __init__(self, kind: str, *facts: str) -> None:
         self.kind, self.facts = kind, ("files", *facts)
@@ -262,11 +271,14 @@ class _Decorator:
     def __call__(
         self, function: Plugin | None = None, *, name: str = "", paper: str = "", **facts: Any
     ) -> Plugin | Callable[[Plugin], Plugin]:
-        for fact in facts:
-            if fact not in self.facts:
-                raise TypeError(f"register.{self.kind}() got an unexpected keyword argument '{fact}'")
+        declared = None
+        if self.kind == "measurement" and function is None:
+            declared, facts = facts, {"files": facts.pop("files", ())}
+        _expect_facts(self.kind, facts, self.facts)
 
         def add(target: Plugin) -> Plugin:
+            if declared is not None:
+                target.declared = declared  # type: ignore[attr-defined]
             kind = BY_FIRST_ARGUMENT.get((self.kind, _first_argument(target)), self.kind)
             registered_name = name or getattr(target, "__name__", "")
             summary = (inspect.getdoc(target) or "").partition("\n")[0]
@@ -281,26 +293,10 @@ class _Decorator:
         return add if function is None else add(function)
 
 
-class _Declaring(_Decorator):
-    """Decorator `@register.measurement(version=1, per=..., ...)`; the function keeps these as `declared`."""
-
-    @overload
-    def __call__(self, function: Plugin) -> Plugin: ...
-    @overload
-    def __call__(self, *, name: str = "", paper: str = "", **declared: Any) -> Callable[[Plugin], Plugin]: ...
-
-    def __call__(
-        self, function: Plugin | None = None, *, name: str = "", paper: str = "", **declared: Any
-    ) -> Plugin | Callable[[Plugin], Plugin]:
-        if function is not None:  # it has no declaration, which is reported once the measurement is asked for
-            return super().__call__(function)
-        add = super().__call__(name=name, paper=paper, files=declared.pop("files", ()))
-
-        def declare_and_add(target: Plugin) -> Plugin:
-            target.declared = declared  # type: ignore[attr-defined]
-            return add(target)
-
-        return declare_and_add
+def _expect_facts(kind: str, facts: Iterable[str], known: Sequence[str]) -> None:
+    for fact in facts:
+        if fact not in known:
+            raise TypeError(f"register.{kind}() got an unexpected keyword argument '{fact}'")
 
 
 def _first_argument(function: Callable[..., Any]) -> str:
@@ -310,16 +306,6 @@ def _first_argument(function: Callable[..., Any]) -> str:
         return ""
 
 
-class _Gone:
-    """Decorator of an earlier version, which names the one that replaces it."""
-
-    def __init__(self, kind: str, now: str) -> None:
-        self.kind, self.now = kind, now
-
-    def __call__(self, *arguments: Any, **facts: Any) -> NoReturn:
-        raise RequestError(f"register.{self.kind} is gone: {self.now}")
-
-
 class _Value:
     """Function such as `register.study(STUDY)`, which registers a value under its own name and returns it."""
 
@@ -327,9 +313,7 @@ class _Value:
         self.kind, self.facts = kind, facts
 
     def __call__(self, value: Value, *, name: str = "", **facts: Any) -> Value:
-        for fact in facts:
-            if fact not in self.facts:
-                raise TypeError(f"register.{self.kind}() got an unexpected keyword argument '{fact}'")
+        _expect_facts(self.kind, facts, self.facts)
         name, summary = name or getattr(value, "name", ""), getattr(value, "title", "")
         module = sys._getframe(1).f_globals.get("__name__", SESSION)
         _open_room(self.kind)
@@ -337,24 +321,27 @@ class _Value:
         return value
 
 
+def _gone(kind: str, now: str) -> Callable[..., NoReturn]:
+    """Return a decorator of an earlier version, which names the one that replaces it."""
+
+    def refuse(*arguments: Any, **facts: Any) -> NoReturn:
+        raise RequestError(f"register.{kind} is gone: {now}")
+
+    return refuse
+
+
 class Register:
     """Decorators for all kinds of plug-ins, and functions that register the values of a paper.
 
-    A file that adds another paper registers its studies, their exhibits and the page that draws them:
-    `register.study(Study(...))`, `register.exhibit(Exhibit(...))`, `register.page(StudyPage(...))`, and the
-    tables that it prints, `register.printed(rows, name="table1")`: a mapping {column: text} for each row.
-    With its page it may name the study to run `first`, the objective that is its `baseline`, and `further`
-    architectures besides its main one.
+    `penultimate.checking` says what each kind of plug-in is given and returns. Every plug-in declares the
+    files that it reads, `files=("weights.npz",)`, by paths relative to its own: what they hold is part of the
+    identity of its steps. A part of an objective may state its `label` in tables, and of its hyperparameters
+    the `ranges` and the `grids` that a search tries: `ranges={"gamma": "[0, inf)"}, grids={"gamma": (1, 2)}`.
+    A loss that is defined on one head alone names it, `head="cosines"`, and shares hyperparameters with it.
 
-    A head is f(features, weight, bias) or, if its weight is constructed and not trained, f(num_classes,
-    num_features, generator); a regulariser is f(features, targets, head) or f(logits, head).
-
-    Every plug-in declares the files that it reads, `files=("weights.npz",)`, by paths relative to its own:
-    what they hold is part of the identity of its steps.
-
-    A part of an objective may state its `label` in tables, and of its hyperparameters the `ranges` and the
-    `grids` that a search tries, `ranges={"gamma": "[0, inf)"}, grids={"gamma": (1, 2, 5)}`. A loss that is
-    defined on one head alone names it: `head="cosines"`, with which it shares hyperparameters of one name.
+    A file that adds a paper registers its `study(Study(...))`, each `exhibit(Exhibit(...))`, the tables that
+    it prints, `printed(rows, name="table1")`, and its `page(StudyPage(...))`; with the page, the study to run
+    `first`, the objective that is its `baseline`, and `further` architectures.
     """
 
     loss = _Decorator("loss", "head", *OF_OBJECTIVE)
@@ -363,17 +350,17 @@ class Register:
     regulariser = _Decorator("regulariser", *OF_OBJECTIVE)
     dataset = _Decorator("dataset")
     backbone = _Decorator("backbone", "size")
-    measurement = _Declaring("measurement")
+    measurement = _Decorator("measurement")
     study = _Value("study")
     exhibit = _Value("exhibit")
     page = _Value("page", "baseline", "first", "further")
     printed = _Value("printed")
-    penalty = _Gone("penalty", "write @register.regulariser over f(logits, head, *, ...)")
-    fixed_head = _Gone(
-        "fixed_head", "write @register.head over f(num_classes, num_features, generator, *, ...)"
+    penalty = staticmethod(_gone("penalty", "write @register.regulariser over f(logits, head, *, ...)"))
+    fixed_head = staticmethod(
+        _gone("fixed_head", "write @register.head over f(num_classes, num_features, generator, *, ...)")
     )
-    metric = _Gone("metric", "a metric is a measurement (penultimate check --example measurement)")
-    probe = _Gone("probe", "a probe is a measurement per target (penultimate check --example measurement)")
+    metric = staticmethod(_gone("metric", "write a measurement (penultimate check --example measurement)"))
+    probe = staticmethod(_gone("probe", "write a measurement (penultimate check --example measurement)"))
 
 
 register = Register()

@@ -38,7 +38,7 @@ def test_an_example_is_sound_and_used_as_it_says(
             assert main(["plan", *shlex.split(command)[2:], *UNTIMED]) == 0, command
             assert "does not use" not in capsys.readouterr().err
         assert main(["plan", "smoke", "--plugin", "mine.py", *UNTIMED]) == 0
-        way = capsys.readouterr().err.partition(" with ")[2].partition(" or ")[0].rstrip(".\n")
+        way = capsys.readouterr().err.partition(" use it: ")[2].rstrip(".\n")
         assert main(["plan", "smoke", "--plugin", "mine.py", *shlex.split(way), *UNTIMED]) == 0
         assert capsys.readouterr().err == ""
 

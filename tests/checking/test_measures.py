@@ -31,27 +31,18 @@ WRONG = {
         "declaration",
         "'undeclared' is not declared: write @register.measurement(version=1, per='network'",
     ),
-    "without_version": ("declaration", "is declared wrongly"),
-    "per_world": ("declaration", "unknown per of the measurement 'per_world' 'world'"),
-    "needing_a_word": ("declaration", "needs 'test'; see penultimate.measures"),
     "needing_a_stage": ("run", "unknown measurement 'nothing_of_the_kind'"),
-    "needing_a_split": ("run", "needs the split 'validation' of 'digits_smoke'; it has train, test"),
-    "repeated_for_nothing": ("declaration", "'repeated_for_nothing' in each 'rate'. Did you mean 'rates'?"),
     "stage_with_rows": ("declaration", "is a stage, which leaves files and no rows; declare yields=()"),
-    "of_no_quantity": ("declaration", "declares no quantity"),
     "of_another_quantity": (
         "run",
         "yields length (ratio), which its declaration does not name: size (ratio)",
     ),
-    "of_another_unit": ("run", "yields size (fraction), which its declaration does not name"),
     "of_other_arrays": ("run", "yields the arrays x of curve; its declaration names x, y"),
-    "of_words": ("run", "yields 'many'; a Number, Arrays, Fact or Undefined is expected"),
     "without_value": ("run", "yields NaN as size"),
     "of_nothing": ("run", "yields nothing on any of 4 steps"),
     "unseeded": ("again", "leaves different bytes in rows.jsonl"),
     "asking_for_more": ("run", "asks for one features train and has 0; its declaration names what it needs"),
-    "crashing": ("run", "on line 103 of wrong_measurements.py: KeyError"),
-    "by_position": ("signature", "by_position(inputs, *, power=2.0)"),
+    "crashing": ("run", "on line 63 of wrong_measurements.py: KeyError"),
 }
 
 

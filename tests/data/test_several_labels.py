@@ -126,7 +126,7 @@ def test_a_plug_in_with_several_labels_is_checked_and_one_with_another_card_refu
         register.dataset(own("auc", LABELS))
         findings = check_entry(registry.entry("dataset", "several"))
         assert [finding.sentence for finding in findings if not finding.ok] == []
-        assert "3 labels, each scored by its auc" in findings[1].sentence
+        assert "3 classes, scored by auc" in findings[1].sentence
         registry.forget("dataset", "several")
         register.dataset(own("top1", LABELS))
         with pytest.raises(

@@ -593,8 +593,6 @@ def test_networks_data_and_studies_of_another_form_are_named(tmp_path: Path) -> 
         pu.evaluate("timm:x", {"shapes": "shapes"}, out=tmp_path)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match=r"data are {name: place}, not \['shapes'\]"):
         pu.evaluate({"a": "timm:x"}, ["shapes"], out=tmp_path)  # type: ignore[arg-type]
-    with pytest.raises(RequestError, match="the name of one or the path of a study file, not 3"):
-        pu.run(3, tmp_path)  # type: ignore[arg-type]
 
 
 def test_of_images_of_several_labels_nothing_is_measured_that_takes_classes(

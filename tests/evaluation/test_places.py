@@ -106,7 +106,7 @@ def test_python_takes_the_same_words_as_the_command(tmp_path: Path) -> None:
         (["--gpus", "1"], "-1", "--gpus 0 runs them on the CPU"),
         (["--gpus", "1.5"], "first", "gpus is a share of one GPU"),
         (["--gpus", "-1"], "first", "gpus is a share of one GPU"),
-        (["--gpus", "nan"], "first", "gpus is a share of one GPU"),
+        (["--gpus", "nan"], "first", "gpus must be a number, not nan"),
         (["--gpus", "many"], "first", "argument --gpus: invalid float value"),
         (["--on", "rai"], "first", "unknown engine 'rai'. Did you mean 'ray'?"),
         (["--on", f"{__name__}:Nothing"], "first", "there is no engine at"),

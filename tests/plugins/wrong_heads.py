@@ -14,16 +14,6 @@ def without_weight(features, weight, bias):
 
 
 @register.head
-def whitened(features, weight, bias):
-    return (features - features.mean(0)) @ weight.T + bias
-
-
-@register.head
-def cumulative(features, weight, bias):
-    return (features @ weight.T + bias).cumsum(-1)
-
-
-@register.head
 def of_directions(features, weight, bias):
     return features / features.norm(dim=-1, keepdim=True) @ weight.T + bias
 
@@ -41,19 +31,3 @@ def once_for_the_batch(logits, head, *, strength=1e-3):
 @register.regulariser
 def norm_of_logits(logits, head, *, strength=1e-3):
     return strength * logits.square().sum(-1).sqrt()
-
-
-@register.regulariser
-def clipping(logits, head):
-    head.weight.data.clamp_(-0.1, 0.1)
-    return logits.square().sum(-1)
-
-
-@register.regulariser
-def unconnected(logits, head):
-    return logits.new_zeros(len(logits))
-
-
-@register.regulariser
-def centred(logits, head):
-    return (logits - logits.mean(0)).square().sum(-1)

@@ -16,28 +16,8 @@ def reduced(logits, targets):
 
 
 @register.loss
-def unsummed(logits, targets):
-    return -targets * logits.log_softmax(-1)
-
-
-@register.loss
-def summed_over_examples(logits, targets):
-    return -(targets * logits.log_softmax(-1)).sum(0)
-
-
-@register.loss
-def with_an_axis_too_many(logits, targets):
-    return cross_entropy(logits, targets).unsqueeze(-1)
-
-
-@register.loss
 def squeezed(logits, targets):
     return -(targets * logits.log_softmax(-1)).sum(-1, keepdim=True).squeeze()
-
-
-@register.loss
-def number(logits, targets):
-    return cross_entropy(logits, targets).mean().item()
 
 
 @register.loss
@@ -57,11 +37,6 @@ def single_precision(logits, targets):
 
 
 @register.loss
-def single_precision_weights(logits, targets):
-    return cross_entropy(logits, targets) + logits @ torch.zeros(logits.shape[-1])
-
-
-@register.loss
 def on_the_cpu(logits, targets):
     return cross_entropy(logits, targets @ torch.eye(targets.shape[-1], dtype=targets.dtype))
 
@@ -69,11 +44,6 @@ def on_the_cpu(logits, targets):
 @register.loss
 def detached(logits, targets):
     return cross_entropy(logits.detach(), targets)
-
-
-@register.loss
-def stepped(logits, targets):
-    return -(targets * logits.sign()).sum(-1)
 
 
 @register.loss
@@ -85,12 +55,6 @@ def half_detached(logits, targets):
 @register.loss
 def softmax_over_the_batch(logits, targets):
     return -(targets * logits.log_softmax(0)).sum(-1)
-
-
-@register.loss
-def relative_to_the_batch(logits, targets):
-    losses = cross_entropy(logits, targets)
-    return losses**2 / losses.mean()
 
 
 @register.loss
@@ -148,11 +112,6 @@ def by_position(logits, targets, gamma=2.0):
 
 
 @register.loss
-def without_default(logits, targets, *, gamma):
-    return gamma * cross_entropy(logits, targets)
-
-
-@register.loss
 def with_anything(logits, targets, **anything):
     return cross_entropy(logits, targets)
 
@@ -160,11 +119,6 @@ def with_anything(logits, targets, **anything):
 @register.loss
 def with_a_tensor(logits, targets, *, weights=torch.ones(5)):  # noqa: B008
     return cross_entropy(logits, targets * weights)
-
-
-@register.loss
-def with_infinity(logits, targets, *, bound=float("inf")):
-    return cross_entropy(logits, targets).clamp(max=bound)
 
 
 @register.loss
@@ -183,16 +137,6 @@ def ending_the_program(logits, targets):
     raise SystemExit(0)
 
 
-class WordlessError(Exception):
-    def __str__(self):
-        raise RuntimeError("there are no words for it")
-
-
-@register.loss
-def raising_without_words(logits, targets):
-    raise WordlessError
-
-
 @register.loss
 def of_targets_first(targets, logits):
     return -(targets * logits.log_softmax(-1)).sum(-1)
@@ -204,10 +148,5 @@ def of_centres(logits, targets, features, *, weight=0.1):
 
 
 @register.loss
-def of_features_by_name(logits, targets, *, features=None):
-    return cross_entropy(logits, targets) + features.square().sum(-1)
-
-
-@register.loss
-def of_class_indices(logits, targets, *, labels):
-    return F.cross_entropy(logits, labels, reduction="none")
+def stepped(logits, targets):
+    return -(targets * logits.sign()).sum(-1)

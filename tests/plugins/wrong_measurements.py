@@ -18,33 +18,8 @@ def undeclared(inputs):
     yield measured()
 
 
-@register.measurement(per="network", needs=TEST, yields=SIZE)
-def without_version(inputs):
-    yield measured()
-
-
-@register.measurement(version=1, per="world", needs=TEST, yields=SIZE)
-def per_world(inputs):
-    yield measured()
-
-
-@register.measurement(version=1, per="network", needs=("test",), yields=SIZE)
-def needing_a_word(inputs):
-    yield measured()
-
-
 @register.measurement(version=1, per="network", needs=(Made("nothing_of_the_kind"),), yields=SIZE)
 def needing_a_stage(inputs):
-    yield measured()
-
-
-@register.measurement(version=1, per="target", needs=(Features("validation"),), yields=SIZE)
-def needing_a_split(inputs):
-    yield measured()
-
-
-@register.measurement(version=1, per="network", needs=TEST, yields=SIZE, each=("rate",))
-def repeated_for_nothing(inputs, *, rates=(0.1, 0.2)):
     yield measured()
 
 
@@ -53,29 +28,14 @@ def stage_with_rows(inputs):
     yield measured()
 
 
-@register.measurement(version=1, per="network", needs=TEST, yields=())
-def of_no_quantity(inputs):
-    yield measured()
-
-
 @register.measurement(version=1, per="network", needs=TEST, yields=SIZE)
 def of_another_quantity(inputs):
     yield measured(metric="length")
 
 
-@register.measurement(version=1, per="network", needs=TEST, yields=SIZE)
-def of_another_unit(inputs):
-    yield measured(unit="fraction")
-
-
 @register.measurement(version=1, per="network", needs=TEST, yields=(Yield("curve", "points", ("x", "y")),))
 def of_other_arrays(inputs):
     yield Arrays("curve", {"x": np.zeros(3)}, "test")
-
-
-@register.measurement(version=1, per="network", needs=TEST, yields=SIZE)
-def of_words(inputs):
-    yield "many"
 
 
 @register.measurement(version=1, per="network", needs=TEST, yields=SIZE)
@@ -101,8 +61,3 @@ def asking_for_more(inputs):
 @register.measurement(version=1, per="network", needs=TEST, yields=SIZE)
 def crashing(inputs):
     yield measured({}["size"])
-
-
-@register.measurement(version=1, per="network", needs=TEST, yields=SIZE)
-def by_position(inputs, power=2.0):
-    yield measured(power)

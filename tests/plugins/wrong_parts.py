@@ -7,16 +7,6 @@ from penultimate import register
 
 
 @register.regulariser
-def summed_up(features, targets, head):
-    return features.square().sum()
-
-
-@register.regulariser
-def of_every_feature(features, targets, head):
-    return features.square()
-
-
-@register.regulariser
 def of_roots(features, targets, head):
     return (features - features.roll(1, 0) + 100).square().sum(-1).sqrt()
 
@@ -32,28 +22,8 @@ def log_of_nothing(features, targets, head):
 
 
 @register.regulariser
-def rectifying(features, targets, head):
-    return features.sub_(1).relu_().sum(-1)
-
-
-@register.regulariser
 def of_logits(logits, targets, head):
     return logits.sum(-1)
-
-
-@register.regulariser
-def of_targets_alone(features, targets, head):
-    return targets.square().sum(-1)
-
-
-@register.regulariser
-def of_the_first_class(features, targets, head):
-    return targets[:, 0] * features.sum(-1)
-
-
-@register.projector
-def without_width(num_features):
-    return nn.Linear(num_features, 8)
 
 
 @register.projector
@@ -72,8 +42,3 @@ def on_its_side(num_classes, num_features, generator):
 @register.head
 def of_the_global_generator(num_classes, num_features, generator):
     return torch.randn(num_classes, num_features)
-
-
-@register.head
-def all_alike(num_classes, num_features, generator):
-    return torch.ones(num_classes, num_features)

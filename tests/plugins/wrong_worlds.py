@@ -3,7 +3,6 @@
 import dataclasses
 
 import numpy as np
-import torch
 from torch import nn
 
 from penultimate import register
@@ -29,11 +28,6 @@ def described(**changes):
     return attach
 
 
-@register.dataset
-def without_card(draw):
-    return {"train": noise(0), "test": noise(4)}
-
-
 @described(name="other")
 def with_anothers_card(draw):
     return {"train": noise(0), "test": noise(4)}
@@ -44,44 +38,9 @@ def without_test(draw):
     return {"train": noise(0)}
 
 
-@described(accuracy="top5")
-def of_another_accuracy(draw):
-    return {"train": noise(0), "test": noise(4)}
-
-
-@described(sizes={"train": 4, "test": 5})
-def smaller_than_promised(draw):
-    return {"train": noise(0), "test": noise(4)}
-
-
-@described()
-def with_one_split(draw):
-    return {"train": noise(0)}
-
-
-@described()
-def with_a_third_split(draw):
-    return {"train": noise(0), "test": noise(4), "extra": noise(8)}
-
-
 @described()
 def overlapping(draw):
     return {"train": noise(0), "test": noise(3)}
-
-
-@described()
-def lacking_a_class(draw):
-    return {"train": noise(0), "test": noise(4, labels=(0, 0, 0, 0))}
-
-
-@described()
-def of_arrays(draw):
-    return {"train": noise(0).images, "test": noise(4).images}
-
-
-@described()
-def of_nothing(draw):
-    return None
 
 
 @described()
@@ -108,24 +67,9 @@ def not_a_module():
 
 
 @register.backbone
-def without_size():
-    return nn.Sequential(nn.Conv2d(3, 4, 5, 4), nn.AdaptiveAvgPool2d(1), nn.Flatten())
-
-
-@register.backbone
 class Unpooled(Sound):
     def forward(self, images):
         return self.convolution(images)
-
-
-@register.backbone
-class Viewing(Sound):
-    def __init__(self):
-        super().__init__()
-        self.num_features = 100
-
-    def forward(self, images):
-        return self.convolution(images).relu().view(len(images), -1)
 
 
 @register.backbone
@@ -160,22 +104,6 @@ class OfTheBatch(Sound):
 
 
 @register.backbone
-class Dropping(Sound):
-    def forward(self, images):
-        return torch.dropout(super().forward(images), 0.5, train=True)
-
-
-@register.backbone
 class Overwriting(Sound):
     def forward(self, images):
         return super().forward(images.sub_(0.5))
-
-
-@register.backbone
-class OfAnotherSize(Sound):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Linear(3 * 32 * 32, 4)
-
-    def forward(self, images):
-        return self.body(images.flatten(1))

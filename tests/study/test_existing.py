@@ -22,7 +22,7 @@ from penultimate.records.reading import study_folder
 from penultimate.records.table import Row
 from penultimate.report import exhibit, read_study, write_report
 from penultimate.store import Store
-from penultimate.study import Runs, Study, load_study
+from penultimate.study import Runs, Study
 from penultimate.study.existing import what_is_left_out, with_networks
 from penultimate.study.selection import changed
 from penultimate.study.unfold import unfold
@@ -146,29 +146,6 @@ def test_a_final_layer_without_bias_has_zeros_and_says_so(trained: Path, tmp_pat
     assert not load_network(folder).objective.head.bias.any()
 
 
-@pytest.mark.long
-def test_mean_and_deviation_are_the_tables_where_it_says_them(trained: Path, tmp_path: Path) -> None:
-    put_networks(trained, tmp_path)
-    (tmp_path / "one.json").write_text(
-        json.dumps(
-            [
-                {
-                    "file": "softmax-1.pth",
-                    "objective": "softmax",
-                    "seed": 3,
-                    "mean": [0.5, 0.4, 0.3],
-                    "std": "0.25 0.2;0.1",
-                }
-            ]
-        )
-    )
-    study = replace(with_networks(STUDY, tmp_path / "one.json"), name="one", measure=("class_separation",))
-    pu.run(study, tmp_path / "runs", engine=InProcess())
-    (folder,) = (tmp_path / "runs/steps").glob("given.*")
-    assert load_network(folder).statistics.mean == (0.5, 0.4, 0.3)
-    assert load_network(folder).statistics.std == (0.25, 0.2, 0.1)
-
-
 # -- steps --------------------------------------------------------------------------------------------------
 
 
@@ -189,23 +166,15 @@ def test_the_content_of_a_file_is_its_identity_and_its_name_is_not(trained: Path
     }
 
 
-def test_a_study_without_a_table_has_the_steps_that_it_had(trained: Path) -> None:
-    assert [*unfold(STUDY).steps] == study_folder(trained, "paper").description["steps"]
-    assert "checkpoints" not in str(STUDY.describe())
-
-
-def test_seeds_that_no_grid_has_take_the_places_of_those_that_the_table_lacks(tmp_path: Path) -> None:
-    first = Runs(("softmax",), backbones=(BACKBONE,), seeds=(0, 1, 2), draws=0, measure=("accuracy",))
+def test_a_seed_that_no_grid_has_belongs_to_the_first(tmp_path: Path) -> None:
+    first = Runs(("softmax",), backbones=(BACKBONE,), seeds=(0, 1), draws=0, measure=("accuracy",))
     study = replace(TRAINED, networks=(first, replace(first, seeds=(3, 4), measure=("knn",))))
-    for seed in (1, 10, 11, 12, 13, 14):
+    for seed in (4, 10, 11):
         (tmp_path / f"{seed}.pth").write_bytes(b"%d" % seed)
-    rows = "".join(f"{seed}.pth,softmax,{seed}\n" for seed in (14, 13, 12, 11, 10, 1))
+    rows = "".join(f"{seed}.pth,softmax,{seed}\n" for seed in (11, 10, 4))
     (tmp_path / "t.csv").write_text(f"file,objective,seed\n{rows}")
     blocks = with_networks(study, tmp_path / "t.csv").runs
-    assert [(block.seeds, block.measure) for block in blocks] == [
-        ((1, 10, 11), ("accuracy",)),
-        ((12, 13, 14), ("knn",)),
-    ]
+    assert [(block.seeds, block.measure) for block in blocks] == [((10, 11), ("accuracy",)), ((4,), ("knn",))]
 
 
 def test_objectives_and_arms_without_a_file_are_left_out_and_named(tmp_path: Path) -> None:
@@ -246,17 +215,6 @@ def test_the_command_runs_any_study_on_a_table(
     assert folder.name == "paper-networks-softmax"
     assert "networks of networks.csv; only softmax" in folder.description["title"]
     assert {row.seed for row in folder.table()} == {0, 1}
-
-
-def test_a_study_file_may_be_made_of_a_table(trained: Path, tmp_path: Path) -> None:
-    put_networks(trained, tmp_path)
-    (tmp_path / "study.py").write_text(
-        "from pathlib import Path\n"
-        "from penultimate.study.existing import with_networks\n"
-        "from tests.study.test_existing import STUDY\n"
-        "STUDY = with_networks(STUDY, Path(__file__).parent / 'networks.csv')\n"
-    )
-    assert {key.seed for key in load_study(tmp_path / "study.py").keys()} == {0, 1}
 
 
 # -- what is refused ----------------------------------------------------------------------------------------
@@ -329,20 +287,6 @@ def test_a_table_that_says_something_impossible_is_refused_with_its_line(
         with_networks(STUDY, written(tmp_path, text))
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("{}", "is expected to hold"),
-        ("[1]", "is expected to hold"),
-        ("[", "cannot be read as JSON"),
-        ("[]", "lists none"),
-    ],
-)
-def test_a_table_in_json_of_another_form_is_refused(text: str, told: str, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=told):
-        with_networks(STUDY, written(tmp_path, text, "t.json"))
-
-
 def test_a_study_of_several_architectures_asks_which_is_meant(tmp_path: Path) -> None:
     two = replace(STUDY, networks=(replace(RUNS, backbones=(BACKBONE, "glyphwide(features=16, width=4)")),))
     with pytest.raises(RequestError, match="a column backbone says which"):
@@ -351,13 +295,6 @@ def test_a_study_of_several_architectures_asks_which_is_meant(tmp_path: Path) ->
         tmp_path, 'file,objective,seed,backbone\na.pth,softmax,0,"glyphwide(features=16, width=4)"\n'
     )
     assert [key.backbone for key in with_networks(two, named).keys()] == ["glyphwide(features=16, width=4)"]
-
-
-def test_one_file_may_be_the_same_run_of_two_arms(tmp_path: Path) -> None:
-    arms = replace(STUDY, networks=(RUNS, replace(RUNS, arm="temperature")))
-    table = written(tmp_path, "file,objective,seed,arm\na.pth,softmax,0,\na.pth,softmax,0,temperature\n")
-    graph = unfold(replace(with_networks(arms, table), measure=("accuracy",)))
-    assert sum(step.name == "given" for step in graph.steps.values()) == 1
 
 
 def test_seeds_and_objectives_that_the_table_lacks_are_refused_later_too(tmp_path: Path) -> None:

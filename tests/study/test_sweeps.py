@@ -71,50 +71,42 @@ def test_it_is_described_and_restricted_like_any_grid() -> None:
     [
         (
             {"hyperparameter": "bta"},
-            "'sigmoid + logit_penalty' has no hyperparameter 'bta': it has logit_penalty.beta."
-            " Did you mean 'beta'?",
+            "hyperparameter of 'sigmoid + logit_penalty' 'bta'. Known: logit_penalty.beta.",
         ),
+        ({"objective": "softmax", "hyperparameter": "alpha"}, "Known: none"),
         (
-            {"objective": "softmax", "hyperparameter": "alpha"},
-            "'softmax' has no hyperparameter 'alpha': it has none",
+            {"objective": "center_loss + entropy", "hyperparameter": "weight"},
+            "Did you mean 'entropy.weight'?",
         ),
-        (
-            {"hyperparameter": "logit_penaltie.beta"},
-            "it has logit_penalty.beta. Did you mean 'logit_penalty.beta'?",
-        ),
-        ({"values": (0.1,)}, "a curve needs two values of beta or more"),
         ({"values": (0.1, 0.1)}, "twice; name it once"),
-        ({"values": (0.1, "0.2")}, "values holds numbers, not '0.2'"),
+        ({"values": (0.1, "0.2")}, "values must be a tuple of numbers, not (0.1, '0.2')"),
         ({"values": (0.1, -1.0)}, "logit_penalty: beta must be a number in [0, inf)"),
         ({"zero": "sigmoid + logit_penalty(beta=0.01)"}, "twice; name it once"),
-        (
-            {"objective": "sigmoid + logit_penalty(beta=0.3)"},
-            "gives beta a value already, and the sweep varies it; leave it out",
-        ),
         ({"objective": "sigmoyd"}, "Did you mean 'sigmoid'?"),
         ({"values": (0.4, 0.1, 0.2)}, "rise or fall"),
+        ({"recipe": None}, "recipe must be Recipe(...), not None"),
+        ({"changes": {"sigmoid": 5}}, "changes must be {text: {text: anything}}, not {'sigmoid': 5}"),
     ],
 )
-def test_what_is_no_curve_is_refused_with_the_nearest_fix(changes: dict[str, object], told: str) -> None:
+def test_what_is_no_curve_is_refused_with_the_nearest_fix(changes: dict[str, Any], told: str) -> None:
     with pytest.raises(RequestError) as refused:
-        dataclasses.replace(PENALTY, **changes)  # type: ignore[arg-type]
+        dataclasses.replace(PENALTY, **changes)
     assert told in str(refused.value)
-    assert str(refused.value).startswith("the sweep of ")
 
 
 @pytest.mark.parametrize(
-    ("objective", "hyperparameter", "values", "wrong"),
+    ("objective", "hyperparameter", "values"),
     [
-        ("softmax + projector(width=24)", "projector.depth", (1, 2, 3), (1, 4)),
-        ("sigmoid + projector", "width", (16, 64), (0, 64)),
-        ("softmax + koleo", "weight", (0.01, 0.1), (-0.1, 0.1)),
-        ("koleo + center_loss", "center_loss.weight", (0.01, 0.1), (0.01, "0.1")),
-        ("simplex_etf", "scale", (1, 5), (0, 1)),
-        ("simplex_etf + entropy", "entropy.weight", (0.5, 0.05), (0.5, 0.5)),
+        ("softmax + projector(width=24)", "projector.depth", (1, 2, 3)),
+        ("sigmoid + projector", "width", (16, 64)),
+        ("softmax + koleo", "weight", (0.01, 0.1)),
+        ("koleo + center_loss", "center_loss.weight", (0.01, 0.1)),
+        ("simplex_etf", "scale", (1, 5)),
+        ("simplex_etf + entropy", "entropy.weight", (0.5, 0.05)),
     ],
 )
 def test_projectors_regularisers_and_fixed_heads_are_knobs_like_any(
-    objective: str, hyperparameter: str, values: tuple[float, ...], wrong: tuple[float, ...]
+    objective: str, hyperparameter: str, values: tuple[float, ...]
 ) -> None:
     sweep = Sweep("a knob", objective, hyperparameter, values, seeds=(0, 1))
     (grid,) = sweep.runs
@@ -126,8 +118,6 @@ def test_projectors_regularisers_and_fixed_heads_are_knobs_like_any(
     assert len(others) == 1
     trained = [step for step in unfold(of(grid)).steps.values() if step.name == "train"]
     assert len(trained) == 2 * len(values)
-    with pytest.raises(RequestError, match="the sweep of 'a knob': "):
-        dataclasses.replace(sweep, values=wrong)
 
 
 def test_a_curve_may_begin_without_its_term_or_at_another_strength_of_it() -> None:
@@ -137,33 +127,11 @@ def test_a_curve_may_begin_without_its_term_or_at_another_strength_of_it() -> No
     assert dataclasses.replace(PENALTY, values=(0, 0.1), zero="").specs[0].startswith("logit_penalty(beta=0)")
 
 
-def test_one_arm_is_one_curve() -> None:
-    other = Sweep(PENALTY.family, "softmax + projector", "depth", (1, 2), seeds=(5,))
-    with pytest.raises(RequestError, match=r"sweeps over logit_penalty.beta and over projector.depth, which"):
-        of(*PENALTY.runs, *other.runs)
-    further = dataclasses.replace(PENALTY, values=(0.02, 0.03), seeds=(5,))
-    of(*PENALTY.runs, *further.runs)
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
+def test_changes_that_no_recipe_has_are_refused() -> None:
+    for changes, told in (
         ({"sigmoid": {"epoch": 5}}, "unknown setting of the recipe 'epoch'. Did you mean 'epochs'?"),
-        ({"sigmoid": 5}, "changes of a recipe are {setting: value}, not 5"),
-        (5, "changes are {objective: {setting of the recipe: value}}, not 5"),
         ({"sigmoyd": {}}, "Did you mean 'sigmoid'?"),
-    ],
-)
-def test_changes_that_no_recipe_has_are_refused(changes: Any, told: str) -> None:
-    with pytest.raises(RequestError) as refused:
-        dataclasses.replace(PENALTY, changes=changes).runs  # noqa: B018
-    assert told in str(refused.value)
-    with pytest.raises(RequestError, match="recipe is a Recipe, not None"):
-        dataclasses.replace(PENALTY, recipe=None).runs  # type: ignore[arg-type]  # noqa: B018
-
-
-def test_a_sweep_itself_among_networks_is_answered_with_its_runs() -> None:
-    with pytest.raises(
-        RequestError, match=r"networks holds Runs\(...\), Given\(...\) and \*Sweep\(...\).runs"
     ):
-        of(PENALTY)  # type: ignore[arg-type]
+        with pytest.raises(RequestError) as refused:
+            dataclasses.replace(PENALTY, changes=changes).runs  # noqa: B018
+        assert told in str(refused.value)

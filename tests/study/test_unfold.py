@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cProfile
 import dataclasses
 import pickle
 import textwrap
@@ -25,21 +24,6 @@ from penultimate.study.settings import override
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 from tests.plugged import SAMPLES, plugged
-
-
-def calls(seeds: int) -> tuple[int, int]:
-    """The steps of the smoke study with that many seeds, and how many calls it takes to unfold it."""
-    study = restrict(load_study("smoke"), (), range(seeds))
-    profile = cProfile.Profile()
-    graph = profile.runcall(unfold, study)
-    return len(graph.steps), sum(entry.callcount for entry in profile.getstats())
-
-
-def test_the_work_of_unfolding_grows_as_the_steps_do() -> None:
-    calls(1)  # what is read once
-    few, more = calls(8), calls(32)
-    assert more[1] / few[1] == pytest.approx(more[0] / few[0], rel=0.15)
-
 
 TINY = "glyphnet(features=16, width=4)"
 RECIPE = Recipe(epochs=1)
@@ -112,37 +96,6 @@ def test_an_id_says_what_the_step_is_of() -> None:
     assert (name, label, len(digest)) == ("train", "dropout-s3", 16)
     (measured,) = steps_of(small(Given({"our own": "timm:resnet18"})), "knn")
     assert measured.id.startswith("knn.our_own-digits_smoke.")
-
-
-def test_a_second_architecture_that_is_compared_alone_costs_its_trainings_and_one_step() -> None:
-    graph = unfold(load_study("glyphs"))
-    others = Counter(
-        step.name
-        for step in graph.steps.values()
-        if step.columns.get("backbone") == "glyphplain" and step.name not in ("data", "train")
-    )
-    assert others == {"similarity": 1}
-    (compared,) = (
-        step
-        for step in graph.steps.values()
-        if (step.name, step.columns.get("backbone")) == ("similarity", "glyphplain")
-    )
-    parents = Counter(graph.steps[parent].name for parent in compared.parents)
-    assert parents == {"train": 8, "data": 1}
-
-
-def test_every_objective_network_and_target_has_its_steps(smoke: Study) -> None:
-    count = Counter(step.name for step in unfold(smoke).steps.values())
-    assert count == {
-        **{"data": 4 + 4, "sheet": 1, "train": 3 + 2, "corrupted": 1, "hard": 1},
-        **{"extract": 3 * (2 + 2 * 2) + 2 + 2 * 2 + 3 * 3, "multilabel": 3},
-        **dict.fromkeys(ON_NETWORKS, 3),
-        "accuracy": 3 + 2,
-        **dict.fromkeys(ON_TARGETS, 3 * 2),
-        **{"calibration": 2, "leep": 2 * 2, "agreement": 1, "similarity": 1},
-        **{"fine_tune_cell": 3 * 2 * 2 * 2, "fine_tune_choice": 3 * 2, "fine_tuning": 3 * 2},
-        **{"scratch_cell": 2 * 2 * 2, "scratch_choice": 2, "from_scratch": 2},
-    }
 
 
 def test_every_grid_is_measured_by_what_it_asks_for() -> None:
@@ -322,15 +275,6 @@ def test_a_given_network_that_is_not_there_is_named(tmp_path: Path, source: str,
     assert answer.format(tmp_path) in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("measure", "answer"),
-    [("relearning(shots=())", "shots is empty"), ("relearning(shots=(5, 5))", "names 5 twice")],
-)
-def test_a_setting_that_is_repeated_for_nothing_is_refused(measure: str, answer: str) -> None:
-    with pytest.raises(RequestError, match=answer):
-        small(measure=(measure,))
-
-
 # -- identity -----------------------------------------------------------------------------------------------
 
 
@@ -344,14 +288,6 @@ def test_one_setting_changes_only_what_depends_on_it(smoke: Study) -> None:
     assert new(smoke, restrict(smoke, [], [5])) == of_draw | downstream
     assert new(smoke, replace(smoke, measure=("similarity(passes=2)",))) == {"similarity"}
     assert new(smoke, override(smoke, ["measure=robustness(per_class=1)"])) == {"corrupted", "robustness"}
-
-
-def test_what_a_study_says_of_classes_changes_the_overlap_with_that_target_alone(smoke: Study) -> None:
-    told = dataclasses.replace(smoke, counterparts={"digits_smoke": {"1": ("a A b B",)}})
-    before, after = set(unfold(smoke).steps), unfold(told).steps
-    changed = [after[step] for step in after if step not in before]
-    assert {(step.name, step.columns["target"]) for step in changed} == {("overlap", "digits_smoke")}
-    assert {str(step.config["counterparts"]) for step in changed} == {"{'1': ['a A b B']}"}
 
 
 def test_a_default_that_is_written_out_changes_nothing() -> None:
@@ -395,18 +331,6 @@ def test_recipes_that_are_equal_are_one_training_however_they_are_written() -> N
             step.id for step in steps_of(small(Runs(("softmax",), recipe, backbones=(TINY,))), "train")
         }
     assert len(trained) == 1
-
-
-def test_a_final_layer_is_asked_for_again_where_the_source_has_other_classes() -> None:
-    """A store that holds it for 16 classes says nothing of whether it fits 128."""
-    given = {True: [], False: []}
-    for classifies, steps in given.items():
-        for source in ("glyphs_smoke", "glyphs"):
-            networks = (Given({"ours": "timm:test_resnet(pretrained=False)"}, classifies),)
-            study = replace(small(*networks), source=source)
-            steps += [step.id for step in steps_of(study, "given")]
-    assert len(set(given[True])) == 2
-    assert len(set(given[False])) == 1
 
 
 def test_threads_belong_to_the_step_and_change_the_identity_of_trainings_alone(smoke: Study) -> None:
@@ -456,46 +380,6 @@ def test_a_changed_plugin_is_done_again_with_what_rests_on_it(tmp_path: Path) ->
     }
     added = [step for step_id, step in other_rates.items() if step_id not in before]
     assert Counter(step.name for step in added) == {"cell": 1, "choice": 1, "final": 1}
-
-
-GALLERY = """
-import hashlib
-from pathlib import Path
-from penultimate import register
-from penultimate.data import DatasetCard
-
-ROOT = Path({root!r})
-
-@register.dataset
-def gallery(draw): ...
-
-def fingerprint():
-    files = sorted(path for path in ROOT.iterdir())
-    return {{path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}}
-
-gallery.fingerprint = fingerprint
-sizes = {{"train": 4, "test": 2}}
-gallery.card = DatasetCard("gallery", "Gallery", 2, sizes, "top1", "none", "none", "none")
-"""
-
-
-def test_a_folder_of_images_whose_content_changes_is_read_anew(tmp_path: Path) -> None:
-    pictures = tmp_path / "pictures"
-    pictures.mkdir()
-    (pictures / "one.png").write_bytes(b"one")
-    file = tmp_path / "gallery.py"
-    file.write_text(GALLERY.format(root=str(pictures)))
-    with plugged(file):
-        study = replace(small(), targets=("gallery", "digits_smoke"))
-        before = unfold(study).steps
-        assert list(unfold(study).steps) == list(before)
-        (pictures / "one.png").write_bytes(b"two")
-        after = unfold(study).steps
-        (pictures / "one.png").write_bytes(b"one")
-        assert list(unfold(study).steps) == list(before)
-    added = [step for step_id, step in after.items() if step_id not in before]
-    assert Counter(step.name for step in added) == {"data": 1, "sheet": 1, "extract": 2, "knn": 1}
-    assert {step.columns["target"] for step in added if step.name != "sheet"} == {"gallery"}
 
 
 def test_a_given_network_whose_weights_change_is_measured_anew(tmp_path: Path) -> None:

@@ -159,8 +159,6 @@ def test_a_search_is_trained_shown_kept_and_not_repeated(
     assert (nine[0], nine[-1]) == ("softmax", smoothed.best.objective)
     table = exhibit("tableA1", read_study("runs", "tune-smoke"), allow_limited=True).tables[0]
     assert [row.label for row in table.rows] == ["Label smoothing", "Softmax"]
-    assert main(["why", "tableA1", "label_smoothing", "--study", "tune-smoke"]) == 0
-    assert f"{smoothed.best} is chosen of 2 cells, by top-1 on the holdout" in capsys.readouterr().out
     before = {path: path.read_bytes() for path in folder.path.glob("*.*")}
     assert main(COMMAND) == 0
     assert "Everything is done already." in capsys.readouterr().out

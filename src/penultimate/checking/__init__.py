@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from penultimate.registry import Entry
 
 CHECKS = {
-    "loss": "functions:LOSS_CHECKS",
-    "head": "functions:HEAD_CHECKS",
+    "loss": "parts:LOSS_CHECKS",
+    "head": "parts:HEAD_CHECKS",
     "fixed_head": "parts:FIXED_HEAD_CHECKS",
-    "penalty": "functions:PENALTY_CHECKS",
+    "penalty": "parts:PENALTY_CHECKS",
     "projector": "backbones:PROJECTOR_CHECKS",
     "regulariser": "parts:REGULARISER_CHECKS",
     "dataset": "datasets:DATASET_CHECKS",
@@ -79,7 +79,7 @@ def check_file(path: Path | str) -> Report:
     ...     return -(targets * logits.log_softmax(-1)).sum(-1).mean()
     ... ''')
     >>> print(check_file(file).wrong[0].sentence)
-    plain returns one number for the whole batch; reduce nothing: return one value per example, [n]. ...
+    plain returns [] for 7 examples; return [n], [7] here. Reduce nothing: leave out .mean() ...
     >>> registry.forget("loss", "plain")
     """
     from penultimate.plugins import in_child, load_plugin
@@ -92,9 +92,13 @@ def check_file(path: Path | str) -> Report:
 
 
 def _findings(names: list[tuple[str, str]]) -> list[CheckOutcome]:
+    """Return the findings on some plug-ins; what is written meanwhile lies in a folder that goes with it."""
+    import tempfile
+
     from penultimate import registry
 
-    return [finding for name in names for finding in check_entry(registry.entry(*name))]
+    with tempfile.TemporaryDirectory(prefix="penultimate-check-") as tempfile.tempdir:
+        return [finding for name in names for finding in check_entry(registry.entry(*name))]
 
 
 def _undeclared(plugin: Plugin) -> list[CheckOutcome]:

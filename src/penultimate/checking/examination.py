@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from penultimate.checking.report import CheckOutcome, WrongError
+from penultimate.checking.report import CheckOutcome, WrongError, require
 from penultimate.errors import PenultimateError, RequestError, as_sentence
 from penultimate.plugins import raised_by
 from penultimate.registry import Entry
@@ -27,6 +27,7 @@ class Examined:
 
     @property
     def name(self) -> str:
+        """The name of the plug-in."""
         return self.entry.name
 
     def call(self, function: Callable[..., Any], *arguments: Any, given: str) -> Any:
@@ -34,10 +35,7 @@ class Examined:
         try:
             return function(*arguments)
         except (Exception, SystemExit) as error:
-            raise WrongError(f"{self.raised(error)} It was given {given}.") from error
-
-    def raised(self, error: BaseException) -> str:
-        return raised_by(self.name, self.function, error)
+            raise WrongError(f"{raised_by(self.name, self.function, error)} It was given {given}.") from error
 
 
 @dataclass(frozen=True)
@@ -61,18 +59,16 @@ def examine(entry: Entry, checks: Sequence[Check]) -> list[CheckOutcome]:
             torch.manual_seed(position)
             try:
                 ok, sentence = True, check.ask(examined)
-            except WrongError as wrong:
-                ok, sentence = False, str(wrong)
             except PenultimateError as refused:
                 ok, sentence = False, str(refused)
             except (Exception, SystemExit) as error:
-                ok, sentence = False, examined.raised(error)
-        sentence = as_sentence(sentence)
-        waiting = len(checks) - position - 1
-        if not ok and check.essential and waiting:
+                ok, sentence = False, raised_by(examined.name, examined.function, error)
+        sentence, waiting = as_sentence(sentence), len(checks) - position - 1
+        stops = not ok and check.essential
+        if stops and waiting:
             sentence += f" ({waiting} more check{'s wait' if waiting > 1 else ' waits'} for this.)"
         findings.append(CheckOutcome(entry.name, entry.kind, check.name, ok, sentence))
-        if not ok and check.essential:
+        if stops:
             break
     return findings
 
@@ -81,18 +77,22 @@ def described(tensors: dict[str, Tensor]) -> str:
     """Return the shapes and the dtype of tensors in words.
 
     >>> described({"logits": torch.zeros(7, 5), "targets": torch.zeros(7, 5)})
-    'logits [7 5] and targets [7 5], torch.float32'
+    'logits [7 5], targets [7 5], torch.float32'
     """
     parts = [f"{name} [{' '.join(map(str, tensor.shape))}]" for name, tensor in tensors.items()]
-    dtype = next(iter(tensors.values())).dtype
-    return f"{', '.join(parts[:-1])} and {parts[-1]}, {dtype}" if parts[1:] else f"{parts[0]}, {dtype}"
+    return f"{', '.join(parts)}, {next(iter(tensors.values())).dtype}"
 
 
-GIVEN = ("features", "logits", "targets", "labels", "weight", "bias", "images")
-"""Names of arguments with a fixed meaning in this package; one that receives something else is a mistake."""
+def kind_of(value: object) -> str:
+    """Return words for a value: "None", or its type.
+
+    >>> kind_of(None), kind_of(1.5)
+    ('None', 'a value of type float')
+    """
+    return "None" if value is None else f"a value of type {type(value).__name__}"
 
 
-def signature_of(arguments: Sequence[str], keyword_only: bool) -> Check:
+def signature_of(arguments: Sequence[str], keyword_only: bool = True) -> Check:
     """Return the check of a plug-in's signature: positional arguments, then hyperparameters with defaults.
 
     `keyword_only` requires the hyperparameters to follow a `*`, where objectives look for them.
@@ -100,73 +100,60 @@ def signature_of(arguments: Sequence[str], keyword_only: bool) -> Check:
     parameter = inspect.Parameter
 
     def ask(examined: Examined) -> str:
+        name, kind = examined.name, examined.entry.kind
+        form = f"{name}({', '.join(arguments)})"
+        require(
+            not (arguments and isinstance(examined.function, type)),
+            f"{name} is a class; a {kind} is a function, called as {form}.",
+        )
         try:
             listed = list(inspect.signature(examined.function).parameters.values())
         except (TypeError, ValueError):
-            raise WrongError(
-                f"{examined.name} has no signature to read; register a Python function"
-            ) from None
-        form = f"{examined.name}({', '.join(arguments)})"
-        if arguments and isinstance(examined.function, type):
-            raise WrongError(
-                f"{examined.name} is a class; a {examined.entry.kind} is a function, called as {form}."
-            )
+            raise WrongError(f"{name} has no signature to read; register a Python function") from None
         for argument in listed:
-            if argument.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise WrongError(
-                    f"{examined.name} takes '{argument}'; name each of its hyperparameters instead."
-                )
+            require(
+                argument.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD),
+                f"{name} takes '{argument}'; name each of its hyperparameters instead.",
+            )
         positional = [argument for argument in listed if argument.kind is not parameter.KEYWORD_ONLY]
-        if len(positional) < len(arguments):
-            raise WrongError(
-                f"{examined.name}({', '.join(argument.name for argument in positional)}) takes too few"
-                f" arguments; a {examined.entry.kind} is called as {form}."
-            )
-        for given, argument in zip(arguments, positional, strict=False):
-            if argument.name != given and argument.name in {*arguments, *GIVEN}:
-                raise WrongError(
-                    f"{examined.name}'s argument '{argument.name}' is given {given}; a"
-                    f" {examined.entry.kind} is called as {form}."
-                )
-        for argument in listed[len(arguments) :] if {*arguments} & {*GIVEN} else ():
-            if argument.name in GIVEN and argument.default in (parameter.empty, None):
-                only = "; of the plug-ins of an objective only heads and regularisers are given features"
-                raise WrongError(
-                    f"{examined.name} asks for '{argument.name}', which a {examined.entry.kind} is not given:"
-                    f" it is called as {form}{only if argument.name == 'features' else ''}."
-                )
-        early = positional[len(arguments) :]
-        if early and (keyword_only or any(extra.default is parameter.empty for extra in early)):
-            first = early[0]
-            value = "..." if first.default is parameter.empty else repr(first.default)
-            raise WrongError(
-                f"{examined.name} takes '{first.name}' by position, where nothing sets it; a"
-                f" {examined.entry.kind} is called as {form}. Write a hyperparameter after a star, with a"
-                f" default: {examined.name}({', '.join([*arguments, '*'])}, {first.name}={value})."
-            )
         hyperparameters = listed[len(arguments) :]
-        for hyperparameter in hyperparameters:
-            _ask_default(examined, hyperparameter)
-        values = {hyperparameter.name: hyperparameter.default for hyperparameter in hyperparameters}
-        return f"called as {form}; in a spec string {Spec(examined.name, values)}"
+        require(
+            len(positional) >= len(arguments),
+            f"{name}({', '.join(each.name for each in positional)}) takes too few arguments; a {kind} is"
+            f" called as {form}.",
+        )
+        for given, argument in zip(arguments, positional, strict=False):
+            require(
+                argument.name == given or argument.name not in arguments,
+                f"{name}'s argument '{argument.name}' is given {given}; a {kind} is called as {form}.",
+            )
+        for extra in positional[len(arguments) :] if keyword_only else ():
+            value = "..." if extra.default is parameter.empty else repr(extra.default)
+            raise WrongError(
+                f"{name} takes '{extra.name}' by position, where nothing sets it; a {kind} is called as"
+                f" {form}. Write a hyperparameter after a star, with a default:"
+                f" {name}({', '.join([*arguments, '*'])}, {extra.name}={value})."
+            )
+        for extra in hyperparameters:
+            require(
+                extra.default is not parameter.empty,
+                f"{name}'s hyperparameter '{extra.name}' has no default; give it one, so that '{name}' alone"
+                " has a meaning.",
+            )
+            require(
+                _can_be_written(name, extra),
+                f"the default of {name}'s '{extra.name}', {extra.default!r}, cannot be written in a spec"
+                " string; use a finite number, a string, True, False, None or a tuple of these.",
+            )
+        values = {extra.name: extra.default for extra in hyperparameters}
+        return f"called as {form}; in a spec string {Spec(name, values)}"
 
     return Check("signature", ask, essential=True)
 
 
-def _ask_default(examined: Examined, hyperparameter: inspect.Parameter) -> None:
-    if hyperparameter.default is inspect.Parameter.empty:
-        raise WrongError(
-            f"{examined.name}'s hyperparameter '{hyperparameter.name}' has no default; give it one,"
-            f" so that '{examined.name}' alone has a meaning."
-        )
+def _can_be_written(name: str, extra: inspect.Parameter) -> bool:
     try:
-        text = str(Spec(examined.name, {hyperparameter.name: hyperparameter.default}))
-        same = bool(parse(text).arguments[hyperparameter.name] == hyperparameter.default)
+        text = str(Spec(name, {extra.name: extra.default}))
+        return bool(parse(text).arguments[extra.name] == extra.default)
     except (RequestError, RuntimeError, ValueError):
-        same = False
-    if not same:
-        raise WrongError(
-            f"the default of {examined.name}'s '{hyperparameter.name}', {hyperparameter.default!r}, cannot"
-            " be written in a spec string; use a finite number, a string, True, False, None or a tuple of"
-            " these."
-        )
+        return False

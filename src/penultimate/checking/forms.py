@@ -1,8 +1,7 @@
 """Forms of tensor functions, and the checks that hold for all of them: shapes, dtypes, gradients, symmetries.
 
-A loss, a head and a penalty differ in their inputs and outputs. Once these are written down axis by axis
-("logits nk", "weight km"), one set of checks serves all three: permuting the classes permutes every axis k,
-for example.
+The parts of an objective differ in their inputs and outputs. Once these are written down axis by axis
+("logits nk", "weight km"), one set of checks serves all: permuting the classes permutes every axis k.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.gradcheck import GradcheckError
 
-from penultimate.checking.examination import Examined, described
-from penultimate.checking.report import WrongError, kind_of
+from penultimate.checking.examination import Check, Examined, described, kind_of
+from penultimate.checking.report import WrongError, require
 from penultimate.userfile import first_line
 
 SIZES = {"n": 7, "k": 5, "m": 4}
@@ -89,75 +88,101 @@ class Form:
             for name, values in tensors.items()
         }
         value = self.call(examined, leaves)
-        if not value.requires_grad:
-            raise WrongError(
-                f"the value of {examined.name} carries no gradient; something cuts it: .detach(), .item(),"
-                " torch.no_grad, NumPy, or argmax."
-            )
+        require(
+            value.requires_grad,
+            f"the value of {examined.name} carries no gradient; something cuts it: .detach(), .item(),"
+            " torch.no_grad, NumPy, or argmax.",
+        )
         slopes = torch.autograd.grad(value.sum(), [leaves[name] for name in self.smooth], allow_unused=True)
         return value.detach(), dict(zip(self.smooth, slopes, strict=True))
+
+    def checks(self) -> tuple[Check, ...]:
+        """Return the checks of every function of this form."""
+        return (
+            Check("shape", self.ask_shape, essential=True),
+            Check("dtype", self.ask_dtype, essential=True),
+            Check("device", self.ask_device),
+            Check("values", self.ask_values, essential=True),
+            Check("inputs", self.ask_inputs, essential=True),
+            Check("gradient", self.ask_gradient, essential=True),
+            Check("slope", self.ask_slope),
+            Check("classes", self.ask_classes),
+        )
 
     def ask_shape(self, examined: Examined) -> str:
         for examples in (SIZES["n"], 1):
             value = self.call(examined, self.draw(examples, torch.float32), self.remark)
+            axes = f"[{' '.join(self.output)}]"
+            require(
+                isinstance(value, Tensor),
+                f"{examined.name} returns {kind_of(value)}; return a torch.Tensor {axes}.",
+            )
             expected = [{**SIZES, "n": examples}[axis] for axis in self.output]
-            if not isinstance(value, Tensor):
-                raise WrongError(
-                    f"{examined.name} returns {kind_of(value)}; return a torch.Tensor {self._axes()}."
-                )
-            if list(value.shape) != expected:
-                raise WrongError(f"{examined.name} {self._advice(examined, list(value.shape), examples)}")
+            shape = list(value.shape)
+            require(
+                shape == expected,
+                f"{examined.name} returns [{' '.join(map(str, shape))}] for {examples} examples; return"
+                f" {axes}, {expected} here.{self._hint(shape, examples)}",
+            )
         return "returns one value per example, [n]" if self.output == "n" else "returns logits [n k]"
 
-    def ask_dtype(self, examined: Examined) -> str:
-        for dtype in (torch.float32, torch.float64):
-            first = next(iter(self.inputs))
-            value = self.call(
-                examined,
-                self.draw(dtype=dtype),
-                f"; tensors that it creates must have the dtype of its {first}",
+    def _hint(self, shape: list[int], examples: int) -> str:
+        if self.output != "n":
+            return " Transpose it: features @ weight.T." if shape == [SIZES["k"], examples] else ""
+        if not shape and examples > 1:
+            return (
+                " Reduce nothing: leave out .mean() and .sum(), or sum over the classes alone: .sum(-1)."
+                " A value of the weight alone is the same for every example: value.expand(n)."
             )
-            if value.dtype is not dtype:
-                raise WrongError(
-                    f"{examined.name} returns {value.dtype} for inputs of {dtype}; keep their dtype: create"
-                    f" tensors with {first}.new_tensor(...) or torch.zeros_like({first}), and cast nothing."
-                )
+        if not shape:
+            return " .squeeze() drops the axis of a single example too; write .squeeze(-1)."
+        return " Sum over the classes, the last axis: .sum(-1)." if SIZES["k"] in shape else ""
+
+    def ask_dtype(self, examined: Examined) -> str:
+        first = next(iter(self.inputs))
+        for dtype in (torch.float32, torch.float64):
+            remark = f"; tensors that it creates must have the dtype of its {first}"
+            value = self.call(examined, self.draw(dtype=dtype), remark)
+            require(
+                value.dtype is dtype,
+                f"{examined.name} returns {value.dtype} for inputs of {dtype}; keep their dtype: create"
+                f" tensors with {first}.new_tensor(...) or torch.zeros_like({first}), and cast nothing.",
+            )
         return "float32 gives float32, float64 gives float64"
 
     def ask_device(self, examined: Examined) -> str:
         """Check that the device is that of the inputs; fake tensors, without values, stand for a GPU."""
-        drawn = self.draw(dtype=torch.float32)
+        drawn, first = self.draw(dtype=torch.float32), next(iter(self.inputs))
         try:
             with FakeTensorMode(allow_non_fake_inputs=True):
                 moved = {name: torch.empty(values.shape, device="cuda") for name, values in drawn.items()}
-                device = self.invoke(examined.function, moved).device.type
+                on_cpu = self.invoke(examined.function, moved).device.type != "cuda"
         except (Exception, SystemExit) as error:
             # An attempt to read a value (.item(), a mask) fails too, but says nothing about a GPU; nor does
             # one to take a gradient, for which torch asks a real GPU (hasPrimaryContext).
-            said = first_line(error)
-            device = "cpu" if "device" in said and "PrimaryContext" not in said else "cuda"
-        if device != "cuda":
-            first = next(iter(self.inputs))
-            raise WrongError(
-                f"{examined.name} creates a tensor on the CPU even when its {first} are on a GPU; name the"
-                f" device: torch.arange(..., device={first}.device), torch.zeros_like({first}),"
-                f" {first}.new_tensor(...)."
-            )
+            told = first_line(error)
+            on_cpu = "device" in told and "PrimaryContext" not in told
+        require(
+            not on_cpu,
+            f"{examined.name} creates a tensor on the CPU even when its {first} are on a GPU; name the"
+            f" device: torch.arange(..., device={first}.device), or torch.zeros_like({first}).",
+        )
         return "follows its inputs to another device"
 
     def ask_values(self, examined: Examined) -> str:
         tensors = self.draw()
         first, second = self.call(examined, tensors), self.call(examined, tensors)
-        if not first.isfinite().all():
-            hint = " Is it the logarithm of a target that is 0? torch.xlogy(t, t) is 0 there."
-            hint = hint if "targets" in tensors else ""
-            raise WrongError(f"{examined.name} is {_worst(first)} on ordinary inputs.{hint}")
-        if not torch.equal(first, second):
-            raise WrongError(
-                f"{examined.name} gives different values when it is called again with the same inputs"
-                f" (by up to {_difference(first, second)}); draw nothing at random and keep no state, so that"
-                " a run can be repeated and resumed."
-            )
+        hint = " Is it the logarithm of a target that is 0? torch.xlogy(t, t) is 0 there."
+        require(
+            first.isfinite().all(),
+            f"{examined.name} is {_worst(first)} on ordinary inputs.{hint if 'targets' in tensors else ''}",
+        )
+        require(
+            torch.equal(first, second),
+            f"{examined.name} gives different values when it is called again with the same inputs (by up to"
+            f" {_difference(first, second)}); draw nothing at random and keep no state, so that a run can be"
+            " repeated and resumed.",
+        )
         return "finite on ordinary inputs, and the same every time"
 
     def ask_inputs(self, examined: Examined) -> str:
@@ -165,31 +190,28 @@ class Form:
         copies = {name: values.clone() for name, values in tensors.items()}
         self.invoke(examined.function, copies)
         for name, values in tensors.items():
-            if not torch.equal(values, copies[name]):
-                raise WrongError(
-                    f"{examined.name} changes its {name} in place, but others read it later; replace +=,"
-                    " x[...] = and operations whose name ends in '_' with ones that create a new tensor."
-                )
+            require(
+                torch.equal(values, copies[name]),
+                f"{examined.name} changes its {name} in place, but others read it later; replace +=, x[...] ="
+                " and operations whose name ends in '_' with ones that create a new tensor.",
+            )
         return "leaves its inputs as they are"
 
     def ask_gradient(self, examined: Examined) -> str:
-        tensors = self.draw()
-        _, gradients = self.gradients(examined, tensors)
-        for group in self.needed:
-            if all(gradients[name] is None for name in group):
-                raise WrongError(
-                    f"{examined.name} does not depend on {' or '.join(group)}, or its gradient is cut."
-                )
-            if not any(gradients[name] is not None and gradients[name].any() for name in group):  # type: ignore[union-attr]
-                raise WrongError(
-                    f"the gradient of {examined.name} by {' and '.join(group)} is 0 everywhere: a step"
-                    " (round, sign, a comparison) passes nothing on."
-                )
+        _, gradients = self.gradients(examined, self.draw())
         reached = [name for name, gradient in gradients.items() if gradient is not None]
+        for group in self.needed:
+            of_group = [gradients[name] for name in group if name in reached]
+            require(
+                of_group, f"{examined.name} does not depend on {' or '.join(group)}, or its gradient is cut."
+            )
+            require(
+                any(gradient.any() for gradient in of_group if gradient is not None),
+                f"the gradient of {examined.name} by {' and '.join(group)} is 0 everywhere: a step (round,"
+                " sign, a comparison) passes nothing on.",
+            )
         examined.notes["reached"] = reached
-        unused = [name for name in self.smooth if name not in reached]
-        remark = f", but not {' and '.join(unused)}" if unused else ""
-        return f"a gradient reaches {' and '.join(reached)}{remark}"
+        return f"a gradient reaches {' and '.join(reached)}"
 
     def ask_slope(self, examined: Examined) -> str:
         tensors = self.draw()
@@ -211,77 +233,53 @@ class Form:
     def ask_examples(self, examined: Examined) -> str:
         tensors = self.draw()
         whole = self.call(examined, tensors)
-        for example in range(SIZES["n"]):
-            index = torch.tensor([example])
+        for index in torch.arange(SIZES["n"])[:, None]:
             alone = self.call(examined, self.taken(tensors, "n", index), ": one example alone")
-            if not _close(alone, whole[index]):
-                raise WrongError(
-                    f"the value of {examined.name} for an example depends on the others of its batch (by up"
-                    f" to {_difference(alone, whole[index])}); sum, normalise and compare along the last axis"
-                    " (dim=-1), not along the batch, and take no mean over it."
-                )
+            require(
+                _close(alone, whole[index]),
+                f"the value of {examined.name} for an example depends on the others of its batch (by up to"
+                f" {_difference(alone, whole[index])}); sum, normalise and compare along the last axis"
+                " (dim=-1), not along the batch, and take no mean over it.",
+            )
         return "treats each example alone"
 
+    def ask_order(self, examined: Examined) -> str:
+        """Check that a function that compares the examples of a batch ignores their order."""
+        tensors, order = self.draw(), torch.arange(SIZES["n"]).flip(0)
+        value = self.call(examined, tensors)
+        reordered = self.call(examined, self.taken(tensors, "n", order))
+        require(
+            _close(reordered, value[order]),
+            f"{examined.name} gives an example another value when the batch is reordered; an example's place"
+            " in its batch means nothing.",
+        )
+        alone = self.call(examined, self.taken(tensors, "n", order[:1]), ": one example alone")
+        if _close(alone, value[order[:1]]):
+            return "treats each example alone"
+        return "compares the examples of a batch, so that processes cannot share a training with it"
+
     def ask_classes(self, examined: Examined) -> str:
-        tensors = self.draw()
-        order = torch.tensor([2, 0, 4, 1, 3])
+        tensors, order = self.draw(), torch.tensor([2, 0, 4, 1, 3])
         value = self.call(examined, tensors)
         reordered = self.call(examined, self.taken(tensors, "k", order))
         expected = value.index_select(self.output.index("k"), order) if "k" in self.output else value
-        if not _close(reordered, expected):
-            raise WrongError(
-                f"{examined.name} changes (by up to {_difference(reordered, expected)}) when the classes are"
-                " reordered; a class has no number: do not use its index, and weight all classes alike."
-            )
+        require(
+            _close(reordered, expected),
+            f"{examined.name} changes (by up to {_difference(reordered, expected)}) when the classes are"
+            " reordered; a class has no number: do not use its index, and weight all classes alike.",
+        )
         return "treats all classes alike"
 
     def ask_finite(self, examined: Examined, tensors: Tensors, where: str, hints: tuple[str, str]) -> None:
         """Check that value and gradient are finite on these inputs; `hints` holds advice for each of them."""
         value, gradients = self.gradients(examined, tensors)
-        if not value.isfinite().all():
-            raise WrongError(f"{examined.name} is {_worst(value)} {where}. {hints[0]}")
+        require(value.isfinite().all(), f"{examined.name} is {_worst(value)} {where}. {hints[0]}")
         for name, gradient in gradients.items():
-            if gradient is not None and not gradient.isfinite().all():
-                raise WrongError(
-                    f"{examined.name} is finite {where}, but its gradient by {name} is {_worst(gradient)}."
-                    f" {hints[1]}"
-                )
-
-    def _axes(self) -> str:
-        return f"[{' '.join(self.output)}]"
-
-    def _advice(self, examined: Examined, shape: list[int], examples: int) -> str:
-        n, k, m = examples, SIZES["k"], SIZES["m"]
-        actual = f"[{' '.join(map(str, shape))}]"
-        expected = f"{self._axes()}, [{' '.join(str({'n': n, 'k': k}[axis]) for axis in self.output)}] here"
-        if self.output == "n":
-            if not shape and n > 1:
-                remedy = "Leave out .mean() or .sum(), or sum over the classes alone: .sum(-1)."
-                if examined.entry.kind == "penalty":
-                    remedy = "A penalty on the weight alone is the same for all: value.expand(len(logits))."
-                return (
-                    "returns one number for the whole batch; reduce nothing: return one value per example,"
-                    f" [n]. {remedy}"
-                )
-            if not shape:
-                return (
-                    "returns [] for a single example, because .squeeze() drops that axis too; write"
-                    " .squeeze(-1)."
-                )
-            advice = {
-                (n, k): f"returns {actual}, a value per example and class; sum over the classes: .sum(-1).",
-                (k,): f"returns {actual}, a value per class; sum over the classes, the last axis: .sum(-1).",
-                (n, 1): f"returns {actual}; drop the last axis: .squeeze(-1).",
-            }
-        else:
-            advice = {
-                (k, n): f"returns {actual}, [k n]; transpose it: features @ weight.T.",
-                (
-                    n,
-                    m,
-                ): f"returns {actual}, [n m]: features; return logits, features @ weight.T for instance.",
-            }
-        return advice.get(tuple(shape), f"returns {actual} for {n} examples; return {expected}.")
+            require(
+                gradient is None or gradient.isfinite().all(),
+                f"{examined.name} is finite {where}, but its gradient by {name} is"
+                f" {_worst(value if gradient is None else gradient)}. {hints[1]}",
+            )
 
 
 def _close(first: Tensor, second: Tensor) -> bool:
@@ -289,7 +287,7 @@ def _close(first: Tensor, second: Tensor) -> bool:
 
 
 def _difference(first: Tensor, second: Tensor) -> str:
-    return f"{float((first - second).abs().max()):.2g}"
+    return f"{float((first - second).abs().max()):.2g}" if first.shape == second.shape else "its shape"
 
 
 def _worst(values: Tensor) -> str:

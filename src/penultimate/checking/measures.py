@@ -9,11 +9,11 @@ from functools import cache
 from pathlib import Path
 
 from penultimate.checking.examination import Check, Examined, signature_of
-from penultimate.checking.report import WrongError
+from penultimate.checking.report import require
 from penultimate.engine.execute import execute
 from penultimate.graph import Step
 from penultimate.measures.catalogue import measurement, several
-from penultimate.records.table import ROWS, Row, read_rows
+from penultimate.records.table import ROWS, read_rows
 from penultimate.specs import Spec
 from penultimate.store import Store
 from penultimate.study.blocks import Runs
@@ -21,23 +21,16 @@ from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 
-OBJECTIVES = ("softmax", "sigmoid")
 RECIPE = Recipe(epochs=2, batch_size=32, learning_rate=0.1, snapshot_every=1)
+OF_STAGES = "a stage is run by the measurements that need it"
 
 
 def small_study(measure: str, target: str) -> Study:
     """Return a study of four tiny networks: two objectives with two seeds on one draw, and one target."""
-    networks = Runs(OBJECTIVES, RECIPE, backbones=("glyphnet(width=4, features=16)",), seeds=(0, 1), draws=0)
-    return Study(
-        "check",
-        "What `penultimate check` runs a measurement on",
-        "Does the measurement do what it declares?",
-        "glyphs_smoke",
-        (target,),
-        (networks,),
-        (measure,),
-        limited=True,
-    )
+    backbones = ("glyphnet(width=4, features=16)",)
+    networks = Runs(("softmax", "sigmoid"), RECIPE, backbones, seeds=(0, 1), draws=0)
+    title = "What `penultimate check` runs a measurement on"
+    return Study("check", title, "", "glyphs_smoke", (target,), (networks,), (measure,), limited=True)
 
 
 @cache
@@ -66,37 +59,32 @@ def _done(name: str) -> list[Step]:
     return [step for step in steps if step.name == name]
 
 
-def _rows(step: Step) -> list[Row]:
-    return read_rows(_store().folder(step.id) / ROWS)
-
-
 def ask_declaration(examined: Examined) -> str:
     declared = measurement(examined.name)
-    if declared.stage and declared.yields:
-        raise WrongError(f"{examined.name} is a stage, which leaves files and no rows; declare yields=().")
-    if not declared.stage and declared.yields == ():
-        raise WrongError(f"{examined.name} declares no quantity: yields=(Yield('name', 'unit'), ...).")
-    kind = "a stage" if declared.stage else "a measurement"
+    require(
+        bool(declared.yields) != bool(declared.stage),
+        f"{examined.name} is a stage, which leaves files and no rows; declare yields=()."
+        if declared.stage
+        else f"{examined.name} declares no quantity: yields=(Yield('name', 'unit'), ...).",
+    )
     listed = ", ".join(item.metric for item in declared.yields)
-    return f"{kind} per {declared.per}" + (f", which yields {listed}" if listed else "")
+    return f"per {declared.per}, yields {listed or 'files'}"
 
 
 def ask_run(examined: Examined) -> str:
     """Check that what a measurement yields on the small study is declared, and finite or undefined."""
     if measurement(examined.name).stage:
-        return "a stage is run by the measurements that need it"
+        return OF_STAGES
     steps = _done(examined.name)
-    if not steps:
-        raise WrongError(
-            f"{examined.name} has no step in a small study of trained networks: what it needs is not there."
-        )
-    rows = [row for step in steps for row in _rows(step)]
-    if not rows:
-        raise WrongError(f"{examined.name} yields nothing on any of {len(steps)} steps of a small study.")
-    lost = next((row for row in rows if row.value != row.value), None)
-    if lost is not None:
-        raise WrongError(
-            f"{examined.name} yields NaN as {lost.metric}; where there is no value, yield Undefined(reason)."
+    rows = [row for step in steps for row in read_rows(_store().folder(step.id) / ROWS)]
+    require(
+        rows,
+        f"{examined.name} yields nothing on any of {len(steps)} steps of a small study of trained networks.",
+    )
+    for row in rows:
+        require(
+            row.value == row.value,
+            f"{examined.name} yields NaN as {row.metric}; where there is no value, yield Undefined(reason).",
         )
     metrics = {row.metric for row in rows}
     return f"{len(rows)} rows of {len(metrics)} quantities in {len(steps)} steps of a small study"
@@ -105,19 +93,18 @@ def ask_run(examined: Examined) -> str:
 def ask_again(examined: Examined) -> str:
     """Check that a step leaves the same bytes when it is run again."""
     if measurement(examined.name).stage:
-        return "a stage is run again with the measurements that need it"
-    step = _done(examined.name)[0]
-    store = _store()
+        return OF_STAGES
+    step, store = _done(examined.name)[0], _store()
     before = _files(store.folder(step.id))
     store.set_aside(step.id)
     execute(store, step, lambda news: None)
     after = _files(store.folder(step.id))
     changed = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
-    if changed:
-        raise WrongError(
-            f"{examined.name} leaves different bytes in {', '.join(changed)} when it is run again; derive"
-            " its random numbers from a fixed seed."
-        )
+    require(
+        not changed,
+        f"{examined.name} leaves different bytes in {', '.join(changed)} when it is run again; derive its"
+        " random numbers from a fixed seed.",
+    )
     return "leaves the same bytes when it is run again"
 
 
@@ -128,7 +115,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 MEASUREMENT_CHECKS = (
-    signature_of(("inputs",), keyword_only=True),
+    signature_of(("inputs",)),
     Check("declaration", ask_declaration, essential=True),
     Check("run", ask_run, essential=True),
     Check("again", ask_again),

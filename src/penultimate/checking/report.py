@@ -16,6 +16,12 @@ class WrongError(PenultimateError):
     """Description of what is wrong with a plug-in and of how to mend it."""
 
 
+def require(fits: object, sentence: str) -> None:
+    """Raise WrongError with a sentence unless something holds."""
+    if not fits:
+        raise WrongError(sentence)
+
+
 @dataclass(frozen=True)
 class CheckOutcome:
     """The outcome of one check of a plug-in: whether it passed, and a sentence on what to do if not."""
@@ -42,6 +48,7 @@ class Report:
 
     @property
     def wrong(self) -> tuple[CheckOutcome, ...]:
+        """The findings on what is wrong."""
         return tuple(finding for finding in self.findings if not finding.ok)
 
 
@@ -63,23 +70,9 @@ def render_report(report: Report) -> str:
         lines += ["", f"{kind} {name}"]
         for finding in findings:
             head = f"  {'ok' if finding.ok else 'WRONG':<5}  {finding.check:<{column}}  "
-            lines += textwrap.wrap(
-                finding.sentence,
-                WIDTH,
-                initial_indent=head,
-                subsequent_indent=" " * len(head),
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
+            wrapper = textwrap.TextWrapper(WIDTH, head, " " * len(head))
+            wrapper.break_long_words = wrapper.break_on_hyphens = False
+            lines += wrapper.wrap(finding.sentence)
     count, wrong = len(report.findings), len(report.wrong)
     verdict = f"{wrong} of {count} checks found something wrong." if wrong else f"All {count} checks passed."
     return "\n".join([*lines, "", verdict])
-
-
-def kind_of(value: object) -> str:
-    """Return words for a value: "None", or its type.
-
-    >>> kind_of(None), kind_of(1.5)
-    ('None', 'a value of type float')
-    """
-    return "None" if value is None else f"a value of type {type(value).__name__}"

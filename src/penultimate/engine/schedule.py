@@ -22,7 +22,7 @@ from penultimate.engine.observer import Observer, Summary
 from penultimate.errors import DamagedFileError
 from penultimate.graph import Step
 from penultimate.store import Store
-from penultimate.study.graph import Graph, no_cycles
+from penultimate.study.graph import Graph
 
 ATTEMPTS = 2
 """The number of attempts at a step whose process dies or that a child finds damaged."""
@@ -62,9 +62,8 @@ class Schedule:
         self._heaps: dict[bool, list[tuple[int, int, str]]] = {False: [], True: []}
         self._running = 0
         self._stopped = False
-        with no_cycles():
-            for step_id in [step_id for step_id in graph.steps if self._was_done(step_id)]:
-                self._release(step_id)
+        for step_id in [step_id for step_id in graph.steps if self._was_done(step_id)]:
+            self._release(step_id)
         for step_id in graph.steps:
             self._queue_if_free(step_id)
         over = (_State.DONE, _State.SKIPPED)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penultimate.checks import is_number, is_whole
+from penultimate.checks import is_whole
 from penultimate.errors import RequestError
 from penultimate.networks.checkpoint_table import CheckpointRow
 from penultimate.networks.key import NetworkKey, grid
 from penultimate.networks.sources import read_source
 from penultimate.objectives.presets import resolve
 from penultimate.study.fields import (
-    WORDS,
-    as_tuple,
     canonical_backbone,
-    check_arm,
-    check_bool,
     check_measure,
-    is_words,
+    check_types,
+    check_words,
     no_repeats,
 )
 from penultimate.training.recipe import Recipe
@@ -58,34 +55,31 @@ class Runs:
     checkpoints: tuple[CheckpointRow, ...] = ()
 
     def __post_init__(self) -> None:
-        for what, form in (("objectives", str), ("backbones", str), ("seeds", int)):
-            values = as_tuple(self, what, form, "integers" if form is int else "names")
-            if not values:
-                raise RequestError(f"{what} is empty; at least one is needed")
-        object.__setattr__(self, "objectives", tuple(resolve(text).canonical for text in self.objectives))
+        check_types(self)
+        object.__setattr__(self, "objectives", tuple(map(_canonical, self.objectives)))
         object.__setattr__(self, "backbones", tuple(map(canonical_backbone, self.backbones)))
         for what in ("objectives", "backbones", "seeds"):
-            no_repeats(what, getattr(self, what))
+            values = getattr(self, what)
+            if not values:
+                raise RequestError(f"{what} is empty; at least one is needed")
+            no_repeats(what, values)
         for seed in self.seeds:
             if not 0 <= seed < 2**31:
                 raise RequestError(f"a seed is an integer from 0 to 2^31 - 1, not {seed!r}")
-        if self.draws != "seed" and not (is_whole(self.draws) and 0 <= int(self.draws) < 2**31):
+        if self.draws != "seed" and not (is_whole(self.draws, 0) and self.draws < 2**31):
             raise RequestError(f"draws is 'seed' or an integer from 0 to 2^31 - 1, not {self.draws!r}")
-        check_arm(self.arm)
-        if not (is_whole(self.classes) and (self.classes == 0 or self.classes >= 2)):
+        if self.arm:
+            check_words("an arm", self.arm)
+        if self.classes < 0 or self.classes == 1:
             raise RequestError(
                 "classes is how many of the source's classes are trained on, 2 or more, or 0 for all, not"
                 f" {self.classes!r}"
             )
-        if not isinstance(self.recipe, Recipe):
-            raise RequestError(f"recipe is a Recipe, not {self.recipe!r}")
         for text in self.objectives:
             self.recipe.expect_head(resolve(text).has_fixed_head, text)
         check_measure(self)
-        as_tuple(self, "checkpoints", CheckpointRow, "rows of a table of networks")
-        if self.checkpoints:
-            for key in self.keys():
-                self.checkpoint(key)
+        for key in self.keys() if self.checkpoints else ():
+            self.checkpoint(key)
 
     def checkpoint(self, key: NetworkKey) -> CheckpointRow:
         """Return the file of a network of the grid; raise RequestError if the table names none."""
@@ -98,11 +92,6 @@ class Runs:
     def keys(self) -> Iterator[NetworkKey]:
         """Return the networks of the grid, one seed after the other."""
         return grid(self.objectives, self.backbones, self.seeds, self.draws, self.arm)
-
-    def among(self, wanted: Container[str]) -> Runs | None:
-        """Return the grid with only those objectives that are wanted, or None if there are none."""
-        kept = tuple(text for text in self.objectives if text in wanted)
-        return dataclasses.replace(self, objectives=kept) if kept else None
 
     def described(self) -> dict[str, Any]:
         """Return the grid as JSON; networks that exist already have files in the place of a recipe."""
@@ -131,16 +120,12 @@ class Given:
     measure: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.networks, Mapping) or not self.networks:
-            raise RequestError(f"given networks are {{name: source}}, one or more, not {self.networks!r}")
-        object.__setattr__(self, "networks", dict(self.networks))
+        check_types(self)
+        if not self.networks:
+            raise RequestError("given networks are {name: source}, one or more")
         for name, text in self.networks.items():
-            if not name or not is_words(name):
-                raise RequestError(f"a given network is named by {WORDS}, not {name!r}")
-            if not isinstance(text, str):
-                raise RequestError(f"'{name}' comes from a source such as 'timm:resnet18', not {text!r}")
+            check_words("a given network", name)
             read_source(text)
-        check_bool(self, "classifies")
         check_measure(self)
 
     def keys(self) -> Iterator[NetworkKey]:
@@ -171,14 +156,9 @@ class Search:
     by_mean: bool = False
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.grids, Mapping) and all(isinstance(name, str) for name in self.grids)
-        if not whole or not all(
-            isinstance(values, tuple | list) and values and all(map(is_number, values))
-            for values in self.grids.values()
-        ):
+        check_types(self)
+        if not all(self.grids.values()):
             raise RequestError(f"grids are {{name: (number, number, ...)}}, not {self.grids!r}")
-        for name in ("product", "stops", "by_mean"):
-            check_bool(self, name)
 
 
 def runs_by_recipe(
@@ -186,17 +166,11 @@ def runs_by_recipe(
 ) -> tuple[Runs, ...]:
     """Return grids of objectives, in their order; `changes` is {objective: {setting of the recipe: value}}.
 
-    Raise RequestError for changes of another form, and for a setting that a recipe does not have.
-
     >>> changes = {"sigmoid": {"learning_rate": 0.3}}
     >>> [(block.objectives, block.recipe.learning_rate)
     ...  for block in runs_by_recipe(("softmax", "sigmoid"), Recipe(), changes)]
     [(('softmax',), 0.6), (('sigmoid',), 0.3)]
     """
-    if not isinstance(recipe, Recipe):
-        raise RequestError(f"recipe is a Recipe, not {recipe!r}")
-    if not isinstance(changes, Mapping):
-        raise RequestError(f"changes are {{objective: {{setting of the recipe: value}}}}, not {changes!r}")
     canonical = {_canonical(text): change for text, change in changes.items()}
     groups = itertools.groupby(
         map(_canonical, objectives), lambda text: recipe.changed(canonical.get(text, {}))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from penultimate.errors import RequestError, unknown
-from penultimate.measures.catalogue import measurement
 from penultimate.networks.checkpoint_table import CheckpointRow, read_checkpoint_table
 from penultimate.networks.key import NetworkKey
 from penultimate.objectives.presets import resolve
-from penultimate.study.blocks import Runs
-from penultimate.study.fields import canonical_backbone
+from penultimate.study.blocks import Given, Runs
+from penultimate.study.fields import canonical_backbone, check_known
 from penultimate.study.spec import Study
 
 
@@ -22,8 +21,8 @@ def with_networks(study: Study, table: Path | str) -> Study:
 
     The table (`networks.checkpoint_table`) says of each file which objective, seed and arm of the study it is
     a run of. Each network is measured as the study's own run would be, and its rows have the same names.
-    Objectives without a file are left out. Seeds that the study does not have take the places of those of its
-    seeds that the table lacks.
+    Objectives without a file are left out. If several grids train an objective, a seed that none of them has
+    belongs to the first.
 
     Raises RequestError for a table that is not valid, for an objective, arm or architecture that the study
     does not have, and for two files that are the same run or hold the same weights.
@@ -33,88 +32,16 @@ def with_networks(study: Study, table: Path | str) -> Study:
     Traceback (most recent call last):
     penultimate.errors.RequestError: there is no table of networks at 'no-such-table.csv'
     """
-    return with_rows(study, read_checkpoint_table(table))
-
-
-def with_rows(study: Study, rows: Sequence[CheckpointRow]) -> Study:
-    """Return a study whose networks are those of the rows of a table (`with_networks`)."""
+    rows = read_checkpoint_table(table)
     if not study.runs:
         raise RequestError(f"study '{study.name}' trains no networks that a table could replace")
-    rows = [_placed(study, row) for row in rows]
-    _expect_once(rows)
-    listed = {id(block): _listed(study, block, rows) for block in study.runs}
-    blocks = [
-        part
-        for block in study.networks
-        for part in (_filled(block, listed[id(block)]) if isinstance(block, Runs) else (block,))
-    ]
-    costs = {name: seconds for name, seconds in study.expected_seconds.items() if name != "train"}
-    return dataclasses.replace(
-        study, networks=tuple(blocks), tuned_by=(), search=None, expected_seconds=costs
-    )
-
-
-def what_is_left_out(before: Study, after: Study) -> list[str]:
-    """Return sentences on what a study lacks since its networks are those of a table."""
-    said = []
-    for arm in dict.fromkeys(block.arm for block in before.runs):
-        there, here = (_objectives_of(study, arm) for study in (before, after))
-        lacking = [before.slugs()[text] for text in there if text not in here]
-        if lacking:
-            place = f" in the arm '{arm}'" if arm else ""
-            said.append(f"no network is given of {', '.join(lacking)}{place}, which the study leaves out")
-    asked = {one.measurement.name for requests in after.measured().values() for one in requests}
-    of_training = [name for name in sorted(asked) if measurement(name).of_snapshots]
-    curves = ["the curves of training", *of_training]
-    said.append(f"not available of networks that were trained elsewhere: {', '.join(curves)}")
-    return said
-
-
-def _objectives_of(study: Study, arm: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text for block in study.runs if block.arm == arm for text in block.objectives))
-
-
-def _placed(study: Study, row: CheckpointRow) -> CheckpointRow:
-    """Return a row with the study's own names of its objective and architecture."""
-    try:
-        spec = {slug: text for text, slug in study.slugs().items()}.get(row.objective)
-        spec = spec or resolve(row.objective).canonical
-        backbone = canonical_backbone(row.backbone) if row.backbone else ""
-        _expect_no_projector(spec)
-    except RequestError as error:
-        raise RequestError(f"{row.place}: {error}") from None
-    arms = dict.fromkeys(block.arm for block in study.runs)
-    if row.arm not in arms:
-        raise RequestError(f"{row.place}: {unknown('arm', row.arm, [arm or '(none)' for arm in arms])}")
-    objectives = _objectives_of(study, row.arm)
-    if spec not in objectives:
-        slugs = study.slugs()
-        known = [slugs[text] for text in objectives]
-        raise RequestError(f"{row.place}: {unknown('objective of the study', row.objective, known)}")
-    having = [block for block in study.runs if block.arm == row.arm and spec in block.objectives]
-    backbones = list(dict.fromkeys(name for block in having for name in block.backbones))
-    if (backbone and backbone not in backbones) or (not backbone and len(backbones) > 1):
-        raise RequestError(
-            f"{row.place}: study '{study.name}' trains {row.objective} with {', '.join(backbones)}, not"
-            f" '{backbone}'; a column backbone says which"
-        )
-    return dataclasses.replace(row, objective=spec, backbone=backbone or backbones[0])
-
-
-def _expect_no_projector(spec: str) -> None:
-    """Raise RequestError for a projector, whose weights no file of a network from elsewhere holds."""
-    if resolve(spec).projector is not None:
-        raise RequestError(f"'{spec}' has a projector, which files of networks do not hold: leave it out")
-
-
-def _expect_once(rows: Sequence[CheckpointRow]) -> None:
-    """Raise RequestError for one run with two files, and for one network that is given as two runs."""
+    placed: dict[int, list[CheckpointRow]] = {id(block): [] for block in study.runs}
     runs: dict[NetworkKey, CheckpointRow] = {}
     weights: dict[tuple[str, str, bool], CheckpointRow] = {}
     for row in rows:
+        home, row = _placed(study, row)
         key = NetworkKey(row.objective, row.backbone, row.arm, row.seed)
-        first = runs.setdefault(key, row)
-        if first is not row:
+        if (first := runs.setdefault(key, row)) is not row:
             raise RequestError(
                 f"{row.place}: {key} is given twice, as '{first.file}' and as '{row.file}'; each row is"
                 " a run with a seed of its own"
@@ -124,54 +51,75 @@ def _expect_once(rows: Sequence[CheckpointRow]) -> None:
             raise RequestError(
                 f"{row.place}: '{row.file}' holds the same bytes as '{same.file}'; it cannot be {key} as well"
             )
+        placed[id(home)].append(row)
+    blocks: list[Runs | Given] = []
+    for block in study.networks:
+        blocks += _filled(block, placed[id(block)]) if isinstance(block, Runs) else [block]
+    costs = {name: seconds for name, seconds in study.expected_seconds.items() if name != "train"}
+    return dataclasses.replace(
+        study, networks=tuple(blocks), tuned_by=(), search=None, expected_seconds=costs
+    )
 
 
-def _listed(study: Study, block: Runs, rows: Iterable[CheckpointRow]) -> list[CheckpointRow]:
-    """Return the rows that are networks of a grid.
+def what_is_left_out(before: Study, after: Study) -> list[str]:
+    """Return sentences on what a study lacks since its networks are those of a table."""
+    told = []
+    for arm in dict.fromkeys(block.arm for block in before.runs):
+        kept = _objectives_of(after, arm)
+        lacking = [before.slugs()[text] for text in _objectives_of(before, arm) if text not in kept]
+        if lacking:
+            place = f" in the arm '{arm}'" if arm else ""
+            told.append(f"no network is given of {', '.join(lacking)}{place}, which the study leaves out")
+    asked = {one.measurement.name: one.measurement for of in after.measured().values() for one in of}
+    curves = ["the curves of training", *sorted(name for name, what in asked.items() if what.of_snapshots)]
+    return [*told, f"not available of networks that were trained elsewhere: {', '.join(curves)}"]
 
-    Several grids may train an objective with different seeds: seeds that none of them has are shared out in
-    order, and further ones belong to the last grid.
-    """
-    found = []
-    for spec, backbone in itertools.product(block.objectives, block.backbones):
-        grids = [
-            other
-            for other in study.runs
-            if other.arm == block.arm and spec in other.objectives and backbone in other.backbones
-        ]
-        named = [row for row in rows if (row.objective, row.backbone, row.arm) == (spec, backbone, block.arm)]
-        seeds = sorted(row.seed for row in named)
-        places = {seed: grid for grid in reversed(grids) for seed in grid.seeds}
-        free = iter([grid for grid in grids for seed in grid.seeds if seed not in seeds])
-        home = {seed: places.get(seed) or next(free, grids[-1]) for seed in seeds}
-        found += sorted((row for row in named if home[row.seed] is block), key=lambda row: row.seed)
-    return found
+
+def _objectives_of(study: Study, arm: str) -> list[str]:
+    return list(dict.fromkeys(text for block in study.runs if block.arm == arm for text in block.objectives))
+
+
+def _placed(study: Study, row: CheckpointRow) -> tuple[Runs, CheckpointRow]:
+    """Return the grid to which a row belongs, and the row with the study's own names."""
+    slugs = study.slugs()
+    try:
+        arms = dict.fromkeys(block.arm or "(none)" for block in study.runs)
+        check_known("arm", [row.arm or "(none)"], [*arms])
+        spec = {slug: text for text, slug in slugs.items()}.get(row.objective)
+        spec = spec or resolve(row.objective).canonical
+        backbone = canonical_backbone(row.backbone) if row.backbone else ""
+        if resolve(spec).projector is not None:
+            raise RequestError(f"'{spec}' has a projector, which files of networks do not hold: leave it out")
+        if spec not in (known := _objectives_of(study, row.arm)):
+            raise unknown("objective of the study", row.objective, [slugs[text] for text in known])
+        grids = [block for block in study.runs if block.arm == row.arm and spec in block.objectives]
+        backbones = list(dict.fromkeys(name for block in grids for name in block.backbones))
+        if backbone not in backbones and (backbone or len(backbones) > 1):
+            raise RequestError(
+                f"study '{study.name}' trains {row.objective} with {', '.join(backbones)}, not '{backbone}';"
+                " a column backbone says which"
+            )
+    except RequestError as error:
+        raise RequestError(f"{row.place}: {error}") from None
+    row = dataclasses.replace(row, objective=spec, backbone=backbone or backbones[0])
+    grids = [block for block in grids if row.backbone in block.backbones]
+    return next((block for block in grids if row.seed in block.seeds), grids[0]), row
 
 
 def _filled(block: Runs, rows: Sequence[CheckpointRow]) -> list[Runs]:
     """Return a grid's networks that exist, as one grid for each list of seeds that its objectives have."""
-    seeds: dict[tuple[str, str], tuple[int, ...]] = {}
-    for row in rows:
-        place = row.backbone, row.objective
-        seeds[place] = (*seeds.get(place, ()), row.seed)
-    ordered = [
-        (backbone, spec)
-        for backbone in block.backbones
-        for spec in block.objectives
-        if (backbone, spec) in seeds
-    ]
+
+    def seeds_of(place: tuple[str, str]) -> tuple[int, ...]:
+        return tuple(sorted(row.seed for row in rows if (row.backbone, row.objective) == place))
+
+    places = [place for place in itertools.product(block.backbones, block.objectives) if seeds_of(place)]
     filled = []
-    for (backbone, of_all), places in itertools.groupby(ordered, lambda place: (place[0], seeds[place])):
-        objectives = tuple(spec for _, spec in places)
+    for (backbone, seeds), group in itertools.groupby(places, lambda place: (place[0], seeds_of(place))):
+        objectives = tuple(spec for _, spec in group)
+        files = tuple(row for row in rows if row.backbone == backbone and row.objective in objectives)
         filled.append(
             dataclasses.replace(
-                block,
-                objectives=objectives,
-                backbones=(backbone,),
-                seeds=of_all,
-                checkpoints=tuple(
-                    row for row in rows if row.backbone == backbone and row.objective in objectives
-                ),
+                block, objectives=objectives, backbones=(backbone,), seeds=seeds, checkpoints=files
             )
         )
     return filled

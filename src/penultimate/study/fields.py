@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from typing import Any
+import functools
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from penultimate import registry, specs
-from penultimate.checks import is_number
+from penultimate.checks import is_number, is_whole
 from penultimate.data.catalog import DatasetCard
 from penultimate.errors import RequestError, shortened, unknown
 from penultimate.files import LONGEST_FILE_NAME
@@ -17,30 +19,75 @@ from penultimate.records.tuning import folder_name
 MOST_SEEDS, MOST_THREADS = 10_000, 1024
 LONGEST_NAME = 100
 TUNING = folder_name("")
-"""The beginning of the name of a tuning's study."""
+"""The beginning of the name of a search's study."""
 MOST_BYTES = LONGEST_FILE_NAME - len(TUNING)
 """The largest number of bytes in a study's name, which is also the name of its folder."""
 WORDS = f"a word or two of at most {LONGEST_NAME} printable characters, without '|', ',' and '='"
 """The rule for the names of arms, of given networks and of a user's own data sets."""
+PLAIN = {
+    str: "text",
+    bool: "True or False",
+    int: "an integer",
+    float: "a number",
+    types.NoneType: "None",
+    Any: "anything",
+}
+SEVERAL = {str: "names", int: "integers", float: "numbers"}
+_hints = functools.cache(get_type_hints)
 
 
-def as_tuple(owner: Any, what: str, form: type | tuple[type, ...], called: str) -> tuple[Any, ...]:
-    """Return a field as a tuple of values of one type; raises RequestError for other or too many values."""
-    values = getattr(owner, what)
-    if isinstance(values, str) or not isinstance(values, Sequence):
-        raise RequestError(f"{what} must be a tuple, not {values!r}")
-    if len(values[: MOST_SEEDS + 1]) > MOST_SEEDS:
-        raise RequestError(f"{what} holds more than {MOST_SEEDS:,} values")
-    for value in values:
-        if not isinstance(value, form) or isinstance(value, bool):
-            raise RequestError(f"{what} holds {called}, not {value!r}")
-    object.__setattr__(owner, what, tuple(values))
-    return tuple(values)
+def check_types(owner: Any) -> None:
+    """Give every field of a dataclass the form that its annotation says; raises RequestError for others.
+
+    Sequences become tuples, and mappings dictionaries.
+    """
+    kind: Any = type(owner)
+    for name, form in _hints(kind).items():
+        value = getattr(owner, name)
+        try:
+            object.__setattr__(owner, name, _typed(value, form))
+        except TypeError:
+            told = shortened(repr(value), 300)
+            raise RequestError(f"{name} must be {_in_words(form)}, not {told}") from None
+
+
+def _typed(value: Any, form: Any) -> Any:
+    kind, parts = get_origin(form) or form, get_args(form)
+    if kind in (Union, types.UnionType):
+        for part in parts:
+            try:
+                return _typed(value, part)
+            except TypeError:
+                continue
+    elif kind is tuple and isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        if len(value[: MOST_SEEDS + 1]) <= MOST_SEEDS:
+            return tuple(_typed(item, parts[0]) for item in value)
+    elif kind is Mapping and isinstance(value, Mapping):
+        return {_typed(name, parts[0]): _typed(item, parts[1]) for name, item in value.items()}
+    elif (
+        kind is Any
+        or (kind is int and is_whole(value))
+        or (kind is float and is_number(value))
+        or (kind not in (int, float) and isinstance(kind, type) and isinstance(value, kind))
+    ):
+        return value
+    raise TypeError
+
+
+def _in_words(form: Any) -> str:
+    kind, parts = get_origin(form) or form, get_args(form)
+    if kind in (Union, types.UnionType):
+        return " or ".join(map(_in_words, parts))
+    if kind is tuple:
+        return f"a tuple of {SEVERAL.get(parts[0]) or _in_words(parts[0])}"
+    if kind is Mapping:
+        return f"{{{_in_words(parts[0])}: {_in_words(parts[1])}}}"
+    return PLAIN.get(kind) or f"{kind.__name__}(...)"
 
 
 def canonical_backbone(text: str) -> str:
     """Return the canonical spec of an architecture; that of a plug-in leaves out default settings."""
-    spec = specs.parse(str(text))
+    spec = specs.parse(text)
     entry = registry.entry("backbone", spec.name)
     if not entry.is_plugin:
         return str(spec)
@@ -54,23 +101,12 @@ def canonical_backbone(text: str) -> str:
     return str(specs.Spec(spec.name, changed))
 
 
-def check_reference(name: str) -> None:
-    """Raise RequestError, with the nearest name, for a kept run that does not come with the package."""
-    from penultimate.records.archive import references
-
-    if name and name not in references():
-        raise unknown("reference run", name, references())
-
-
 def check_measure(owner: Any) -> None:
     """Write the measurements in their canonical form; None, which stands for those of the study, is kept."""
-    if owner.measure is None:
-        return
-    as_tuple(owner, "measure", str, "names")
-    texts = tuple(requested(text).text for text in owner.measure)
-    named = [specs.parse(text).name for text in texts]
-    no_repeats("measure", named)
-    object.__setattr__(owner, "measure", texts)
+    if owner.measure is not None:
+        texts = tuple(requested(text).text for text in owner.measure)
+        no_repeats("measure", [specs.parse(text).name for text in texts])
+        object.__setattr__(owner, "measure", texts)
 
 
 def check_study_name(name: str) -> None:
@@ -84,94 +120,49 @@ def check_study_name(name: str) -> None:
         )
 
 
-def check_arm(arm: str) -> None:
-    if not is_words(arm):
-        raise RequestError(f"an arm is named by {WORDS}, not {arm!r}")
+def check_words(what: str, text: str) -> None:
+    """Raise RequestError unless a text may name an arm, a given network or a data set (`WORDS`)."""
+    fits = 0 < len(text) <= LONGEST_NAME and text.isprintable() and not text.isspace()
+    if not fits or any(sign in text for sign in "|,="):
+        raise RequestError(f"{what} is named by {WORDS}, not {shortened(repr(text), LONGEST_NAME)}")
+
+
+def check_reading(reading: Mapping[str, Mapping[str, Any]], data: Mapping[str, str]) -> None:
+    """Raise RequestError for ways of reading of another form, or of data that do not lie on disk."""
+    from penultimate.data.readers.class_order import USUAL
+
+    for name, how in reading.items():
+        if name not in data:
+            raise RequestError(f"how '{name}' is read can be said of data on disk, and it is none")
+        order = how.get("class_order", "text")
+        listed = isinstance(order, list | tuple) and order and all(isinstance(one, str) for one in order)
+        fits = (listed or order in USUAL) and how.get("copies", "drop") == "drop"
+        if not fits or not how.keys() <= {"class_order", "copies"}:
+            raise RequestError(
+                f'reading is {{name: {{"class_order": names, "copies": "drop"}}}}, not {how!r}'
+            )
+        if how.get("copies", "drop") != "drop":
+            raise RequestError(f"copies of '{name}' can be dropped: \"drop\"; got {how['copies']!r}")
 
 
 def expect_splits(of: DatasetCard, splits: Sequence[str], what: str) -> None:
-    """Raise RequestError if a data set lacks a split that its use requires."""
-    sizes = of.sizes
-    missing = [split for split in splits if split not in sizes]
+    """Raise RequestError for a data set that lacks a split for what it is to do."""
+    missing = [split for split in splits if split not in of.sizes]
     if missing:
         raise RequestError(
-            f"'{of.name}' cannot {what}: it has no split {', '.join(missing)} (it has {', '.join(sizes)})"
+            f"'{of.name}' cannot {what}: it has no split {', '.join(missing)} (it has {', '.join(of.sizes)})"
         )
 
 
-def expect_classes(of: DatasetCard, what: str) -> None:
-    """Raise RequestError if the images of a data set have several labels, but one class each is needed."""
-    if of.has_several_labels:
-        raise RequestError(
-            f"'{of.name}' cannot {what}: its images have several labels each; it can be a target"
-        )
-
-
-def is_words(text: object) -> bool:
-    """Return whether a text may name an arm or a given network (the rule is `WORDS`)."""
-    if not isinstance(text, str) or len(text) > LONGEST_NAME or text.isspace():
-        return False
-    return text.isprintable() and not any(sign in text for sign in "|,=")
-
-
-def is_correspondence(value: object) -> bool:
-    """Return whether a value has the form {class: (source class, ...)}."""
-    return isinstance(value, Mapping) and all(
-        isinstance(name, str)
-        and isinstance(names, tuple | list)
-        and all(isinstance(one, str) for one in names)
-        for name, names in value.items()
-    )
-
-
-def check_seconds(costs: object) -> None:
-    """Raise RequestError for expected costs of steps that are not {step: seconds}."""
-    if not isinstance(costs, Mapping) or not all(
-        isinstance(name, str) and is_number(seconds) and seconds >= 0 for name, seconds in costs.items()
-    ):
-        raise RequestError(f"expected_seconds is {{step: seconds}}, not {costs!r}")
-
-
-def check_counterparts(told: object, targets: Sequence[str]) -> None:
-    """Raise RequestError for counterparts of another form, or of a data set that is no target."""
-    if not isinstance(told, Mapping) or not all(map(is_correspondence, told.values())):
-        raise RequestError(f"counterparts are {{target: {{class: (source class, ...)}}}}, not {told!r}")
-    for target in told:
-        if target not in targets:
-            raise unknown("target in counterparts", target, targets)
-
-
-def check_reading(reading: object, data: Container[str]) -> None:
-    """Raise RequestError for ways of reading of another form, or of data that do not lie on disk."""
-    if not isinstance(reading, Mapping) or not all(map(is_reading, reading.values())):
-        raise RequestError(
-            f'reading is {{name: {{"class_order": names, "copies": "drop"}}}}, not {reading!r}'
-        )
-    for name in reading:
-        if name not in data:
-            raise RequestError(f"how '{name}' is read can be said of data on disk, and it is none")
-
-
-def is_reading(value: object) -> bool:
-    """Return whether a value is {"class_order": names, "copies": "drop"}, or a part of it.
-
-    It says how data on disk are read.
-    """
-    from penultimate.data.readers.class_order import USUAL
-
-    if not isinstance(value, Mapping) or not value.keys() <= {"class_order", "copies"}:
-        return False
-    order = value.get("class_order", "text")
-    names = isinstance(order, (list, tuple)) and bool(order) and all(isinstance(name, str) for name in order)
-    return (names or order in USUAL) and value.get("copies", "drop") == "drop"
-
-
-def check_bool(owner: Any, what: str) -> None:
-    if not isinstance(getattr(owner, what), bool):
-        raise RequestError(f"{what} is True or False, not {getattr(owner, what)!r}")
+def check_known(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
+    """Raise RequestError, with the nearest name, for a name that is not known."""
+    for name in names:
+        if name not in known:
+            raise unknown(kind, name, known)
 
 
 def no_repeats(what: str, values: Sequence[Any]) -> None:
+    """Raise RequestError for a value that is named twice."""
     seen = set()
     for value in values:
         if value in seen:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -52,7 +53,7 @@ class Foundation:
         self.with_network = Resources(study.threads, min(1.0, study.gpus))
         self.with_training = Resources(study.threads, study.gpus)
         self._compositions = {text: resolve(text) for text in study.objectives}
-        self._known: dict[NetworkKey | tuple[str, int] | tuple[str, int, int], str] = {}
+        self._known: dict[NetworkKey | tuple[str, int, int], str] = {}
         self._banks: dict[tuple[NetworkKey, str, str, int], str] = {}
         self._plugins: dict[tuple[str, str], Digests] = {}
 
@@ -78,58 +79,48 @@ class Foundation:
         """Return the draw of data that a network sees; a network not trained here sees the study's first."""
         return self.first_draw if key is None or key.draw is None else key.draw
 
-    def data(self, name: str, draw: int) -> str:
-        """Return the id of the step that renders or reads a data set."""
-        if (name, draw) not in self._known and (name in self.study.data or name in self.study.nowhere):
-            self._known[name, draw] = self.add(self._located(name, draw))
-        if (name, draw) not in self._known:
-            now, counted = self.plugin("dataset", name)
-            config: dict[str, Any] = {"name": name, "draw": draw}
-            if now:  # built-in data sets are not imported here, because they need a tensor library
-                made_by = registry.entry("dataset", name).resolve()
-                fingerprint_of = getattr(made_by, "fingerprint", None)
-                config |= filled(content=fingerprint_of() if fingerprint_of else self.study.made(name, draw))
-            priority = {self.study.source: 0}.get(name, NOW if name in self.study.targets else LATER)
-            columns = {"draw": draw, "target": name}
-            identity = {**config, **filled(plugins=counted)}
-            config |= filled(plugins=now)
-            label = f"d{draw}-{word(name)}"
-            step = self._core("data", config, columns, label, priority, identity=identity)
-            self._known[name, draw] = self.add(step)
-        return self._known[name, draw]
+    def data(self, name: str, draw: int, classes: int = 0) -> str:
+        """Return the id of the step that renders or reads a data set, or some `classes` of it.
 
-    def card_of(self, key: NetworkKey, name: str) -> DatasetCard:
-        """Return the card of a data set as a network sees it: of the source it may have fewer classes."""
-        return of_fewer(self.study.card(name), self._classes(key) if name == self.study.source else 0)
-
-    def _classes(self, key: NetworkKey) -> int:
-        block = self.blocks[key]
-        return block.classes if isinstance(block, Runs) else 0
-
-    def data_of(self, key: NetworkKey, name: str, draw: int) -> str:
-        """Return the id of the step that renders or reads a data set as a network sees it."""
-        classes = self._classes(key) if name == self.study.source else 0
-        if not classes:
-            return self.data(name, draw)
-        if (name, draw, classes) not in self._known:
-            config = {"name": name, "draw": draw, "classes": classes}
-            columns = {"draw": draw, "target": name}
-            step = self._core("data", config, columns, f"d{draw}-{word(name)}-{classes}", 0)
-            self._known[name, draw, classes] = self.add(step)
-        return self._known[name, draw, classes]
-
-    def _located(self, name: str, draw: int) -> Step:
-        """Return the step that looks at a data set on disk, whose images stay where they are.
-
-        For a data set that is only planned, nothing in the step tells one copy from another.
+        Data on disk stay where they are; if they are only planned, nothing tells one copy from another.
         """
-        config: dict[str, Any] = {"name": name, "draw": draw}
-        if name in self.study.data:
+        place = (name, draw, classes)
+        if place in self._known:
+            return self._known[place]
+        config: dict[str, Any] = {"name": name, "draw": draw, **filled(classes=classes)}
+        identity, priority, label = None, 0, f"d{draw}-{word(name)}"
+        if classes:
+            label += f"-{classes}"
+        elif name in self.study.data:
             found = self.study.located[name]
             where = str(Path(self.study.data[name]).expanduser().absolute())
             config |= {"where": where, "splits": list(found.asked), "content": found.fingerprint}
             config |= filled(reading=self.study.reading_of(name))
-        return self._core("data", config, {"draw": draw, "target": name}, f"d{draw}-{word(name)}", 0)
+        elif name not in self.study.nowhere:
+            now, counted = self.plugin("dataset", name)
+            if now:  # built-in data sets are not imported here, because they need a tensor library
+                fingerprint_of = getattr(registry.entry("dataset", name).resolve(), "fingerprint", None)
+                config |= filled(content=fingerprint_of() if fingerprint_of else self.study.made(name, draw))
+            identity = {**config, **filled(plugins=counted)}
+            config |= filled(plugins=now)
+            if name != self.study.source:
+                priority = NOW if name in self.study.targets else LATER
+        columns = {"draw": draw, "target": name}
+        step = self._core("data", config, columns, label, priority, identity=identity)
+        self._known[place] = self.add(step)
+        return self._known[place]
+
+    def card_of(self, key: NetworkKey, name: str) -> DatasetCard:
+        """Return the card of a data set as a network sees it: of the source it may have fewer classes."""
+        return of_fewer(self.study.card(name), self._classes(key, name))
+
+    def data_of(self, key: NetworkKey, name: str, draw: int) -> str:
+        """Return the id of the step that renders or reads a data set as a network sees it."""
+        return self.data(name, draw, self._classes(key, name))
+
+    def _classes(self, key: NetworkKey, name: str) -> int:
+        """Return how many of the classes of a data set a network sees, 0 for all."""
+        return getattr(self.blocks[key], "classes", 0) if name == self.study.source else 0
 
     def pictures(self) -> None:
         """Add the data of each draw and, if the package draws all of them, a picture of the first draw."""
@@ -189,13 +180,9 @@ class Foundation:
     def _plugins_of(self, key: NetworkKey) -> Digests:
         """Return the digests of the plug-ins that a network's objective and architecture come from."""
         parts = [(part.kind, part.name) for part in self._compositions[key.objective].components]
-        now: dict[str, str] = {}
-        counted: dict[str, str] = {}
-        for kind, name in (*parts, ("backbone", specs.parse(key.backbone).name)):
-            of_one = self.plugin(kind, name)
-            now |= of_one[0]
-            counted |= of_one[1]
-        return now, counted
+        parts.append(("backbone", specs.parse(key.backbone).name))
+        now, counted = zip(*(self.plugin(*part) for part in parts), strict=True)
+        return dict(ChainMap(*now)), dict(ChainMap(*counted))
 
     def _trained(self, key: NetworkKey, block: Runs) -> Step:
         now, counted = self._plugins_of(key)

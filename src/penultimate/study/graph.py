@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from penultimate.graph import Step
 from penultimate.study.spec import Study
-
-
-@contextlib.contextmanager
-def no_cycles() -> Iterator[None]:
-    """Pause the garbage collector: many steps contain no cycles, but would take a fifth longer with it."""
-    searched = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if searched:
-            gc.enable()
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,18 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from penultimate import plugins, registry, specs, userfile
 from penultimate.data.readers.entries import ENTRIES
-from penultimate.errors import RequestError, nearest, unknown
+from penultimate.errors import RequestError, nearest
 from penultimate.files import digest_bytes, given_path
-from penultimate.networks.checkpoint_table import read_checkpoint_table
 from penultimate.objectives.presets import resolve
-from penultimate.registry import Entry
 from penultimate.study.blocks import Given, Runs
-from penultimate.study.existing import with_rows
+from penultimate.study.existing import with_networks
 from penultimate.study.settings import override
 from penultimate.study.spec import Study
 from penultimate.study.usage import way_to
-from penultimate.training.recipe import Recipe
 
 WHAT = "study file"
 COMMA = re.compile(r",(?![^()]*(?:\([^()]*\)[^()]*)*\))")
@@ -30,7 +26,6 @@ WORDS = ("name", "title", "question")
 """Fields that only describe a study; no step depends on them."""
 LONGEST_OWN_NAME = 64
 """The number of characters up to which the name of a changed study tells all its changes."""
-OF_RECIPE = (*(item.name for item in dataclasses.fields(Recipe)), "mixup")
 OWN_RECIPE, AND = " with ", " and "
 """What stands between an objective and the settings of its own recipe, and between two of these."""
 
@@ -42,34 +37,24 @@ def as_study(study: Study | str | Path) -> Study:
 
 def load_study(name: str | Path) -> Study:
     """Return a study by its name, or by the path of a Python file that defines STUDY."""
-    if not isinstance(name, str | Path):
-        raise RequestError(f"a study is a Study, the name of one or the path of a study file, not {name!r}")
     name = str(name)
-    if name.endswith(".py") or "/" in name:
-        path = Path(name).absolute()
-        source, before = userfile.read(WHAT, name, path), registry.registered()
-        with plugins.all_or_nothing(), userfile.executed(WHAT, name, path, source) as module:
-            study = getattr(module, "STUDY", None)
-            if not isinstance(study, Study):
-                fresh = [entry for key, entry in registry.registered().items() if before.get(key) != entry]
-                raise RequestError(_no_study(name, module, fresh))
-        return study
-    study = registry.entry("study", name).resolve()
-    assert isinstance(study, Study)
-    return study
-
-
-def _no_study(name: str, module: ModuleType, registered: Sequence[Entry]) -> str:
-    if registered:
-        what = ", ".join(f"the {entry.kind} '{entry.name}'" for entry in registered)
-        way = way_to(registered[0], load_study("quickstart"))
-        return (
-            f"'{name}' is a plug-in, not a study: it registers {what}. Use it: penultimate run quickstart"
-            f" --plugin {name} {way}; check it: penultimate check {name}"
-        )
-    called = next((key for key, value in vars(module).items() if isinstance(value, Study)), None)
-    hint = f"; its study is called '{called}'" if called else ""
-    return f"the study file '{name}' must define STUDY = Study(...){hint}"
+    if not (name.endswith(".py") or "/" in name):
+        named: Study = registry.entry("study", name).resolve()
+        return named
+    path, before = Path(name).absolute(), registry.registered()
+    with (
+        plugins.all_or_nothing(),
+        userfile.executed(WHAT, name, path, userfile.read(WHAT, name, path)) as module,
+    ):
+        study = getattr(module, "STUDY", None)
+        if isinstance(study, Study):
+            return study
+        if registry.registered().keys() - before.keys():
+            raise RequestError(
+                f"'{name}' is a plug-in, not a study. Use it with --plugin {name}, and check it:"
+                f" penultimate check {name}"
+            )
+        raise RequestError(f"the study file '{name}' must define STUDY = Study(...)")
 
 
 def changed(
@@ -91,7 +76,7 @@ def changed(
     """
     wanted, parts, told = study, [study.name], []
     if table:
-        wanted = with_rows(wanted, read_checkpoint_table(table))
+        wanted = with_networks(wanted, table)
         parts.append(Path(table).stem)
         told.append(f"networks of {Path(table).name}")
     for text in assignments:
@@ -166,52 +151,46 @@ def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
         usual = study.main.seeds
 
         def reseeded(block: Runs) -> Runs:
-            seeds_here = tuple(seed for seed in block.seeds if seed in seeds) or tuple(
-                seeds[: len(block.seeds)]
-            )
-            return dataclasses.replace(block, seeds=tuple(seeds) if block.seeds == usual else seeds_here)
+            kept = tuple(seed for seed in block.seeds if seed in seeds)
+            own = kept or tuple(seeds[: len(block.seeds)])
+            return dataclasses.replace(block, seeds=tuple(seeds) if block.seeds == usual else own)
 
         study = study.with_runs(reseeded)
     return _only(study, only) if only else study
 
 
 def _only(study: Study, names: Sequence[str]) -> Study:
-    by_slug = {slug: text for text, slug in study.slugs().items()}
     given = [name for block in study.networks if isinstance(block, Given) for name in block.networks]
     wanted: list[str] = []
     for name in names:
         if name in given:
             continue
         text, recipe = own_recipe(name)
-        spec = by_slug.get(text) or _spec(study, text)
+        spec = _spec(study, text)
         if spec not in study.objectives:
             if not resolve(spec).plugin_digests():
-                known = [*by_slug, *given]
+                known = [*study.slugs().values(), *given]
                 raise RequestError(
                     f"study '{study.name}' has no objective '{name}'.{nearest(name, known)}"
                     f" It has: {', '.join(known)}."
                 )
             study = _with_objective(study, spec, recipe)
         wanted.append(spec)
-    blocks: list[Runs | Given | None] = []
+    blocks: list[Runs | Given] = []
     for block in study.networks:
-        if isinstance(block, Runs):
-            kept = block.among(wanted)
-            blocks.append(
-                kept
-                and dataclasses.replace(kept, objectives=tuple(sorted(kept.objectives, key=wanted.index)))
-            )
-        else:
-            networks = {name: source for name, source in block.networks.items() if name in names}
-            blocks.append(dataclasses.replace(block, networks=networks) if networks else None)
-    return dataclasses.replace(study, networks=tuple(block for block in blocks if block is not None))
+        if isinstance(block, Given):
+            if networks := {name: source for name, source in block.networks.items() if name in names}:
+                blocks.append(dataclasses.replace(block, networks=networks))
+        elif kept := tuple(text for text in wanted if text in block.objectives):
+            blocks.append(dataclasses.replace(block, objectives=kept))
+    return dataclasses.replace(study, networks=tuple(blocks))
 
 
 def _spec(study: Study, name: str) -> str:
-    """Return the objective that a name means.
-
-    Raises RequestError for a plug-in of another kind, and says how that one is used.
-    """
+    """Return the spec of an objective that is named by its short name in the study, or by a spec."""
+    by_slug = {slug: text for text, slug in study.slugs().items()}
+    if name in by_slug:
+        return by_slug[name]
     for kind in ("measurement", "dataset", "backbone"):
         if name in registry.names(kind) and registry.entry(kind, name).is_plugin:
             way = way_to(registry.entry(kind, name), study)
@@ -219,11 +198,8 @@ def _spec(study: Study, name: str) -> str:
     try:
         return resolve(name).canonical
     except RequestError as error:
-        if plugins.loaded() or not str(error).startswith("unknown objective"):
-            raise
-        raise RequestError(
-            f"{error}\nAn objective of your own is known once its file is loaded: --plugin FILE"
-        ) from None
+        hint = "\nAn objective of your own is known once its file is loaded: --plugin FILE"
+        raise RequestError(f"{error}{'' if plugins.loaded() else hint}") from None
 
 
 def own_recipe(text: str) -> tuple[str, dict[str, Any]]:
@@ -235,19 +211,16 @@ def own_recipe(text: str) -> tuple[str, dict[str, Any]]:
     name, separator, settings = text.partition(OWN_RECIPE)
     changes: dict[str, Any] = {}
     for setting in settings.split(AND) if separator else ():
-        key, equals, value = (part.strip() for part in setting.partition("="))
+        key, _, value = (part.strip() for part in setting.partition("="))
         try:
-            if not equals or not key.startswith("recipe."):
+            if not key.startswith("recipe."):
                 raise ValueError
-            name_of_setting = key.removeprefix("recipe.")
-            changes[name_of_setting] = specs.literal(value)
+            changes[key.removeprefix("recipe.")] = specs.literal(value)
         except specs.NOT_LITERAL:
             raise RequestError(
                 f"after '{name}{OWN_RECIPE}' come settings of its recipe, such as recipe.learning_rate=0.6;"
                 f" got '{setting}'"
             ) from None
-        if name_of_setting not in OF_RECIPE:
-            raise unknown("setting of the recipe", name_of_setting, OF_RECIPE)
     return name.strip(), changes
 
 
@@ -260,10 +233,9 @@ def with_added(study: Study, names: Sequence[str]) -> Study:
     >>> "dropout(keep=0.7)" in with_added(load_study("smoke"), ["dropout"]).objectives
     True
     """
-    by_slug = {slug: text for text, slug in study.slugs().items()}
     for name in names:
         text, changes = own_recipe(name)
-        spec = by_slug.get(text) or _spec(study, text)
+        spec = _spec(study, text)
         if spec in study.objectives:
             raise RequestError(
                 f"study '{study.name}' has '{spec}' already, so there is nothing to add; another strength of"
@@ -279,13 +251,13 @@ def _with_objective(study: Study, spec: str, changes: Mapping[str, Any]) -> Stud
     The `changes` are those of its own recipe.
     """
     first = study.main
-
-    def is_alike(block: Runs) -> bool:
-        return (block.arm, block.backbones, block.recipe) == (first.arm, first.backbones, first.recipe)
-
     blocks: list[Runs | Given] = []
     for block in study.networks:
-        if not (isinstance(block, Runs) and is_alike(block) and first.objectives[0] in block.objectives):
+        if not (
+            isinstance(block, Runs)
+            and first.objectives[0] in block.objectives
+            and (block.arm, block.backbones, block.recipe) == (first.arm, first.backbones, first.recipe)
+        ):
             blocks.append(block)
         elif changes:
             own = dataclasses.replace(block, objectives=(spec,), recipe=block.recipe.changed(changes))

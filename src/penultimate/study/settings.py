@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from penultimate import specs
-from penultimate.errors import RequestError, nearest
+from penultimate.errors import RequestError, nearest, unknown
 from penultimate.measures.catalogue import measurement
 from penultimate.objectives.presets import resolve
 from penultimate.specs import Spec
@@ -43,13 +43,8 @@ def override(study: Study, assignments: Sequence[str]) -> Study:
         path, equals, text = assignment.partition("=")
         if not equals:
             raise RequestError(f"--set wants setting=value, such as recipe.epochs=3; got '{assignment}'")
-        try:
-            value = specs.literal(text)
-        except specs.NOT_LITERAL:
-            value = _listed(text)
-        study = _changed(study, path.strip().split("."), value, path.strip())
-    said = any(assignment.startswith("expected_seconds") for assignment in assignments)
-    if said or _trained(study) == before:
+        study = _changed(study, path.strip().split("."), _value(text))
+    if _trained(study) == before or any(text.startswith("expected_seconds") for text in assignments):
         return study
     costs = {name: seconds for name, seconds in study.expected_seconds.items() if name != "train"}
     return dataclasses.replace(study, expected_seconds=costs)
@@ -60,12 +55,16 @@ def _trained(study: Study) -> tuple[Any, ...]:
     return study.source, *((block.recipe, block.backbones) for block in study.runs)
 
 
-def _listed(text: str) -> str | tuple[str, ...]:
-    """Return a value that is not a literal: a name or a spec, or a tuple of several, separated by commas.
+def _value(text: str) -> Any:
+    """Return a literal, a name or a spec, or a tuple of several of these, separated by commas.
 
-    >>> _listed("digits"), _listed("linear, nearest_mean(order=1)")
-    ('digits', ('linear', 'nearest_mean(order=1)'))
+    >>> _value("0.5"), _value("digits"), _value("linear, nearest_mean(order=1)")
+    (0.5, 'digits', ('linear', 'nearest_mean(order=1)'))
     """
+    try:
+        return specs.literal(text)
+    except specs.NOT_LITERAL:
+        pass
     try:
         parsed = ast.parse(text.strip(), mode="eval").body
         return tuple(map(ast.unparse, parsed.elts)) if isinstance(parsed, ast.Tuple) else text
@@ -93,43 +92,40 @@ def _lines(name: str, value: Any) -> list[str]:
     return [f"{name}={','.join(value) if of_names else value}"]
 
 
-def _changed(study: Study, keys: list[str], value: Any, path: str) -> Study:
+def _changed(study: Study, keys: list[str], value: Any) -> Study:
+    arms = dict.fromkeys(block.arm for block in study.runs if block.arm)
+    measured = dict.fromkeys(specs.parse(text).name for text in _measurements(study))
     if keys == ["measure"]:
         return _with_measure(study, _as_tuple(value))
-    if keys[0] in OF_STUDY:
-        changes = {keys[0]: _new(study, keys, value, path)}
-        if keys == ["targets"]:  # what is said of targets that are left out goes with them
-            told = study.counterparts.items()
-            changes["counterparts"] = {name: of for name, of in told if name in changes["targets"]}
-        return dataclasses.replace(study, **changes)
     if keys == ["objectives"]:
         return _with_objectives(study, _as_tuple(value))
-    arms = [block.arm for block in study.runs]
-    arm = keys.pop(0) if len(keys) > 1 and keys[0] in arms and keys[0] else None
-    if len(keys) == 1 and keys[0] and keys[0] in arms:
-        raise RequestError(
-            f"'{path}' is an arm; set one of {', '.join(f'{path}.{name}' for name in OF_RUNS)}"
-        )
-    measured = dict.fromkeys(specs.parse(text).name for text in _measurements(study))
-    if keys[0] in measured:
-        return _measured_under(study, keys, value, path)
-    if arm is not None and (keys[0] in OF_STUDY or keys[0] == "measure"):
-        raise RequestError(
-            f"'{keys[0]}' cannot be set for one arm; of the whole study: {'.'.join(keys)}=VALUE"
-        )
-    if keys[0] not in OF_RUNS:
-        known = [*OF_RUNS, *OF_STUDY, *(name for name in dict.fromkeys(arms) if name), *measured]
-        parts = [line.partition("=")[0] for line in settings(study)]
-        meant = [part for part in parts if part.endswith(f".{keys[0]}")] if len(keys) == 1 else []
-        hint = f" Did you mean '{meant[0]}'?" if meant else nearest(keys[0], known)
-        raise RequestError(f"no setting '{path}': '{keys[0]}' is not one of {', '.join(known)}.{hint}")
+    if keys[0] in measured and len(keys) == 2:
+        return _with_setting(study, keys[0], keys[1], value)
+    if keys[0] in OF_STUDY:
+        changed = {keys[0]: _new(study, keys, value)}
+        if keys == ["targets"]:  # what is said of targets that are left out goes with them
+            told = study.counterparts.items()
+            changed["counterparts"] = {name: of for name, of in told if name in changed["targets"]}
+        return dataclasses.replace(study, **changed)
+    arm = keys[0] if keys[0] in arms else None
+    parts = keys[1:] if arm else keys
+    if not parts or parts[0] not in OF_RUNS:
+        known = [f"{arm}.{name}" for name in OF_RUNS] if arm else [*OF_RUNS, *OF_STUDY, *arms, *measured]
+        raise _no_setting(study, ".".join(keys), known)
 
     def change(block: Runs) -> Runs:
         if arm is not None and block.arm != arm:
             return block
-        return dataclasses.replace(block, **{keys[0]: _new(block, keys, value, path)})
+        return dataclasses.replace(block, **{parts[0]: _new(block, parts, value)})
 
     return study.with_runs(change)
+
+
+def _no_setting(study: Study, path: str, known: Sequence[str]) -> RequestError:
+    within = [line.partition("=")[0] for line in settings(study)]
+    meant = [name for name in within if name.endswith(f".{path}")]
+    hint = f" Did you mean '{meant[0]}'?" if meant else nearest(path, [*known, *within])
+    return RequestError(f"no setting '{path}': it is none of {', '.join(known)}.{hint}")
 
 
 def _measurements(study: Study) -> list[str]:
@@ -137,40 +133,39 @@ def _measurements(study: Study) -> list[str]:
     return [*study.measure, *(text for block in study.networks for text in block.measure or ())]
 
 
-def _measured_under(study: Study, keys: list[str], value: Any, path: str) -> Study:
+def _with_setting(study: Study, name: str, setting: str, value: Any) -> Study:
     """Return the study with a setting of a measurement changed wherever the study asks for it."""
-    name, *parts = keys
-    known = [setting.name for setting in measurement(name).settings]
-    if len(parts) != 1 or parts[0] not in known:
-        settings = ", ".join(f"{name}.{setting}" for setting in known) or "nothing: it has no settings"
-        raise RequestError(f"no setting '{path}'; '{name}' is a measurement: set {settings}")
+    known = [each.name for each in measurement(name).settings]
+    if setting not in known:
+        raise unknown(f"setting of '{name}'", setting, known)
 
-    def change(text: str) -> str:
-        spec = specs.parse(text)
-        return text if spec.name != name else str(Spec(name, {**spec.arguments, parts[0]: value}))
+    def change(texts: Iterable[str]) -> tuple[str, ...]:
+        parsed = ((text, specs.parse(text)) for text in texts)
+        return tuple(
+            str(Spec(name, {**spec.arguments, setting: value})) if spec.name == name else text
+            for text, spec in parsed
+        )
 
     networks = tuple(
-        dataclasses.replace(block, measure=block.measure and tuple(map(change, block.measure)))
+        dataclasses.replace(block, measure=block.measure and change(block.measure))
         for block in study.networks
     )
-    return dataclasses.replace(study, measure=tuple(map(change, study.measure)), networks=networks)
+    return dataclasses.replace(study, measure=change(study.measure), networks=networks)
 
 
-def _new(owner: Any, keys: list[str], value: Any, path: str) -> Any:
+def _new(owner: Any, keys: list[str], value: Any, before: str = "") -> Any:
     """Return the new value of a setting, or of a part of it, in the form of the old value."""
-    known = {item.name: item for item in dataclasses.fields(owner)}
+    known = [item.name for item in dataclasses.fields(owner)]
     if keys[0] not in known:
-        raise RequestError(
-            f"no setting '{path}': '{keys[0]}' is not one of {', '.join(known)}.{nearest(keys[0], known)}"
-        )
+        raise unknown("setting", keys[0], known)
     old = getattr(owner, keys[0])
     if len(keys) > 1:
-        if not dataclasses.is_dataclass(old) or isinstance(old, type):
-            raise RequestError(f"no setting '{path}': '{keys[0]}' has no parts")
-        return dataclasses.replace(old, **{keys[1]: _new(old, keys[1:], value, path)})
+        if not dataclasses.is_dataclass(old):
+            raise RequestError(f"'{keys[0]}' has no parts")
+        return dataclasses.replace(old, **{keys[1]: _new(old, keys[1:], value, f"{keys[0]}.")})  # type: ignore[type-var]
     if dataclasses.is_dataclass(old):
-        parts = ", ".join(f"{path}.{item.name}" for item in dataclasses.fields(old))
-        raise RequestError(f"'{path}' has parts; set one of {parts}")
+        parts = ", ".join(f"{before}{keys[0]}.{item.name}" for item in dataclasses.fields(old))
+        raise RequestError(f"'{before}{keys[0]}' has parts; set one of {parts}")
     return _as_tuple(value) if isinstance(old, tuple) else value
 
 
@@ -183,11 +178,13 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 def _with_objectives(study: Study, objectives: Sequence[str]) -> Study:
     """Return the study with new objectives; further grids keep those of their own that are among them."""
     first, named = study.main, {resolve(text).canonical for text in objectives}
-    return study.with_runs(
-        lambda block: (
-            dataclasses.replace(block, objectives=tuple(objectives)) if block is first else block.among(named)
-        )
-    )
+
+    def change(block: Runs) -> Runs | None:
+        of_block = tuple(text for text in block.objectives if text in named)
+        kept = tuple(objectives) if block is first else of_block
+        return dataclasses.replace(block, objectives=kept) if kept or block is first else None
+
+    return study.with_runs(change)
 
 
 def _with_measure(study: Study, measure: Sequence[str]) -> Study:
@@ -196,16 +193,13 @@ def _with_measure(study: Study, measure: Sequence[str]) -> Study:
     Networks with their own keep those that are among them, and take those that no network had before.
     """
     texts = {specs.parse(text).name: text for text in measure if isinstance(text, str)}
-    before = {
-        specs.parse(text).name
-        for block in study.networks
-        for text in (study.measure if block.measure is None else block.measure)
-    }
+    lists = [study.measure if block.measure is None else block.measure for block in study.networks]
+    before = {specs.parse(text).name for texts in lists for text in texts}
     added = tuple(text for name, text in texts.items() if name not in before)
     blocks = []
     for block in study.networks:
-        own = None if block.measure is None else [specs.parse(text).name for text in block.measure]
-        kept = None if own is None else (*(texts[name] for name in own if name in texts), *added)
-        if kept or not own:
-            blocks.append(dataclasses.replace(block, measure=kept))
+        names = [specs.parse(text).name for text in block.measure or ()]
+        kept = (*(texts[name] for name in names if name in texts), *added)
+        if kept or not names:
+            blocks.append(dataclasses.replace(block, measure=None if block.measure is None else kept))
     return dataclasses.replace(study, measure=tuple(measure), networks=tuple(blocks))

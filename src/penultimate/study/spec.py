@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from penultimate import registry
-from penultimate.checks import is_number, is_whole
 from penultimate.data.catalog import DatasetCard, card, shifted
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.data.fewer import of_fewer
@@ -25,18 +24,13 @@ from penultimate.study.blocks import Given, Runs, Search
 from penultimate.study.fields import (
     LONGEST_NAME,
     MOST_THREADS,
-    WORDS,
-    as_tuple,
-    check_bool,
-    check_counterparts,
+    check_known,
     check_measure,
     check_reading,
-    check_reference,
-    check_seconds,
     check_study_name,
-    expect_classes,
+    check_types,
+    check_words,
     expect_splits,
-    is_words,
     no_repeats,
 )
 from penultimate.training.recipe import Recipe
@@ -56,25 +50,26 @@ CORRUPTED = tuple(f"{name}/{severity}" for name in BENCHMARK for severity in SEV
 class Study:
     """Networks, the data they are trained on (`source`) and transferred to (`targets`), and the measurements.
 
-    `networks` holds grids of runs and given networks, and the same seeds serve all objectives; `measure`
-    lists the measurements of each network as spec strings ("similarity(passes=10)"), plug-ins included.
-    `threads` is the number of threads of a step, and `gpus` the share of a GPU of a step that trains or runs
-    a network, or the number of GPUs that share a training; at 0 the CPU does it. `limited` marks a study too
-    small to be evidence: its rows say so, and exhibits refuse them unless asked. `tuned_by` names the study,
-    or studies, whose search chose the hyperparameters; `search` says how this study's own are searched, and
-    `tunes` holds the cells of a study that is such a search (`penultimate.tuning.grid`).
-    `expected_seconds` holds costs of steps by kind, on one core, where they differ from what the measurements
-    declare; `plan` uses them until the store knows better. `counterparts`, {target: {class: (source class,
-    ...)}}, says to which classes of the source a target's class corresponds, or of which it is a superclass,
-    beyond those of equal names; an empty tuple says to none, not even to one of its name. `changed_from`
-    names the study from which this one was changed, if any. `data` gives the folder of each data set on disk,
-    published or your own; `source` and `targets` may name these. A study with a published data set whose
-    folder is not given can be planned, but not run. `page` names the page of the report, unless it is the
-    usual one. `reading`, {name: {"class_order": names, "copies": "drop"}}, says how data on disk are read: in
-    which order classes are numbered ("text", "natural" or "dictionary" stand for an order too), and that of
-    images that are copies of each other only one is kept, if possible a test image. `outside` names the data
-    that the measurement of that name tells from the source; without any, it takes the targets. `beside` names
-    a kept run, whose networks of the same seeds and draws are shown, too.
+    networks        grids of runs, and networks that are given; the same seeds serve all objectives
+    measure         the measurements of each network as specs ("similarity(passes=10)"), plug-ins included
+    threads         the threads of a step
+    gpus            the share of a GPU of a step that trains or runs a network, or the number of GPUs that
+                    share a training; at 0 the CPU does it
+    limited         too small to be evidence: its rows say so, and exhibits refuse them unless asked
+    tuned_by        the studies whose searches chose the hyperparameters
+    search          how this study's own hyperparameters are searched
+    tunes           the cells, of a study that is such a search (`penultimate.tuning.grid`)
+    expected_seconds  costs of steps by kind, on one core, where measurements declare others; `plan` uses them
+                    until the store knows better
+    counterparts    {target: {class: (source class, ...)}}: to which classes of the source a target's class
+                    corresponds beyond those of equal names; to none with an empty tuple
+    changed_from    the study from which this one was changed
+    data            the folder of each data set on disk, published or your own. With a published one whose
+                    folder is not given, a study can be planned, but not run
+    page, beside    the page of the report, if not the usual one; a kept run that is shown beside this study
+    reading         {name: {"class_order": names, "copies": "drop"}}: how data on disk are read; "text",
+                    "natural" and "dictionary" stand for an order too
+    outside         the data that the measurement `outside` tells from the source, instead of the targets
     """
 
     name: str
@@ -106,60 +101,54 @@ class Study:
             raise RequestError(f"study {shortened(repr(self.name), LONGEST_NAME)}: {error}") from None
 
     def _check(self) -> None:
-        for what in ("name", "title", "question", "source", "changed_from", "page", "beside"):
-            if not isinstance(getattr(self, what), str):
-                raise RequestError(f"{what} is text, not {getattr(self, what)!r}")
         if isinstance(self.tuned_by, str):
             object.__setattr__(self, "tuned_by", (self.tuned_by,) if self.tuned_by else ())
-        for name in (self.name, *as_tuple(self, "tuned_by", str, "names of studies")):
+        check_types(self)
+        for name in (self.name, *self.tuned_by):
             check_study_name(name)
-        no_repeats("tuned_by", self.tuned_by)
-        as_tuple(self, "targets", str, "names")
-        as_tuple(self, "measure", str, "names")
-        if not as_tuple(self, "networks", (Runs, Given), "Runs(...), Given(...) and *Sweep(...).runs"):
+        if not self.networks:
             raise RequestError("networks is empty; at least one Runs(...) or Given(...) is needed")
-        as_tuple(self, "outside", str, "names")
-        no_repeats("targets", self.targets)
-        no_repeats("outside", self.outside)
+        for what in ("targets", "outside", "tuned_by"):
+            no_repeats(what, getattr(self, what))
         check_measure(self)
-        if not is_whole(self.threads) or not 1 <= self.threads <= MOST_THREADS:
+        if not 1 <= self.threads <= MOST_THREADS:
             raise RequestError(f"threads is an integer from 1 to {MOST_THREADS}, not {self.threads!r}")
-        if not is_number(self.gpus) or self.gpus < 0 or not (self.gpus <= 1 or float(self.gpus).is_integer()):
+        if self.gpus < 0 or not (self.gpus <= 1 or float(self.gpus).is_integer()):
             raise RequestError(
                 f"gpus is a share of one GPU, from 0 to 1, or how many share a training, not {self.gpus!r}"
             )
-        check_bool(self, "limited")
-        check_reference(self.beside)
-        if self.search is not None and not isinstance(self.search, Search):
-            raise RequestError(f"search is Search(...) or None, not {self.search!r}")
+        if self.beside:
+            from penultimate.records.archive import references
+
+            check_known("reference run", [self.beside], [*references()])
         self._check_data()
-        check_seconds(self.expected_seconds)
-        check_counterparts(self.counterparts, self.targets)
-        if any(isinstance(block, Runs) for block in self.networks):
-            expect_classes(self.card(self.source), "be trained on")
-            on_disk = self.source in self.data or self.source in ENTRIES
-            trained = [block for block in self.runs if not block.checkpoints]
-            held_out = bool(trained) and (not on_disk or any(block.recipe.needs_holdout for block in trained))
-            splits = SOURCE_SPLITS if held_out else ("train", "test")
-            expect_splits(self.card(self.source), splits, "be trained on")
-            for block in self.runs:
-                of_fewer(self.card(self.source), block.classes)
+        check_known("target in counterparts", [*self.counterparts], self.targets)
+        if self.runs:
+            self._check_source()
         for target in self.targets:
             expect_splits(self.card(target), ("train", "test"), "be a target")
         for name in self.outside:
             expect_splits(self.card(name), ("test",), "be told from the source")
         expect_apart("data sets", self.sets)
-        self._check_keys()
+        self._check_networks()
+
+    def _check_source(self) -> None:
+        source = self.card(self.source)
+        if source.has_several_labels:
+            raise RequestError(
+                f"'{self.source}' cannot be trained on: its images have several labels each; it can be a"
+                " target"
+            )
+        on_disk = self.source in self.data or self.source in ENTRIES
+        trained = [block for block in self.runs if not block.checkpoints]
+        held_out = bool(trained) and (not on_disk or any(block.recipe.needs_holdout for block in trained))
+        expect_splits(source, SOURCE_SPLITS if held_out else ("train", "test"), "be trained on")
+        for block in self.runs:
+            of_fewer(source, block.classes)
 
     def _check_data(self) -> None:
-        if not isinstance(self.data, Mapping) or not all(
-            isinstance(part, str) for pair in self.data.items() for part in pair
-        ):
-            raise RequestError(f"data are {{name: folder}}, not {self.data!r}")
-        object.__setattr__(self, "data", dict(self.data))
         for name in self.data:
-            if not name or not is_words(name):
-                raise RequestError(f"a data set of your own is named by {WORDS}, not {name!r}")
+            check_words("a data set of your own", name)
             if name in registry.names("dataset"):
                 raise RequestError(
                     f"'{name}' is a data set that penultimate knows already; give yours another name"
@@ -168,42 +157,26 @@ class Study:
                 raise RequestError(f"data '{name}' is neither the source nor a target")
         check_reading(self.reading, self.data)
 
-    def _check_keys(self) -> None:
-        recipes: dict[NetworkKey, tuple[Recipe, int]] = {}
-        draws: dict[NetworkKey, int | None] = {}
-        swept: dict[str, str] = {}
-        expect_apart("arms", (block.arm for block in self.runs))
-        sources: dict[str, tuple[str, bool]] = {}
+    def _check_networks(self) -> None:
+        """Raise RequestError for a network with two recipes or draws, and for a name of two networks."""
+        trained: dict[NetworkKey, tuple[Recipe, int, int | None]] = {}
+        given: dict[str, tuple[str, bool]] = {}
+        objectives = {*self.objectives, *self.slugs().values()}
         for block in self.networks:
             if isinstance(block, Given):
-                self._check_given(block, sources)
+                for name, source in block.networks.items():
+                    told = (source, block.classifies)
+                    if name in objectives or given.setdefault(name, told) != told:
+                        other = "an objective" if name in objectives else "one with another source"
+                        raise RequestError(f"the given network '{name}' is called like {other}; rename it")
                 continue
-            if block.swept and swept.setdefault(block.arm, block.swept) != block.swept:
-                raise RequestError(
-                    f"the arm '{block.arm}' sweeps over {swept[block.arm]} and over {block.swept}, which make"
-                    " two curves; give one of the families another name"
-                )
             for key in block.keys():
-                before = recipes.setdefault(key, (block.recipe, block.classes))
-                if before != (block.recipe, block.classes):
-                    what = "recipes" if before[0] != block.recipe else "numbers of classes"
-                    raise RequestError(f"'{key}' has two {what}; give one of them an arm of its own")
-                run = dataclasses.replace(key, draw=None)
-                if draws.setdefault(run, key.draw) != key.draw:
-                    raise RequestError(f"'{run}' sees two draws; give one of them an arm of its own")
-
-    def _check_given(self, block: Given, sources: dict[str, tuple[str, bool]]) -> None:
-        """Raise RequestError if a given network has two sources or the name of an objective."""
-        slugs = self.slugs()
-        taken = {*self.objectives, *slugs.values()}
-        expect_apart("networks", (*slugs.values(), *sources, *block.networks))
-        for name, text in block.networks.items():
-            if name in taken:
-                raise RequestError(
-                    f"the given network '{name}' is called like an objective; give it another name"
-                )
-            if sources.setdefault(name, (text, block.classifies)) != (text, block.classifies):
-                raise RequestError(f"'{name}' is given twice, and otherwise; give one of them another name")
+                run, here = dataclasses.replace(key, draw=None), (block.recipe, block.classes, key.draw)
+                before = trained.setdefault(run, here)
+                if before != here:
+                    parts = zip(("recipes", "numbers of classes", "draws"), before, here, strict=True)
+                    what = next(name for name, first, second in parts if first != second)
+                    raise RequestError(f"'{run}' has two {what}; give one of them an arm of its own")
 
     @cached_property
     def located(self) -> dict[str, Located]:

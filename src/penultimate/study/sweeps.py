@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penultimate.errors import RequestError, nearest
+from penultimate.errors import RequestError, unknown
 from penultimate.objectives.presets import resolve
 from penultimate.specs import Spec, parse_sum
 from penultimate.study.blocks import Runs, runs_by_recipe
-from penultimate.study.fields import as_tuple, no_repeats
+from penultimate.study.fields import check_types, no_repeats
 from penultimate.training.recipe import Recipe
 
 
@@ -27,10 +27,6 @@ class Sweep:
     zero            the objective at strength zero, where the curve begins: what is left without the varied
                     term ("softmax"), or that term at another value; "" if there is none
     changes         {objective: {setting of the recipe: value}}, as for `runs_by_recipe`
-
-    A step of a sweep is that of the same network in any other study. Raise RequestError for a hyperparameter
-    that the objective lacks, for fewer than two values, for values that neither rise nor fall or are out of
-    range, and for two equal objectives.
 
     >>> sweep = Sweep("label smoothing", "label_smoothing", "alpha", (0.1, 0.4), zero="softmax")
     >>> sweep.specs
@@ -51,14 +47,10 @@ class Sweep:
     measure: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        try:
-            if len(as_tuple(self, "values", (int, float), "numbers")) < 2:
-                raise RequestError(f"a curve needs two values of {self.hyperparameter} or more")
-            if [*self.values] not in (sorted(self.values), sorted(self.values, reverse=True)):
-                raise RequestError(f"a curve joins the values in their order: {self.values} rise or fall")
-            no_repeats("the sweep", self.specs)
-        except RequestError as error:
-            raise RequestError(f"the sweep of '{self.family}': {error}") from None
+        check_types(self)
+        if [*self.values] not in (sorted(self.values), sorted(self.values, reverse=True)):
+            raise RequestError(f"the sweep of '{self.family}': values rise or fall, and {self.values} do not")
+        no_repeats("the sweep", self.specs)
 
     @property
     def specs(self) -> tuple[str, ...]:
@@ -80,22 +72,9 @@ class Sweep:
         owner, _, name = self.hyperparameter.rpartition(".")
         bound = {term.name: term.arguments for term in resolve(self.objective).terms}
         owners = [term for term in bound if name in bound[term] and owner in ("", term)]
-        if not owners:
+        if len(owners) != 1:
             known = [f"{term}.{each}" for term in bound for each in bound[term]]
-            has = f"it has {', '.join(known)}" if known else "it has none"
-            names = known if owner else [each.partition(".")[2] for each in known]
-            raise RequestError(
-                f"'{self.objective}' has no hyperparameter '{self.hyperparameter}': {has}."
-                f"{nearest(self.hyperparameter, names)}"
-            )
-        if len(owners) > 1:
-            either = " or ".join(f"'{term}.{name}'" for term in owners)
-            raise RequestError(f"several terms of '{self.objective}' have '{name}'; say {either}")
-        for term in parse_sum(self.objective):
-            if term.name == owners[0] and name in term.arguments:
-                raise RequestError(
-                    f"'{self.objective}' gives {name} a value already, and the sweep varies it; leave it out"
-                )
+            raise unknown(f"hyperparameter of '{self.objective}'", self.hyperparameter, known)
         return owners[0], name
 
     @property

@@ -24,11 +24,10 @@ from penultimate.networks.key import NetworkKey
 from penultimate.plugins import Accepted
 from penultimate.study.blocks import Given
 from penultimate.study.foundation import Foundation, Group, filled
-from penultimate.study.graph import Graph, no_cycles
+from penultimate.study.graph import Graph
 from penultimate.study.spec import Study
 
 
-@no_cycles()
 def unfold(study: Study, accepted: Accepted = MappingProxyType({})) -> Graph:
     """Return the graph of a study; `accepted` changes of plug-ins leave the identities of its steps alone.
 
