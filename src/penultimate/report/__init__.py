@@ -45,6 +45,10 @@ def exhibit(
     if name not in names("exhibit") and isinstance(source, str) and source in names("exhibit"):
         raise RequestError(f"the exhibit comes before the results: pu.exhibit('{source}', '{name}')")
     wanted = entry("exhibit", name).resolve()
+    from penultimate.results.exhibit import Exhibit, show
+
+    if isinstance(wanted, Exhibit):
+        return show(name, source, study, allow_limited)
     results = read_study(source, study) if isinstance(source, Path | str) else source
     return build(wanted, results, allow_limited)
 
