@@ -27,9 +27,9 @@ from penultimate.errors import PenultimateError, RequestError, counted
 LONG = 150
 """The number of lines of an exhibit from which its last line says how to print fewer."""
 if TYPE_CHECKING:
-    from penultimate.results.exhibit import Shown
     from penultimate.report import StudyResults
     from penultimate.report.base import Built, ExhibitTable
+    from penultimate.results.exhibit import Shown
 
 
 def _takes_results(parser: argparse.ArgumentParser, several: str = "") -> None:

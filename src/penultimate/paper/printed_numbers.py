@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penultimate.results.means import PER_CLASS
+from penultimate.results.means import PER_CLASS, PrintedColumn
 from penultimate.results.table import Column
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def mean_of_printed(table: pd.DataFrame) -> pd.Series:
     return table[[f"{task}_percent" for task in TASKS]].astype(float).mean(axis=1)
 
 
-def printed_tasks(group: str) -> dict[Column, object]:
+def printed_tasks(group: str) -> dict[Column, PrintedColumn]:
     """Return the columns of the transfer tasks and of their mean, for `table_of_printed`."""
-    columns: dict[Column, object] = {
+    columns: dict[Column, PrintedColumn] = {
         Column(f"{task}_percent", label, group): f"{task}_percent" for task, label in TASKS.items()
     }
     return {**columns, Column("mean_percent", "Mean‡", group): mean_of_printed}

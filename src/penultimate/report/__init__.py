@@ -6,7 +6,7 @@ Names are resolved when first used; nothing here needs a tensor library, and a d
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penultimate.lazy import attributes
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penultimate.report.page.page import render_report as render_report
     from penultimate.report.page.page import write_report as write_report
     from penultimate.report.terminal import render_exhibit_text as render_exhibit_text
+    from penultimate.results.rows import Run
 
 __getattr__, __dir__ = attributes(
     __name__,
@@ -30,8 +31,8 @@ __all__ = __dir__()
 
 
 def exhibit(
-    name: str, source: StudyResults | Path | str = "runs", study: str = "", allow_limited: bool = False
-) -> Built:
+    name: str, source: StudyResults | Run | Path | str = "runs", study: str = "", allow_limited: bool = False
+) -> Any:
     """Return an exhibit of the paper, by its name, from a study's results or from the folder that holds them.
 
     `study` picks one of several in a folder (default: the one run last), or several, separated by commas.
@@ -48,7 +49,7 @@ def exhibit(
     from penultimate.results.exhibit import Exhibit, show
 
     if isinstance(wanted, Exhibit):
-        return show(name, source, study, allow_limited)
+        return show(name, source, study, allow_limited)  # type: ignore[arg-type]
     results = read_study(source, study) if isinstance(source, Path | str) else source
     return build(wanted, results, allow_limited)
 

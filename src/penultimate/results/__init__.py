@@ -1,6 +1,7 @@
-"""From a study's rows to tables, figures and one page: a run is a pandas frame, an exhibit is a function of a run.
+"""From a study's rows to tables, figures and one page.
 
-Names are resolved when first used; nothing here needs a tensor library, and a drawing library only to draw.
+A run is a pandas frame, and an exhibit is a function of a run. Names are resolved when first used; nothing
+here needs a tensor library, and a drawing library only to draw.
 """
 
 from __future__ import annotations

@@ -16,7 +16,14 @@ LATEX_SPECIALS = {
     **{"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}"},
     **{'"': "''", "|": r"\textbar{}", "[": "{[}", "]": "{]}", "*": "{*}", "-": "-{}"},
     **{"±": r"$\pm$", "−": r"$-$", "²": r"\textsuperscript{2}", "×": r"$\times$", "–": "--", "·": r"$\cdot$"},
-    **{"†": r"\textdagger{}", "‡": r"\textdaggerdbl{}", "′": "$'$", "‖": r"$\Vert$", "≤": r"$\le$", "≥": r"$\ge$"},
+    **{
+        "†": r"\textdagger{}",
+        "‡": r"\textdaggerdbl{}",
+        "′": "$'$",
+        "‖": r"$\Vert$",
+        "≤": r"$\le$",
+        "≥": r"$\ge$",
+    },
     **{"⁺": r"\textsuperscript{+}", WORSE: r"\textsuperscript{$\bigtriangledown$}"},
     **{letter: rf"\textsubscript{{{digit}}}" for digit, letter in enumerate("₀₁₂₃₄₅₆₇₈₉")},
 }
@@ -44,7 +51,9 @@ def html(text: object) -> str:
     """
     parts = _CODE.split(legible(str(text)))
     return "".join(
-        f"<code>{standard_html.escape(part)}</code>" if place % 2 else standard_html.escape(typeset(part), False)
+        f"<code>{standard_html.escape(part)}</code>"
+        if place % 2
+        else standard_html.escape(typeset(part), False)
         for place, part in enumerate(parts)
     )
 

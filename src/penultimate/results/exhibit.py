@@ -37,11 +37,6 @@ BOLD, WORSE_NOTE = (
     f"Bold: no other in the column is {BETTER}.",
     f"▾: another in the column is {BETTER}.",
 )
-TEST = (
-    "Beyond chance: objectives are compared seed by seed (paired t-test, two-sided level 0.05, three seeds or"
-    " more), corrected for all comparisons of an objective (Holm). An objective that is ahead of each of the"
-    " others needs no correction."
-)
 
 
 @dataclass(frozen=True)
@@ -90,9 +85,15 @@ class Exhibit:
 
     def _shown(self, run: Run) -> Shown:
         parts = list(mark([part for part in self.make(run) if part is not None]))
-        shown = Shown(self.name, self.title.format_map(words(run)), self.caption.format_map(words(run)), tuple(parts))
-        is_complete = shown.is_measured and not any(table.has_gaps for table in shown.tables if table.source == "ours")
-        command = str(run.provenance.get("command", "")) if run.unfinished else f"penultimate run {self.study}"
+        shown = Shown(
+            self.name, self.title.format_map(words(run)), self.caption.format_map(words(run)), tuple(parts)
+        )
+        is_complete = shown.is_measured and not any(
+            table.has_gaps for table in shown.tables if table.source == "ours"
+        )
+        command = (
+            str(run.provenance.get("command", "")) if run.unfinished else f"penultimate run {self.study}"
+        )
         gap = "" if is_complete or run.are_given else f"Not measured: `{plain(command)}`."
         if shown.is_measured and gap:
             gap = f"{MISSING} {gap[0].lower()}{gap[1:]}"
@@ -107,7 +108,13 @@ class Exhibit:
 
 
 def exhibit(
-    name: str, title: str, *, section: str = "", study: str = "full", page: str = "usual", of_given: bool = False
+    name: str,
+    title: str,
+    *,
+    section: str = "",
+    study: str = "full",
+    page: str = "usual",
+    of_given: bool = False,
 ) -> Callable[[Make], Exhibit]:
     """Make an exhibit of a function of a run; one of a plug-in is registered at once."""
 
@@ -158,7 +165,7 @@ class Shown:
     def is_measured(self) -> bool:
         """Whether it shows any number of this run, rather than printed numbers alone."""
         panels = [panel for figure in self.figures for panel in figure.panels]
-        return any(each.source == "ours" for each in [*self.tables, *panels])
+        return "ours" in {*(table.source for table in self.tables), *(panel.source for panel in panels)}
 
     @property
     def heading(self) -> str:
@@ -235,16 +242,22 @@ class Shown:
         """Return the exhibit for a terminal: title, caption, tables, points of figures, notes."""
         import textwrap
 
-        state = ["LIMITED RUN, not evidence"] * self.limited + [f"UNFINISHED, {self.unfinished}"] * bool(self.unfinished)
+        state = ["LIMITED RUN, not evidence"] * self.limited + [f"UNFINISHED, {self.unfinished}"] * bool(
+            self.unfinished
+        )
         parts = [". ".join([*state, plain(self.heading)]), plain(self.caption)]
         parts = [textwrap.fill(part, min(width, 100), break_on_hyphens=False) for part in parts if part]
         parts += [table.text(width) for table in self.tables]
         parts += [panel.text() for figure in self.figures for panel in figure.panels if panel.points]
-        parts += ["\n".join(textwrap.fill(plain(note), min(width, 100), break_on_hyphens=False) for note in self.notes)]
+        parts += [
+            "\n".join(
+                textwrap.fill(plain(note), min(width, 100), break_on_hyphens=False) for note in self.notes
+            )
+        ]
         return "\n\n".join(filter(None, parts)) + "\n"
 
     def __repr__(self) -> str:
-        held = ", ".join(each.name for each in [*self.tables, *self.figures])
+        held = ", ".join([*(table.name for table in self.tables), *(figure.name for figure in self.figures)])
         return f"{type(self).__name__}({self.heading!r}: {held or 'nothing measured'})"
 
     def _repr_html_(self) -> str:
@@ -261,15 +274,19 @@ def mark(parts: Iterable[Table | Figure | str]) -> Iterator[Table | Figure | str
     that are beaten, the beaten ones are marked instead, in all tables of the exhibit alike.
     """
     parts = list(parts)
-    tables = [part for part in parts if isinstance(part, Table) and part.marks is not None and not part.own_marks]
+    tables = [
+        part for part in parts if isinstance(part, Table) and part.marks is not None and not part.own_marks
+    ]
     marks = [cell for table in tables for cell in table.marks.to_numpy().ravel().tolist()]  # type: ignore[union-attr]
     best, worse = marks.count("best"), marks.count("worse")
     marks_worse = 2 * worse < best + worse
     for part in parts:
-        yield replace(part, marks_worse=marks_worse) if part in tables and marks_worse else part  # type: ignore[type-var]
+        yield replace(part, marks_worse=marks_worse) if part in tables and marks_worse else part
     if best + worse:
-        yield BOLD if not marks_worse else WORSE_NOTE if worse else f"Nothing is marked: no value is {BETTER}."
-        yield TEST
+        yield (
+            BOLD if not marks_worse else WORSE_NOTE if worse else f"Nothing is marked: no value is {BETTER}."
+        )
+        yield from dict.fromkeys(table.test for table in tables)
     elif tables:
         yield "Nothing is bold: three seeds are needed to tell which is best."
 
@@ -286,7 +303,9 @@ def diverged(run: Run) -> list[str]:
     """Return a note on the networks whose loss was no longer a number, or an empty list."""
     labels = {each.spec: each.label for arm in reversed(run.arms) for each in run.objectives(arm)}
     rows = run.frame[run.frame["status"] == "diverged"]
-    names = [(str(row.objective), row.seed) for row in rows[["objective", "seed"]].drop_duplicates().itertuples()]
+    names = [
+        (str(row.objective), row.seed) for row in rows[["objective", "seed"]].drop_duplicates().itertuples()
+    ]
     reasons = run.provenance.get("diverged", {})
     told = run.provenance.get("diverged_networks", {})
     names += [(of["objective"], of["seed"]) for step in reasons for of in told.get(step, ())]
@@ -312,9 +331,7 @@ def number_of(name: str) -> str:
     return f"{version[:4].upper()} {kind.capitalize()} {letter}{'.' if letter else ''}{digits}".strip()
 
 
-def show(
-    name: str, source: Run | Path | str = "runs", study: str = "", allow_limited: bool = False
-) -> Shown:
+def show(name: str, source: Run | Path | str = "runs", study: str = "", allow_limited: bool = False) -> Shown:
     """Return an exhibit, by its name, of a run or of the folder that holds it.
 
     `study` picks one of several in a folder (default: the one run last), or several, separated by commas.
@@ -323,7 +340,11 @@ def show(
     """
     from penultimate.results.rows import read_run
 
-    if isinstance(source, str) and name not in registry.names("exhibit") and source in registry.names("exhibit"):
+    if (
+        isinstance(source, str)
+        and name not in registry.names("exhibit")
+        and source in registry.names("exhibit")
+    ):
         raise RequestError(f"the exhibit comes before the results: pu.exhibit('{source}', '{name}')")
     wanted: Exhibit = registry.entry("exhibit", name).resolve()
     return wanted(read_run(source, study) if isinstance(source, Path | str) else source, allow_limited)

@@ -7,6 +7,7 @@ text, and the same input gives the same bytes.
 
 from __future__ import annotations
 
+import functools
 import io
 import itertools
 import math
@@ -15,9 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from penultimate.results.drawing import palette
+from penultimate.results.drawing import palette, placement
 from penultimate.results.drawing.palette import HEAT_FLIP, HEAT_STEPS, SHAPES
-from penultimate.results.drawing.placement import Box, place
+from penultimate.results.drawing.placement import Box
 from penultimate.results.drawing.restyle import HEAT, INK, MUTED, PAPER, RULE, Note, restyle
 from penultimate.results.rows import UNTRAINED_HERE, both
 from penultimate.results.table import TAGS, Source
@@ -135,28 +136,53 @@ class Panel:
         along = (Point(x, y, curve.slug, curve.label) for curve in self.curves for x, y in curve.points)
         for point in self.points or along:
             numbers = (point.x, point.y, point.x_error, point.y_error)
-            yield [self.name, point.label, *numbers, self.x_label, self.y_label, point.detail, self.source, None]
+            yield [
+                self.name,
+                point.label,
+                *numbers,
+                self.x_label,
+                self.y_label,
+                point.detail,
+                self.source,
+                None,
+            ]
         if self.map is not None:
-            for row, (name, values) in enumerate(zip(self.map.index, self.map.to_numpy().tolist(), strict=True), 1):
+            for row, (name, values) in enumerate(
+                zip(self.map.index, self.map.to_numpy().tolist(), strict=True), 1
+            ):
                 for column, (other, value) in enumerate(zip(self.map.columns, values, strict=True), 1):
                     label = " and ".join(filter(None, (str(name), str(other))))
-                    yield [self.name, label, column, row, *[None] * 5, self.source, None if value != value else value]
+                    yield [
+                        self.name,
+                        label,
+                        column,
+                        row,
+                        *[None] * 5,
+                        self.source,
+                        None if value != value else value,
+                    ]
 
     def objectives(self) -> list[str]:
         """Return the objectives that it draws."""
-        drawn = [each.slug for each in (*self.curves, *self.points)]
+        drawn = [curve.slug for curve in self.curves] + [point.slug for point in self.points]
         return list(dict.fromkeys(filter(None, [*drawn, *self.slugs[0], *self.slugs[1]])))
 
     def text(self) -> str:
         """Return the means for a terminal."""
-        head = f"{plain(self.title)} [{TAGS[self.source]}]: {plain(self.y_label)} against {plain(self.x_label)}"
+        head = (
+            f"{plain(self.title)} [{TAGS[self.source]}]: {plain(self.y_label)} against {plain(self.x_label)}"
+        )
         drawn: dict[str, list[Point]] = {}
         for point in self.points:
             if not point.faint:
                 drawn.setdefault(point.label, []).append(point)
         lines = [
             f"  {plain(label)}: "
-            + (plain(points[0].detail) if len(points) == 1 else f"{_middle_of(points)} (mean of {len(points)} runs)")
+            + (
+                plain(points[0].detail)
+                if len(points) == 1
+                else f"{_middle_of(points)} (mean of {len(points)} runs)"
+            )
             for label, points in drawn.items()
         ]
         return "\n".join([head, *([plain(self.finding)] if self.finding else []), *lines])
@@ -215,11 +241,15 @@ def scatter(
             runs.append(Point(*point, slug, labels[slug], detail, faint=drawn == "both"))
         detail = f"{_detail(across.mean(), up.mean(), axes)} (mean of {counted(len(across), 'run')})"
         errors = [float(of.sem()) if len(of) > 1 else None for of in (across, up)]
-        means.append(Point(float(across.mean()), float(up.mean()), slug, labels[slug], detail, *errors))
+        means.append(
+            Point(float(across.mean()), float(up.mean()), slug, labels[slug], detail, errors[0], errors[1])
+        )
     if not means:
         return None
     faint = runs if drawn == "both" and len(x) > 1 else []
-    said = correlation(means, noun) + (" (means over runs)" if drawn == "runs" and len(runs) > len(means) else "")
+    said = correlation(means, noun) + (
+        " (means over runs)" if drawn == "runs" and len(runs) > len(means) else ""
+    )
     shown = runs if drawn == "runs" else [*faint, *means]
     return Panel(name, title, axes[0].label, axes[1].label, tuple(shown), **{"finding": said, **panel})
 
@@ -234,7 +264,7 @@ def scatter_printed(
     noun: str = "objective",
     **panel: Any,
 ) -> Panel:
-    """Return a panel of printed means by objective, or by temperature of cosine softmax, in the order of y."""
+    """Return a panel of printed means by objective, or by temperature, in the order of y."""
     from penultimate.objectives.sweeps import swept
     from penultimate.results.means import printed_label
 
@@ -279,10 +309,10 @@ def lines(
     labels: Mapping[str, str] | None = None,
     **panel: Any,
 ) -> Panel | None:
-    """Return a panel of runs over the epochs, or against another course; frames are [epoch, (objective, seed)].
+    """Return a panel of runs over the epochs, or against another course.
 
-    A line is the mean over an objective's runs in the epochs that all of them have, or else a run each; the
-    mark at its end has standard errors. None without any point.
+    The frames are [epoch, (objective, seed)]. A line is the mean over an objective's runs in the epochs that
+    all of them have, or else a run each; the mark at its end has standard errors. None without any point.
     """
     labels = labels or run.labels(*run.arms)
     there = y.notna() if x is None else (y.notna() & x.reindex_like(y).notna())
@@ -290,17 +320,21 @@ def lines(
     for slug, group in _groups(there, labels):
         epochs = there.index[there[group].all(axis=1)]
         up = y.loc[epochs, group]
-        across = up.apply(lambda column: column.index.to_series().astype(float)) if x is None else x.loc[epochs, group]
+        across = (
+            up.apply(lambda column: column.index.to_series().astype(float))
+            if x is None
+            else x.loc[epochs, group]
+        )
         line = tuple(zip(across.mean(axis=1).tolist(), up.mean(axis=1).tolist(), strict=True))
         errors = [float(of.iloc[-1].sem()) or None if len(group) > 1 else None for of in (across, up)]
         runs = f"mean of {counted(len(group), 'run')}" if len(group) > 1 else f"seed {group[0][1]}"
         beside = f" ± {fixed(errors[1], axis.digits + 1)}" if errors[1] is not None else ""
         detail = f"{runs}: {fixed(line[-1][1], axis.digits)}{beside} {axis.unit}".rstrip() + " at the end"
         curves.append(Curve(line, slug, f"{labels[slug]}, {detail}"))
-        points.append(Point(*line[-1], slug, labels[slug], detail, *errors))
+        points.append(Point(*line[-1], slug, labels[slug], detail, errors[0], errors[1]))
         inside += line[min(round(early * len(line)), len(line) - 1) :]
         reach = [error or 0.0 for error in errors]
-        inside += [tuple(at + sign * by for at, by in zip(line[-1], reach, strict=True)) for sign in (-1, 1)]  # type: ignore[misc]
+        inside += [tuple(at + sign * by for at, by in zip(line[-1], reach, strict=True)) for sign in (-1, 1)]
     if not points:
         return None
     limits = [_framed(values) for values in zip(*inside, strict=True)]
@@ -309,7 +343,8 @@ def lines(
 
 
 def _groups(there: pd.DataFrame, labels: Mapping[str, str]) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """Yield each objective with the runs that make a line: all that share an epoch, or else each by itself."""
+    """Yield each objective with the runs that make a line: all that share an epoch, or else each by
+    itself."""
     measured = [run for run in there.columns if there[run].any()]
     for slug in labels:
         group = [run for run in measured if run[0] == slug]
@@ -319,7 +354,9 @@ def _groups(there: pd.DataFrame, labels: Mapping[str, str]) -> Iterator[tuple[st
 
 def _middle_of(points: Sequence[Point]) -> str:
     """Return the mean place of marks."""
-    return ", ".join(f"{sum(of) / len(of):.4g}" for of in zip(*((point.x, point.y) for point in points), strict=True))
+    return ", ".join(
+        f"{sum(of) / len(of):.4g}" for of in zip(*((point.x, point.y) for point in points), strict=True)
+    )
 
 
 def _framed(values: Sequence[float]) -> tuple[float, float]:
@@ -328,9 +365,7 @@ def _framed(values: Sequence[float]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def heat(
-    name: str, title: str, values: pd.DataFrame, *, width: float = 210.0, **panel: Any
-) -> Panel:
+def heat(name: str, title: str, values: pd.DataFrame, *, width: float = 210.0, **panel: Any) -> Panel:
     """Return a map of a frame of numbers, whose cells are squares."""
     cell = (width - MAP_MARGINS["left"] - MAP_MARGINS["right"]) / max(values.shape[1], 1)
     height = cell * len(values) + MAP_MARGINS["top"] + MAP_MARGINS["bottom"]
@@ -356,7 +391,8 @@ class Drawing:
     marks: Mapping[str, palette.Mark]
 
     def styled(self, prefix: str, page: bool = True) -> str:
-        """Return one `<svg>` element whose ids begin with `prefix`, in the page's colours or in fixed ones."""
+        """Return one `<svg>` element whose ids begin with `prefix`, in the page's colours or in fixed
+        ones."""
         return restyle(self.raw, self.notes, self.marks, prefix, self.description, page)
 
 
@@ -412,10 +448,10 @@ Noted = Callable[[str, str], str]
 
 def _fill(axes: Axes, panel: Panel, marks: Mapping[str, palette.Mark], small: bool, noted: Noted) -> None:
     """Draw lines, whiskers, then marks, each with its tooltip."""
-    from matplotlib.path import Path as Shape
+    from matplotlib.lines import Line2D
 
     for curve in panel.curves:
-        axes.plot(
+        line = Line2D(
             *zip(*curve.points, strict=True),
             color=MUTED if curve.faint else marks[curve.slug].light,
             linewidth=0.8 if curve.faint else 1.6,
@@ -425,21 +461,18 @@ def _fill(axes: Axes, panel: Panel, marks: Mapping[str, palette.Mark], small: bo
             zorder=1 if curve.faint else 2,
             gid=noted("" if curve.faint else curve.slug, curve.label),
         )
+        axes.add_artist(line)
     for point in panel.points:
-        mark = marks[point.slug]
-        if point.x_error or point.y_error or point.y_span:
-            low, high = point.y_span or (point.y, point.y)
-            spans = [[point.y - low], [high - point.y]] if point.y_span else point.y_error or None
-            axes.errorbar(point.x, point.y, spans, point.x_error or None, color=mark.light, elinewidth=1, zorder=2)
-        vertices, scale = SHAPES[mark.shape]
+        mark, shade = marks[point.slug], point.shade
+        for x, y in _whiskers(point):
+            axes.add_artist(Line2D(x, y, color=mark.light, linewidth=1, zorder=2))
         size = (3.4 if point.faint else 5.0) if small else (3.6 if point.faint else 6.0)
-        shade = point.shade
-        axes.plot(
+        line = Line2D(
             [point.x],
             [point.y],
             linestyle="none",
-            marker=Shape([*vertices, vertices[0]], closed=True),
-            markersize=2 * size * scale * max(abs(v) for vertex in vertices for v in vertex),
+            marker=_shape(mark.shape),
+            markersize=2 * size * _extent(mark.shape),
             markerfacecolor=mark.light if shade is None else HEAT[_step(shade, 0, 1)],
             markeredgecolor=PAPER if shade is None else mark.light,
             markeredgewidth=0.7 if shade is None else 1.4,
@@ -447,6 +480,38 @@ def _fill(axes: Axes, panel: Panel, marks: Mapping[str, palette.Mark], small: bo
             zorder=3 if point.faint else 4,
             gid=noted(point.slug, f"{point.label}: {point.detail}" if point.detail else point.label),
         )
+        axes.add_artist(line)
+    # Artists that are added one by one do not tell the axes their limits, which takes long for many.
+    ends = [
+        end for point in panel.points for whisker in _whiskers(point) for end in zip(*whisker, strict=True)
+    ]
+    ends += [(point.x, point.y) for point in panel.points]
+    axes.update_datalim([*ends, *(point for curve in panel.curves for point in curve.points)])
+
+
+def _whiskers(point: Point) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
+    """Yield the ends of a mark's whiskers: (x, y) of either end."""
+    if point.x_error:
+        yield (point.x - point.x_error, point.x + point.x_error), (point.y, point.y)
+    if point.y_span or point.y_error:
+        error = point.y_error or 0.0
+        yield (point.x, point.x), point.y_span or (point.y - error, point.y + error)
+
+
+@functools.cache
+def _shape(name: str) -> Any:
+    """Return the marker of a shape."""
+    from matplotlib.markers import MarkerStyle
+    from matplotlib.path import Path as Shape
+
+    vertices, _ = SHAPES[name]
+    return MarkerStyle(Shape([*vertices, vertices[0]], closed=True))
+
+
+def _extent(name: str) -> float:
+    """Return the factor by which a shape is drawn larger, so that the areas of shapes look alike."""
+    vertices, scale = SHAPES[name]
+    return scale * max(abs(value) for vertex in vertices for value in vertex)
 
 
 def _scales(axes: Axes, panel: Panel, small: bool) -> None:
@@ -506,7 +571,7 @@ def _label(axes: Axes, panel: Panel, renderer: RendererBase) -> None:
     bounds = axes.get_window_extent(renderer)
     frame = Box(bounds.x0, bounds.y0 + 3, bounds.x1 + MARGINS["right"], bounds.y1 + 4)
     anchors = [pixels(point.x, point.y) for point in chosen]
-    for text, placed in zip(texts, place(anchors, sizes, obstacles, frame), strict=True):
+    for text, placed in zip(texts, placement.place(anchors, sizes, obstacles, frame), strict=True):
         text.set_transform(IdentityTransform())
         text.set_position((placed.box.left, placed.box.bottom + DESCENT))
         if placed.leader is not None:
@@ -521,7 +586,9 @@ Pixels = Callable[[float, float], tuple[float, float]]
 def _middle(points: Sequence[Point], pixels: Pixels) -> Point:
     """Return the mark of an objective nearest to the middle of its marks, or of its means if it has any."""
     drawn = [point for point in points if not point.faint] or list(points)
-    centre = pixels(*(sum(of) / len(drawn) for of in zip(*((point.x, point.y) for point in drawn), strict=True)))
+    centre = pixels(
+        *(sum(of) / len(drawn) for of in zip(*((point.x, point.y) for point in drawn), strict=True))
+    )
     return min(drawn, key=lambda point: math.dist(pixels(point.x, point.y), centre))
 
 
@@ -568,7 +635,7 @@ def _fill_map(axes: Axes, panel: Panel, marks: Mapping[str, palette.Mark], noted
                 clip_on=False,
                 gid=noted("", f"{name}: {said}"),
             )
-            axes.add_patch(cell)
+            axes.add_artist(cell)
             if len(values.columns) <= WRITTEN:
                 ink = INK if step is None or step < HEAT_FLIP else PAPER
                 text = "–" if step is None else short(value)
@@ -594,6 +661,7 @@ def short(value: float) -> str:
 
 
 def _name_map(axes: Axes, panel: Panel, marks: Mapping[str, palette.Mark]) -> None:
+    from matplotlib.lines import Line2D
     from matplotlib.transforms import ScaledTranslation
 
     values = panel.map
@@ -612,19 +680,20 @@ def _name_map(axes: Axes, panel: Panel, marks: Mapping[str, palette.Mark]) -> No
         axis.set_ticklabels([] if slugs else [str(names[place]) for place in places])
         upright = axis is axes.yaxis
         for place, slug in enumerate(slugs):
-            vertices, size = SHAPES[marks[slug].shape]
-            axes.plot(
+            icon = Line2D(
                 [0] if upright else [place + 0.5],
                 [place + 0.5] if upright else [0],
                 transform=left if upright else below,
                 linestyle="none",
-                marker=[(x, y) for x, y in vertices],
-                markersize=8 * size * max(abs(v) for vertex in vertices for v in vertex),
+                marker=_shape(marks[slug].shape),
+                markersize=8 * _extent(marks[slug].shape),
                 markerfacecolor=marks[slug].light,
                 markeredgecolor=PAPER,
                 markeredgewidth=0.5,
                 clip_on=False,
             )
+            axes.add_artist(icon)
+            icon.set_clip_on(False)
 
 
 def mark_icon(mark: palette.Mark) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penultimate import registry
 from penultimate.data.catalog import card
@@ -14,6 +14,8 @@ from penultimate.results.text import plain
 if TYPE_CHECKING:
     import pandas as pd
 
+PrintedColumn: TypeAlias = "str | Callable[[pd.DataFrame], pd.Series]"
+"""A printed column: its name in the file, or what makes one of a table's numbers."""
 PER_CLASS = "†"
 """Marks a data set whose accuracy is the mean over classes."""
 PER_CLASS_NOTE = f"{PER_CLASS} mean per-class accuracy; all others top-1."
@@ -53,8 +55,11 @@ def table_of_means(
         parts["errors"][column.key] = frame.sem()
         parts["counts"][column.key] = counts.where(counts > 0)
         if column.better:
-            parts["marks"][column.key] = tested(frame, column.better == "high")
-    made = {key: pd.DataFrame(of, index=index).set_axis([labels[slug] for slug in index]) for key, of in parts.items()}
+            parts["marks"][column.key] = compared(frame, column.better == "high")
+    made = {
+        key: pd.DataFrame(of, index=index).set_axis([labels[slug] for slug in index])
+        for key, of in parts.items()
+    }
     marks = made.pop("marks")
     return Table(
         name,
@@ -69,7 +74,7 @@ def table_of_means(
     )
 
 
-def tested(frame: pd.DataFrame, higher_is_better: bool = True) -> pd.Series:
+def compared(frame: pd.DataFrame, higher_is_better: bool = True) -> pd.Series:
     """Return "best" for the objectives that no other beats beyond chance, "worse" for those that one beats.
 
     An objective that cannot be tested is neither (`statistics.bold`).
@@ -81,7 +86,9 @@ def tested(frame: pd.DataFrame, higher_is_better: bool = True) -> pd.Series:
     runs = {slug: frame[slug].dropna().to_dict() for slug in frame.columns}
     found = bold({slug: of for slug, of in runs.items() if of}, higher_is_better)
     marks = {slug: "worse" for slug, of in found.p_values.items() if of}
-    return pd.Series({**marks, **dict.fromkeys(found.entries, "best")}, index=frame.columns, dtype=object).fillna("")
+    return pd.Series(
+        {**marks, **dict.fromkeys(found.entries, "best")}, index=frame.columns, dtype=object
+    ).fillna("")
 
 
 def task_columns(
@@ -128,7 +135,7 @@ def table_of_printed(
     name: str,
     title: str,
     source: str,
-    columns: Mapping[Column, str | Callable[[pd.DataFrame], pd.Series]],
+    columns: Mapping[Column, PrintedColumn],
     *,
     rows: pd.DataFrame | None = None,
     corner: str = "Objective",

@@ -21,6 +21,7 @@ from penultimate.results import escape
 from penultimate.results.exhibit import Exhibit, Shown, number_of
 from penultimate.results.figure import Drawing, Figure, Panel, draw, mark_icon, mark_variables, marks_of
 from penultimate.results.rows import Run
+from penultimate.results.table import TAGS
 from penultimate.results.text import plain
 
 HERE = Path(__file__).parent
@@ -51,7 +52,7 @@ class Section:
 class Page:
     """A kind of page, which a paper, the evaluation and the portrait register under a name.
 
-    `answer` makes its top from a run. `sections` are its sections in order by the `section` of their exhibits,
+    `answer` makes its top from a run. `sections` are its sections in order, by the `section` of exhibits,
     of which one begins with the other; "" is for exhibits without one. `glossary` and `before` (which stands
     before the first section) return HTML, and `source` names the published values.
     """
@@ -123,8 +124,8 @@ def write_page(run: Run, path: Path | str, page: Page | None = None) -> list[Pat
     folder = path.parent / f"{path.stem}_files"
     if path.is_dir() or (path.exists() and not path.is_file()) or folder.is_symlink() or folder.is_file():
         raise RequestError(
-            f"the report cannot be written to '{path}' and '{folder.name}' beside it: one of them is something"
-            " else; move it away, or give another file with --to"
+            f"the report cannot be written to '{path}' and '{folder.name}' beside it: one of them is"
+            " something else; move it away, or give another file with --to"
         )
     try:
         for parent in (path.parent, folder):
@@ -149,18 +150,23 @@ def render_page(run: Run, stem: str = "report", page: Page | None = None) -> dic
     files = side_files(run, measured, drawings)
     unmeasured = [shown for shown in made if not shown.is_measured]
     html = _html(run, page, measured, unmeasured, known, drawings, panels, f"{stem}_files", files)
-    return {"": html.encode(errors="replace"), **{name: text.encode(errors="replace") for name, text in files.items()}}
+    return {
+        "": html.encode(errors="replace"),
+        **{name: text.encode(errors="replace") for name, text in files.items()},
+    }
 
 
 def side_files(run: Run, shown: Iterable[Shown], drawings: Mapping[str, Drawing]) -> dict[str, str]:
-    """Return the tables and drawings of exhibits, and all rows, by file name; RequestError for a name twice."""
+    """Return the tables and drawings of exhibits, and all rows, by file name; each name is given once."""
     files: dict[str, str] = {}
     for each in shown:
         panels = [panel.name for figure in each.figures for panel in figure.panels]
         svg = {f"{name}.svg": drawings[name].styled(name, page=False) for name in panels}
         for name, content in {**each.csv(), **each.latex(), **svg}.items():
             if files.setdefault(name, content) != content:
-                raise RequestError(f"two tables or panels of the page are called '{name}': rename one of them")
+                raise RequestError(
+                    f"two tables or panels of the page are called '{name}': rename one of them"
+                )
     return {**files, "results.csv": Rows.of_frame(run.frame).to_csv()}
 
 
@@ -191,7 +197,7 @@ def _html(
     answer = page.answer(run)
     script = (HERE / "page.js").read_text(encoding="utf-8")
     labels: dict[str, str] = defaultdict(str, run.labels(*run.arms))
-    return _template().render(
+    made: str = _template().render(
         run=run,
         title=plain(run.description.get("title", "") or run.name),
         question=plain(run.description.get("question", "")) or page.question,
@@ -217,6 +223,7 @@ def _html(
         script=Markup(script),
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+    return made
 
 
 def _template() -> Any:
@@ -232,10 +239,14 @@ def _template() -> Any:
         finalize=lambda value: legible(value) if type(value) is str else value,
     )
     environment.filters["say"] = lambda text: Markup(escape.html(text))
-    environment.filters["packed"] = lambda text: base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    environment.filters["packed"] = lambda text: base64.b64encode(
+        gzip.compress(text.encode(), mtime=0)
+    ).decode()
     environment.filters["objectives"] = _objectives
     environment.filters["drawings"] = _drawing_files
-    environment.filters["number"] = lambda shown: "" if number_of(shown.name) == shown.name else number_of(shown.name)
+    environment.filters["number"] = lambda shown: (
+        "" if number_of(shown.name) == shown.name else number_of(shown.name)
+    )
     return environment.get_template("page.html")
 
 
@@ -272,22 +283,29 @@ def inline(shown: Shown) -> str:
     from penultimate.results.drawing.palette import INK, PAPER
 
     known = marks_of([shown])
-    sheet = f"display: flex; flex-wrap: wrap; gap: 12px; padding: 8px; background: {PAPER[0]}; color: {INK[0]}"
+    sheet = (
+        f"display: flex; flex-wrap: wrap; gap: 12px; padding: 8px; background: {PAPER[0]}; color: {INK[0]}"
+    )
     state = [shown.unfinished, "Limited run: not evidence." if shown.limited else ""]
     lines = [f"<div><p><b>{escape.html(shown.heading)}</b></p><p>{escape.html(shown.caption)}</p>"]
     lines += [f"<p>{escape.html(text)}</p>" for text in state if text]
     for figure in shown.figures:
-        drawn = ""
-        for panel in figure.panels:
-            drawing = draw(panel, known)
-            prefix = f"pu{hashlib.sha256(drawing.raw.encode()).hexdigest()[:10]}"
-            title = f"{escape.html(panel.title)} ({escape.html(panel.finding)})" if panel.finding else escape.html(panel.title)
-            drawn += f'<figure style="width: {panel.size[0]:g}px; margin: 0"><figcaption>{title}</figcaption>{drawing.styled(prefix, page=False)}</figure>'
-        lines.append(f'<div style="{sheet}">{drawn}</div>')
+        lines.append(
+            f'<div style="{sheet}">{"".join(_inline_panel(panel, known) for panel in figure.panels)}</div>'
+        )
     for table in shown.tables:
-        head = f"{escape.html(table.title)} [{table.source}] {escape.html(table.runs)}"
-        folded = "" if table.source == "ours" and not table.folded else "<details>"
-        closing = "</details>" if folded else ""
-        lines.append(f"{folded}<summary>{head}</summary>{table.html()}{closing}" if folded else f"<p>{head}</p>{table.html()}")
+        head = f"{escape.html(table.title)} [{TAGS[table.source]}] {escape.html(table.runs)}"
+        is_open = table.source == "ours" and not table.folded
+        opening = "<details open>" if is_open else "<details>"
+        lines.append(f"{opening}<summary>{head}</summary>{table.html()}</details>")
     lines += [f"<p>{escape.html(note)}</p>" for note in shown.notes]
     return "\n".join([*lines, "</div>"])
+
+
+def _inline_panel(panel: Panel, known: Mapping[str, Any]) -> str:
+    drawing = draw(panel, known)
+    prefix = f"pu{hashlib.sha256(drawing.raw.encode()).hexdigest()[:10]}"
+    said = f"{panel.title} [{TAGS[panel.source]}] {panel.finding}"
+    head = f"<figcaption>{escape.html(said)}</figcaption>"
+    svg = drawing.styled(prefix, page=False)
+    return f'<figure style="width: {panel.size[0]:g}px; margin: 0">{head}{svg}</figure>'

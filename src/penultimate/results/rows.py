@@ -209,12 +209,14 @@ class Run:
 
     def _by_rank(self, networks: Sequence[Objective]) -> list[Objective]:
         """Return given networks by their mean accuracy under a linear probe, the best first."""
-        frames = [self.pivot(self.rows(f"linear_{card(name).accuracy}", target=name)) for name in self.targets]
+        frames = [
+            self.pivot(self.rows(f"linear_{card(name).accuracy}", target=name)) for name in self.targets
+        ]
         means = mean_of(frames).mean() if frames else {}
         return sorted(networks, key=lambda network: -means.get(network.slug, -1.0))
 
     def labels(self, *arms: str) -> dict[str, str]:
-        """Return the labels of objectives by slug, in the study's order: of these arms, or of the main one."""
+        """Return {slug: label} of the objectives of these arms, or of the main one, in their order."""
         found: dict[str, str] = {}
         for each in (each for arm in arms or ("",) for each in self.objectives(arm)):
             found.setdefault(each.slug, each.label)
@@ -236,7 +238,7 @@ class Run:
         return {}
 
     @cached_property
-    def _places(self) -> Mapping[Any, Any]:
+    def _places(self) -> Any:
         return self.frame.groupby("metric", observed=True, sort=False).indices
 
     def of_metric(self, metric: str) -> Frame:
@@ -264,7 +266,9 @@ class Run:
         kinds = {"pairs": is_pair, "networks": is_network & ~is_pair, "images": ~is_network}
         where = kinds.get(about, is_pair | ~is_pair)
         where = where & rows["status"].isin(("done", "limited")) & (rows["value"].abs() <= LARGEST)
-        where &= _equals(rows["arm"], arm) & (_equals(rows["split"], split) | _absent(rows["split"], split, "test"))
+        where &= _equals(rows["arm"], arm) & (
+            _equals(rows["split"], split) | _absent(rows["split"], split, "test")
+        )
         where &= _equals(rows["target"], target or self.source) | _absent(rows["target"], target, "")
         # A row without an architecture belongs to a given network.
         where &= _equals(rows["backbone"], backbone or self.backbone) | rows["backbone"].isna()
@@ -285,7 +289,11 @@ class Run:
         import pandas as pd
 
         cells = pd.DataFrame(
-            {name: _key(rows[name]) for name in dict.fromkeys(("seed", index, *columns)) if name != "objective"}
+            {
+                name: _key(rows[name])
+                for name in dict.fromkeys(("seed", index, *columns))
+                if name != "objective"
+            }
             | {"objective": self.slugs(rows["objective"]), "value": rows["value"]}
         ).drop_duplicates()
         keys = [index, *columns]
@@ -361,7 +369,7 @@ def seeds(
 
 
 def by_setting(
-    run: Run, metric: str, names: Sequence[str], split: str = "test", *, scale: float = 1.0, **where: str
+    run: Run, metric: str, names: Sequence[str], split: str = "test", *, scale: float = 1.0, **where: Any
 ) -> dict[tuple[str, ...], Frame]:
     """Return the final values [seed, objective] for each value of the settings of these names, ascending."""
     rows = run.rows(metric, split, **where)
@@ -383,7 +391,7 @@ def _natural(text: str) -> tuple[float, str]:
 
 
 def layers(
-    run: Run, metric: str, split: str = "test", *, scale: float = 1.0, **where: str
+    run: Run, metric: str, split: str = "test", *, scale: float = 1.0, **where: Any
 ) -> dict[str, Frame]:
     """Return the final values [seed, objective] in each layer, from the input upwards."""
     rows = run.rows(metric, split, **where)
@@ -391,7 +399,7 @@ def layers(
     return {name: scale * run.pivot(rows[rows["layer"] == name]) for name in rows["layer"].unique()}
 
 
-def epochs(run: Run, metric: str, split: str = "test", *, scale: float = 1.0, **where: str) -> Frame:
+def epochs(run: Run, metric: str, split: str = "test", *, scale: float = 1.0, **where: Any) -> Frame:
     """Return the values of every run over the epochs [epoch, (objective, seed)]."""
     rows = run.rows(metric, split, **where)
     rows = rows[rows["epoch"].notna() & rows["layer"].isna()]
@@ -404,7 +412,7 @@ def transfer(
     setting: str = "",
     of: Callable[..., Frame] = seeds,
     scale: float = 100.0,
-    **where: str,
+    **where: Any,
 ) -> dict[str, Frame]:
     """Return the official accuracy by task, and the mean of the runs that have all tasks.
 
@@ -444,8 +452,9 @@ def shared_seeds(frames: Iterable[Frame]) -> list[int]:
     return sorted(set.intersection(*every)) if every else []
 
 
-def pairs(run: Run, metric: str, split: str = "test", *, scale: float = 1.0, **where: str) -> Frame:
-    """Return the rows that compare two networks: objective, seed, objective_b, seed_b, setting, layers, value."""
+def pairs(run: Run, metric: str, split: str = "test", *, scale: float = 1.0, **where: Any) -> Frame:
+    """Return the rows that compare two networks: objective, seed, objective_b, seed_b, setting, layers,
+    value."""
     rows = run.rows(metric, split, about="pairs", **where)
     columns = ("objective", "seed", "objective_b", "seed_b", "setting", "layer", "layer_b")
     found = rows[[*columns]].astype(object)
@@ -470,15 +479,19 @@ def means_of_pairs(pairs: Frame, order: Sequence[str]) -> tuple[Frame, Frame]:
     alone = twice[[tuple(pair) not in listed for pair in twice[keys].to_numpy()]]
     of_both = pd.concat([apart, alone])
     # A pair of two networks of one objective is listed once, in either order.
-    of_both = of_both[(of_both["objective"] != of_both["objective_b"]) | (of_both["seed"] <= of_both["seed_b"])]
+    of_both = of_both[
+        (of_both["objective"] != of_both["objective_b"]) | (of_both["seed"] <= of_both["seed_b"])
+    ]
     grouped = of_both.groupby(keys)["value"]
     there = [slug for slug in order if slug in {*of_both["objective"]}]
-    mean, count = (found.unstack().reindex(index=there, columns=there) for found in (grouped.mean(), grouped.count()))
+    mean, count = (
+        found.unstack().reindex(index=there, columns=there) for found in (grouped.mean(), grouped.count())
+    )
     return mean, count
 
 
 def arrays_of(
-    run: Run, metric: str, names: Collection[str], split: str = "test", setting: str = "", **where: str
+    run: Run, metric: str, names: Collection[str], split: str = "test", setting: str = "", **where: Any
 ) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """Yield the objective, the seed and the named arrays of each run whose rows point to arrays."""
     if run.arrays is None:
@@ -538,7 +551,8 @@ def joined(runs: Sequence[Run]) -> Run:
 
 
 def read_reference(study: str = "") -> Run:
-    """Return a run that comes with the package, by default the paper's main one; RequestError if it has none."""
+    """Return a run that comes with the package, by default the paper's main one; RequestError if it has
+    none."""
     from penultimate.records.archive import reference
 
     kept = reference(study)

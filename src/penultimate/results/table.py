@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from penultimate.results import escape
 from penultimate.results.escape import WORSE
-from penultimate.results.text import MINUS, fixed, plain
+from penultimate.results.text import fixed, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,6 +72,11 @@ class Table:
     folded: bool = False
     marks_worse: bool = False
     own_marks: bool = False
+    test: str = (
+        "Beyond chance: objectives are compared seed by seed (paired t-test, two-sided level 0.05, three"
+        " seeds or more), corrected for all comparisons of an objective (Holm). An objective that is ahead of each"
+        " of the others needs no correction."
+    )
 
     @property
     def labels(self) -> list[str]:
@@ -143,7 +148,7 @@ class Table:
         """Return the names of columns and the rows of the CSV: each number, any standard error and count."""
         values, errors, counts = map(self._aligned, (self.values, self.errors, self.counts))
         texts = self.shown()
-        head, lines = [plain(self.corner)], [[label] for label in self.labels]
+        head, lines = [plain(self.corner)], [list[Any]([label]) for label in self.labels]
         for place, column in enumerate(self.columns):
             head.append(column.key)
             for line, value, text in zip(lines, values, texts, strict=True):
@@ -152,7 +157,9 @@ class Table:
                 if any(row[place] is not None for row in cells):
                     head.append(f"{column.key}_{ending}")
                     for line, row in zip(lines, cells, strict=True):
-                        line.append(int(row[place]) if ending == "n" and row[place] is not None else row[place])
+                        line.append(
+                            int(row[place]) if ending == "n" and row[place] is not None else row[place]
+                        )
         return [*head, "source"], [[*line, self.source] for line in lines]
 
     def to_pandas(self) -> pd.DataFrame:
@@ -167,7 +174,13 @@ class Table:
         rows = zip(self.labels, self._aligned(self.values), self.shown(), strict=True)
         keys = [column.key for column in self.columns]
         listed = [
-            {self.corner: label, **{key: text if value is None else value for key, value, text in zip(keys, values, texts, strict=True)}}
+            {
+                self.corner: label,
+                **{
+                    key: text if value is None else value
+                    for key, value, text in zip(keys, values, texts, strict=True)
+                },
+            }
             for label, values, texts in rows
         ]
         return {"name": self.name, "title": self.title, "source": self.source, "rows": listed}
@@ -193,7 +206,7 @@ class Table:
         return frame.style.format_index(labels.__getitem__, axis=0).format_index(heads.__getitem__, axis=1)
 
     def html(self, icons: Mapping[str, str] | None = None, keys: Mapping[str, str] | None = None) -> str:
-        """Return an HTML table; `icons` are the marks of objectives by slug, `keys` their names in the page."""
+        """Return an HTML table; `icons` are the marks of objectives, `keys` their names in the page."""
         import pandas as pd
 
         cells = [
@@ -202,12 +215,17 @@ class Table:
         ]
         icons = icons or {}
         slugs = self.slugs or [""] * len(self.values)
-        labels = [icons.get(slug, "") + escape.html(label) for slug, label in zip(slugs, self.labels, strict=True)]
+        labels = [
+            icons.get(slug, "") + escape.html(label) for slug, label in zip(slugs, self.labels, strict=True)
+        ]
         styler = self._styler(cells, labels, [escape.html(column.label) for column in self.columns])
         words = self._hold_words()
         classes = pd.DataFrame(
             [
-                ["words" * is_words + " long" * (is_words and len(text) > LONG_WORDS) for is_words, text in zip(words, row, strict=True)]
+                [
+                    "words" * is_words + " long" * (is_words and len(text) > LONG_WORDS)
+                    for is_words, text in zip(words, row, strict=True)
+                ]
                 for row in self.shown()
             ],
             styler.data.index,
@@ -215,7 +233,9 @@ class Table:
         )
         name = "words" if all(words) else "numbers"
         kind = f'class="{name}" aria-label="{escape.html(self.title)}"'
-        made = styler.set_td_classes(classes).to_html(table_attributes=kind, cell_ids=False, sparse_columns=True)
+        made = styler.set_td_classes(classes).to_html(
+            table_attributes=kind, cell_ids=False, sparse_columns=True
+        )
         made = re.sub(r"<style.*?</style>\s*", "", made, flags=re.DOTALL)
         made = re.sub(r' id="T_[^"]*"', "", made)
         corner = f'<th class="corner" scope="col">{escape.html(self.corner)}</th>'
@@ -224,7 +244,11 @@ class Table:
         rows = iter(slugs)
         if keys:
             before, body = made.split("<tbody>", 1)
-            body = re.sub(r"<tr>", lambda _: f'<tr data-mark="{k}">' if (k := keys.get(next(rows), "")) else "<tr>", body)
+            body = re.sub(
+                r"<tr>",
+                lambda _: f'<tr data-mark="{k}">' if (k := keys.get(next(rows), "")) else "<tr>",
+                body,
+            )
             made = f"{before}<tbody>{body}"
         return made
 
@@ -239,16 +263,15 @@ class Table:
         groups = self.groups()
         if not any(group for group, _ in groups):
             return ""
-        cells = "".join(
-            f'<th colspan="{span}" scope="colgroup">{f"<span>{escape.html(group)}</span>" if group else ""}</th>'
-            for group, span in groups
-        )
+        heads = [(f"<span>{escape.html(group)}</span>" if group else "", span) for group, span in groups]
+        cells = "".join(f'<th colspan="{span}" scope="colgroup">{head}</th>' for head, span in heads)
         return f'<tr class="groups"><th></th>{cells}</tr>'
 
     def groups(self) -> list[tuple[str, int]]:
         """Return the headings that neighbouring columns share, and how many columns each spans."""
         return [
-            (group, len(list(of))) for group, of in itertools.groupby(self.columns, lambda column: column.group)
+            (group, len(list(of)))
+            for group, of in itertools.groupby(self.columns, lambda column: column.group)
         ]
 
     def _hold_words(self) -> list[bool]:
@@ -259,7 +282,11 @@ class Table:
 
     def latex(self, caption: str = "", legends: Sequence[str] = ()) -> str:
         """Return a booktabs table with its notes and the `legends` of its marks below."""
-        signs = {"best": (r"\textbf{", "}"), "worse": ("", rf"\rlap{{{escape.LATEX_SPECIALS[WORSE]}}}"), "": ("", "")}
+        signs = {
+            "best": (r"\textbf{", "}"),
+            "worse": ("", rf"\rlap{{{escape.LATEX_SPECIALS[WORSE]}}}"),
+            "": ("", ""),
+        }
         cells = [
             [signs[mark][0] + escape.latex(text) + signs[mark][1] for text, mark in zip(*row, strict=True)]
             for row in zip(self.shown(), self.marked(), strict=True)
@@ -290,7 +317,10 @@ class Table:
     def text(self, width: int = 100) -> str:
         """Return the table for a terminal of this width; columns that do not fit follow below."""
         texts = [
-            [text + {"best": "*", "worse": WORSE, "": " " * bool(self.marks is not None)}[mark] for text, mark in zip(*row, strict=True)]
+            [
+                text + {"best": "*", "worse": WORSE, "": " " * bool(self.marks is not None)}[mark]
+                for text, mark in zip(*row, strict=True)
+            ]
             for row in zip(self.shown(), self.marked(), strict=True)
         ]
         lines = [f"{plain(self.title)} [{TAGS[self.source]}]", *self._blocks(texts, width)]
@@ -299,7 +329,10 @@ class Table:
     def _blocks(self, texts: Sequence[Sequence[str]], width: int) -> Iterator[str]:
         first = min(max(map(len, [self.corner, *self.labels])), width // 3)
         widths = [
-            min(max([len(row[place]) for row in texts] + [max(map(len, column.label.split() or [""]))]), width // 2)
+            min(
+                max([len(row[place]) for row in texts] + [max(map(len, column.label.split() or [""]))]),
+                width // 2,
+            )
             for place, column in enumerate(self.columns)
         ]
         places = list(range(len(self.columns)))
@@ -324,8 +357,10 @@ class Table:
             column = self.columns[place]
             above = f"{plain(column.group)}\n" if column.group != group else ""
             group = column.group
-            align = "left" if words[place] else "right"
-            drawn.add_column(Text(above + plain(column.label)), justify=align, vertical="bottom", overflow="fold")
+            align: Literal["left", "right"] = "left" if words[place] else "right"
+            drawn.add_column(
+                Text(above + plain(column.label)), justify=align, vertical="bottom", overflow="fold"
+            )
         for number, label in enumerate(self.labels):
             drawn.add_row(Text(plain(label)), *(Text(cells[number]) for _, cells in chosen))
         file = io.StringIO()
@@ -367,4 +402,6 @@ def write_csv(head: Sequence[str], lines: Sequence[Sequence[Any]]) -> str:
 def _written(cell: Any) -> object:
     if _is_absent(cell):
         return ""
-    return escape.csv(cell) if isinstance(cell, str) else repr(float(cell)) if isinstance(cell, float) else cell
+    return (
+        escape.csv(cell) if isinstance(cell, str) else repr(float(cell)) if isinstance(cell, float) else cell
+    )

@@ -20,19 +20,22 @@ GROUP = "Transfer, fine-tuned"
 
 @exhibit("table2", "Does the objective still matter when all weights are trained further?", section="3.1")
 def table2(run: Run) -> Iterator[Part]:
-    """Test accuracy on each task of networks all of whose weights were fine-tuned on it, in per cent, means over
-    runs. Learning rate and decay are chosen for each objective and task. The paper says that the objective has
-    little effect on fine-tuned networks: the best is 0.2 points above softmax on average, which is not
-    significant."""
+    """Test accuracy on each task of networks all of whose weights were fine-tuned on it, in per cent, means
+    over runs. Learning rate and decay are chosen for each objective and task. The paper says that the
+    objective has little effect on fine-tuned networks: the best is 0.2 points above softmax on average,
+    which is not significant."""
     frames = {
         "linear": transfer(run, "linear"),
         FRESH: transfer(run, "fine_tuned", FRESH),
         PROBE: transfer(run, "fine_tuned", PROBE),
         "scratch": from_scratch(run),
     }
-    shared = shared_seeds(frame for by_task in frames.values() for task, frame in by_task.items() if task != MEAN)
+    shared = shared_seeds(
+        frame for by_task in frames.values() for task, frame in by_task.items() if task != MEAN
+    )
     linear, fresh, probe, scratch = (
-        {task: frame[frame.index.isin(shared)] for task, frame in by_task.items()} for by_task in frames.values()
+        {task: frame[frame.index.isin(shared)] for task, frame in by_task.items()}
+        for by_task in frames.values()
     )
     tuned = table_of_means(run, "table2", "All weights fine-tuned, %", task_columns(fresh, GROUP))
     title = "All weights fine-tuned, the final layer trained first, %"
@@ -59,7 +62,10 @@ def table2(run: Run) -> Iterator[Part]:
         "neurips_table2_finetune",
         {
             Column(key, label, GROUP): key
-            for key, label in {**{f"{task}_percent": label for task, label in TASKS.items()}, "avg_percent": "Mean"}.items()
+            for key, label in {
+                **{f"{task}_percent": label for task, label in TASKS.items()},
+                "avg_percent": "Mean",
+            }.items()
         },
         notes=["The paper's bold is not recorded."],
     )
@@ -71,13 +77,17 @@ def from_scratch(run: Run) -> dict[str, pd.DataFrame]:
     found = {}
     for task in run.targets:
         rows = run.rows(f"from_scratch_{card(task).accuracy}", target=task, about="images")
-        found[task] = pd.DataFrame({"": 100 * rows.set_index(rows["seed"].astype(int))["value"]}).dropna(axis=1, how="all")
+        found[task] = pd.DataFrame({"": 100 * rows.set_index(rows["seed"].astype(int))["value"]}).dropna(
+            axis=1, how="all"
+        )
     return {**found, MEAN: mean_of(list(found.values()))}
 
 
 def with_scratch(table: Table, scratch: dict[str, pd.DataFrame]) -> Table:
     """Return a table by task with a last row of networks from scratch, if there are any."""
-    runs = pd.DataFrame({f"{task}_percent": frame.get("", pd.Series(dtype=float)) for task, frame in scratch.items()})
+    runs = pd.DataFrame(
+        {f"{task}_percent": frame.get("", pd.Series(dtype=float)) for task, frame in scratch.items()}
+    )
     if runs.empty:
         return table
     rows = {"values": runs.mean(), "errors": runs.sem(), "counts": runs.count()}

@@ -1,4 +1,4 @@
-"""Maps of the similarity of layers between objectives, and before and after fine-tuning: figures 2, B.1, D.3."""
+"""Maps of the similarity of layers: figures 2, B.1 and D.3."""
 
 from __future__ import annotations
 
@@ -23,28 +23,29 @@ FRESH = "head=fresh"
 
 @exhibit("figure2", "Up to which layer do networks with different objectives agree?", section="3.2")
 def figure2(run: Run) -> Iterator[Part]:
-    """Linear CKA of two layers: 1 where they arrange the test images alike, whatever the directions and the scale
-    of their activations, 0 where they have nothing in common. Only pairs of different seeds are compared where
-    there are several. The paper draws its Figure 2 (ResNet-50 on ImageNet) without printing a number. It says
-    that most layers hardly depend on the objective, and that the objectives part in the last third."""
+    """Linear CKA of two layers: 1 where they arrange the test images alike, whatever the directions and the
+    scale of their activations, 0 where they have nothing in common. Only pairs of different seeds are
+    compared where there are several. The paper draws its Figure 2 (ResNet-50 on ImageNet) without printing
+    a number. It says that most layers hardly depend on the objective, and that the objectives part in the
+    last third."""
     yield from layer_maps(run, "figure2", ONE_DRAW if ONE_DRAW in run.arms else "", run.backbone)
 
 
 @exhibit("figureB1", "Do the layers of another architecture say the same?", section="B", study="glyphs")
 def figureB1(run: Run) -> Iterator[Part]:
-    """Linear CKA of two layers of networks of a second architecture, as in Figure 2. The paper draws its Figure
-    B.1 (Inception v3 on ImageNet) without printing a number. It says that there, too, the objective changes the
-    later layers only."""
+    """Linear CKA of two layers of networks of a second architecture, as in Figure 2. The paper draws its
+    Figure B.1 (Inception v3 on ImageNet) without printing a number. It says that there, too, the objective
+    changes the later layers only."""
     for backbone in run.further:
         yield from layer_maps(run, "figureB1", "", backbone)
 
 
 @exhibit("figureD3", "Which layers does fine-tuning change?", section="D.4")
 def figureD3(run: Run) -> Iterator[Part]:
-    """Linear CKA of the layers of a network before fine-tuning (rows, from the top) and after it (columns), on the
-    test images of each task: 1 where they arrange these alike. Networks of the baseline, means over runs. The
-    paper draws its Figure D.3 without printing a number. It says that later layers change more than earlier
-    ones, and that how much they change differs greatly between data sets."""
+    """Linear CKA of the layers of a network before fine-tuning (rows, from the top) and after it (columns),
+    on the test images of each task: 1 where they arrange these alike. Networks of the baseline, means over
+    runs. The paper draws its Figure D.3 without printing a number. It says that later layers change more
+    than earlier ones, and that how much they change differs greatly between data sets."""
     found: dict[str, list[np.ndarray]] = {}
     layers: list[str] = []
     base = ""
@@ -62,7 +63,9 @@ def figureD3(run: Run) -> Iterator[Part]:
     columns = [Column(f"cka_{layer}", layer, "CKA of a layer with itself", 3) for layer in layers]
     rows = [(card(task).title, block.diagonal().tolist()) for task, block in means.items()]
     yield table_of_rows("figureD3", title, columns, rows, corner="Task")
-    panels = [layer_panel(name_on("figureD3", task), card(task).title, block) for task, block in means.items()]
+    panels = [
+        layer_panel(name_on("figureD3", task), card(task).title, block) for task, block in means.items()
+    ]
     yield Figure("figureD3", title, tuple(panels))
 
 
@@ -92,7 +95,7 @@ def layer_maps(run: Run, name: str, arm: str, backbone: str) -> Iterator[Part]:
         name,
         f"Corresponding layers: {base[1]} and the others",
         columns,
-        [(label, mean) for label, (mean, _) in zip(labels, alike, strict=True)],
+        [(label, mean.tolist()) for label, (mean, _) in zip(labels, alike, strict=True)],
         errors=pd.DataFrame([error for _, error in alike], labels, [column.key for column in columns]),
         slugs=tuple(slug for slug, *_ in beside),
     )
@@ -118,7 +121,12 @@ def layer_maps(run: Run, name: str, arm: str, backbone: str) -> Iterator[Part]:
         slugs=slugs,
     )
     drawn = [
-        heat(f"{name}-between-{at + 1}", f"{at + 1}: {layer}", pd.DataFrame(whole[0][:, :, at], names, names), slugs=(slugs, slugs))
+        heat(
+            f"{name}-between-{at + 1}",
+            f"{at + 1}: {layer}",
+            pd.DataFrame(whole[0][:, :, at], names, names),
+            slugs=(slugs, slugs),
+        )
         for at, layer in enumerate(layers)
     ]
     yield Figure(f"{name}-objectives", "Objectives against objectives", tuple(drawn), legend=True)
@@ -149,7 +157,8 @@ def between(
         return None
     blocks = [np.ix_(places[a], places[b]) for a, b in pairs]
     mean, error = (
-        rounded(np.mean([arrays[name][block] for block in blocks], axis=0)) for name in ("matrix", "standard_error")
+        rounded(np.mean([arrays[name][block] for block in blocks], axis=0))
+        for name in ("matrix", "standard_error")
     )
     return mean, error
 
@@ -157,12 +166,17 @@ def between(
 def likeness_at(likeness: Mapping[Any, Any], a: Any, b: Any, part: int, count: int) -> np.ndarray:
     """Return the mean or the error of corresponding layers of two objectives; NaN where they do not match."""
     found = likeness.get((a[2], b[2]))
-    return np.full(count, np.nan) if found is None or found[part].shape != (count, count) else found[part].diagonal()
+    return (
+        np.full(count, np.nan)
+        if found is None or found[part].shape != (count, count)
+        else found[part].diagonal()
+    )
 
 
 def rounded(block: np.ndarray) -> np.ndarray:
     """Return numbers to six digits."""
-    return np.vectorize(lambda value: float(f"{value:.6g}"), otypes=[float])(block)
+    made: np.ndarray = np.vectorize(lambda value: float(f"{value:.6g}"), otypes=[float])(block)
+    return made
 
 
 def layer_panel(name: str, title: str, block: np.ndarray) -> Panel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from penultimate.data.catalog import card
 from penultimate.paper.printed_numbers import MEAN_NOTE, TASKS, mean_of_printed, printed_tasks
@@ -22,7 +23,9 @@ def table1(run: Run) -> Iterator[Part]:
     simple classifier on its frozen features learns each new task. All numbers are test accuracies in per
     cent, means over runs."""
     top = {
-        Column(f"top{k}_percent", f"Top-{k}", f"{run.title}, test", better="high"): seeds(run, f"top{k}", scale=100)
+        Column(f"top{k}_percent", f"Top-{k}", f"{run.title}, test", better="high"): seeds(
+            run, f"top{k}", scale=100
+        )
         for k in (1, 5)
     }
     for probe, word in (("linear", "linear"), ("knn", "kNN")):
@@ -34,7 +37,10 @@ def table1(run: Run) -> Iterator[Part]:
             f"table1_{probe}",
             f"The paper's Table 1, {word} half: ResNet-50, ImageNet, eight runs, %",
             f"neurips_table1_{probe}",
-            {Column(f"imagenet_top{k}_percent", f"Top-{k}", "ImageNet"): f"imagenet_top{k}_percent" for k in (1, 5)}
+            {
+                Column(f"imagenet_top{k}_percent", f"Top-{k}", "ImageNet"): f"imagenet_top{k}_percent"
+                for k in (1, 5)
+            }
             | printed_tasks(group),
             notes=[MEAN_NOTE],
         )
@@ -91,10 +97,10 @@ def figure1(run: Run) -> Iterator[Part]:
 
 @exhibit("figureD1", "Every task by itself", section="D.1")
 def figureD1(run: Run) -> Iterator[Part]:
-    """Linear transfer accuracy on each task (upwards, %) against top-1 accuracy on the pretraining test set (to
-    the right, %). Each mark of ours is one run; the paper's panels show its printed means."""
+    """Linear transfer accuracy on each task (upwards, %) against top-1 accuracy on the pretraining test set
+    (to the right, %). Each mark of ours is one run; the paper's panels show its printed means."""
     top1, axes = seeds(run, "top1", scale=100), (Axis(""), Axis("", unit="%"))
-    small = {"size": SMALL, "labelled": False, "finding": ""}
+    small: dict[str, Any] = {"size": SMALL, "labelled": False, "finding": ""}
     tasks = {task: frame for task, frame in transfer(run, "linear").items() if task != MEAN}
     panels = [
         scatter(run, name_on("figureD1", task), card(task).title, top1, frame, axes, drawn="runs", **small)
