@@ -6,7 +6,7 @@ Names are resolved when first used; nothing here needs a tensor library, and a d
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penultimate.lazy import attributes
 
@@ -32,7 +32,7 @@ __all__ = __dir__()
 
 def exhibit(
     name: str, source: StudyResults | Run | Path | str = "runs", study: str = "", allow_limited: bool = False
-) -> Any:
+) -> Built:
     """Return an exhibit of the paper, by its name, from a study's results or from the folder that holds them.
 
     `study` picks one of several in a folder (default: the one run last), or several, separated by commas.
@@ -49,7 +49,7 @@ def exhibit(
     from penultimate.results.exhibit import Exhibit, show
 
     if isinstance(wanted, Exhibit):
-        return show(name, source, study, allow_limited)  # type: ignore[arg-type]
+        return show(name, source, study, allow_limited)  # type: ignore[arg-type, return-value]
     results = read_study(source, study) if isinstance(source, Path | str) else source
     return build(wanted, results, allow_limited)
 

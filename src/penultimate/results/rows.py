@@ -209,9 +209,7 @@ class Run:
 
     def _by_rank(self, networks: Sequence[Objective]) -> list[Objective]:
         """Return given networks by their mean accuracy under a linear probe, the best first."""
-        frames = [
-            self.pivot(self.rows(f"linear_{card(name).accuracy}", target=name)) for name in self.targets
-        ]
+        frames = [seeds(self, f"linear_{card(name).accuracy}", target=name) for name in self.targets]
         means = mean_of(frames).mean() if frames else {}
         return sorted(networks, key=lambda network: -means.get(network.slug, -1.0))
 
@@ -516,7 +514,7 @@ def read_run(path: Path | str = "runs", study: str = "") -> Run:
 
     def read(name: str) -> Run:
         folder = study_folder(path, *filter(None, [name]))
-        table = folder.evidence().frame()
+        table = folder.table().frame()
         return Run(table, folder.described(), provenance(folder), folder.arrays, folder.contact_sheet())
 
     names = [name.strip() for name in study.split(",") if name.strip()]

@@ -74,8 +74,8 @@ class Table:
     own_marks: bool = False
     test: str = (
         "Beyond chance: objectives are compared seed by seed (paired t-test, two-sided level 0.05, three"
-        " seeds or more), corrected for all comparisons of an objective (Holm). An objective that is ahead of each"
-        " of the others needs no correction."
+        " seeds or more), corrected for all comparisons of an objective (Holm). An objective that is ahead of"
+        " each of the others needs no correction."
     )
 
     @property
