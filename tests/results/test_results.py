@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-import penultimate as pu
 from penultimate.errors import RequestError
 from penultimate.registry import forget
-from penultimate.results.exhibit import Exhibit, Part, Shown, exhibit
+from penultimate.results.exhibit import Exhibit, Part, Shown, exhibit, show
 from penultimate.results.figure import Axis, Figure, heat, lines, scatter
 from penultimate.results.means import table_of_means, table_of_printed, task_columns
 from penultimate.results.page import Answer, Page, Section, render_page
@@ -202,7 +201,7 @@ def test_an_exhibit_of_a_plugin_is_one_function() -> None:
 
     exhibit("remembered", "What is remembered")(remembered)
     try:
-        assert pu.exhibit("remembered", run()).tables[0].labels == ["Softmax", "Sigmoid"]
+        assert show("remembered", run()).tables[0].labels == ["Softmax", "Sigmoid"]
     finally:
         forget("exhibit", "remembered")
 

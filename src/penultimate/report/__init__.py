@@ -51,7 +51,7 @@ def exhibit(
     if isinstance(wanted, Exhibit):
         return show(name, source, study, allow_limited)  # type: ignore[arg-type, return-value]
     results = read_study(source, study) if isinstance(source, Path | str) else source
-    return build(wanted, results, allow_limited)
+    return build(wanted, results, allow_limited)  # type: ignore[arg-type]
 
 
 def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:

@@ -12,19 +12,21 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penultimate import registry
 from penultimate.errors import RequestError, as_sentence
+from penultimate.lazy import found
 from penultimate.results.table import MISSING, Table, write_csv
 from penultimate.results.text import plain
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from penultimate.results.drawing.palette import Mark
     from penultimate.results.figure import Figure
     from penultimate.results.rows import Run
 
@@ -119,10 +121,10 @@ def exhibit(
     """Make an exhibit of a function of a run; one of a plug-in is registered at once."""
 
     def made(make: Make) -> Exhibit:
-        found = Exhibit(name, title, make, section, study, page, of_given)
+        made_of = Exhibit(name, title, make, section, study, page, of_given)
         if not make.__module__.startswith(registry.OWN):
-            registry.register.exhibit(found)
-        return found
+            registry.register.exhibit(made_of)
+        return made_of
 
     return made
 
@@ -218,7 +220,7 @@ class Shown:
 
     def svg(self) -> dict[str, str]:
         """Return each panel as a drawing of its own, by the name of its file."""
-        from penultimate.results.figure import draw, marks_of
+        from penultimate.results.figure import draw
 
         known = marks_of([self])
         return {
@@ -262,9 +264,19 @@ class Shown:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows, in the colours of a file."""
-        from penultimate.results.page import inline
+        made: str = found("penultimate.results.page:inline")(self)
+        return made
 
-        return inline(self)
+
+def marks_of(shown: Iterable[Shown], first: Sequence[str] = ()) -> dict[str, Mark]:
+    """Return the mark of each objective that exhibits draw, after those that come `first`."""
+    from penultimate.results.drawing.palette import marks
+
+    slugs = [*first]
+    for each in shown:
+        slugs += [slug for figure in each.figures for panel in figure.panels for slug in panel.objectives()]
+        slugs += [slug for table in each.tables for slug in table.slugs]
+    return marks(list(dict.fromkeys(filter(None, slugs))))
 
 
 def mark(parts: Iterable[Table | Figure | str]) -> Iterator[Table | Figure | str]:

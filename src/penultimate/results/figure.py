@@ -12,7 +12,7 @@ import io
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.backend_bases import RendererBase
 
-    from penultimate.results.exhibit import Shown
     from penultimate.results.rows import Run
 
 MOST_RUNS = 50
@@ -370,15 +369,6 @@ def heat(name: str, title: str, values: pd.DataFrame, *, width: float = 210.0, *
     cell = (width - MAP_MARGINS["left"] - MAP_MARGINS["right"]) / max(values.shape[1], 1)
     height = cell * len(values) + MAP_MARGINS["top"] + MAP_MARGINS["bottom"]
     return Panel(name, title, map=values, **{"labelled": False, "size": (width, round(height, 1)), **panel})
-
-
-def marks_of(shown: Iterable[Shown], first: Sequence[str] = ()) -> dict[str, palette.Mark]:
-    """Return the mark of each objective that exhibits draw, after those that come `first`."""
-    slugs = [*first]
-    for each in shown:
-        slugs += [slug for figure in each.figures for panel in figure.panels for slug in panel.objectives()]
-        slugs += [slug for table in each.tables for slug in table.slugs]
-    return palette.marks(list(dict.fromkeys(filter(None, slugs))))
 
 
 @dataclass(frozen=True)

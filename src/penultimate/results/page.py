@@ -18,8 +18,8 @@ from penultimate.errors import RequestError, legible
 from penultimate.files import atomic_write, given_path, make_folder
 from penultimate.records.table import Table as Rows
 from penultimate.results import escape
-from penultimate.results.exhibit import Exhibit, Shown, number_of
-from penultimate.results.figure import Drawing, Figure, Panel, draw, mark_icon, mark_variables, marks_of
+from penultimate.results.exhibit import Exhibit, Shown, marks_of, number_of
+from penultimate.results.figure import Drawing, Figure, Panel, draw, mark_icon, mark_variables
 from penultimate.results.rows import Run
 from penultimate.results.table import TAGS
 from penultimate.results.text import plain
