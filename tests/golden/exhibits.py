@@ -1,4 +1,5 @@
-"""What every exhibit of every kept run shows, as plain data: `python -m tests.golden.exhibits` freezes it.
+"""What every exhibit of every kept run shows, as plain data: `python -m tests.golden.exhibits` freezes it,
+and with the names of exhibits prints what these show otherwise.
 
 Each kept run has a file of tables: `EXHIBIT/TABLE` has the columns of that table's CSV and the marks of each
 row, `EXHIBIT/EXHIBIT_points` what its figures draw. Claims are judged apart, by key: `claims` has the
@@ -10,7 +11,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -27,9 +29,12 @@ from penultimate.paper.claims.rules import Elsewhere, Rule
 from penultimate.paper.claims.trials import Assessment, Trials
 from penultimate.paper.claims.verdicts import TRIALS, judge
 from penultimate.records.archive import references
-from penultimate.registry import names
+from penultimate.registry import entry, names
 from penultimate.report import read_reference
 from penultimate.report.measurements import admit
+from penultimate.results.exhibit import Exhibit
+from penultimate.results.rows import read_reference as read_run
+from penultimate.results.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,9 +59,16 @@ CLAIMS = {
 def freeze(run: str) -> Tables:
     """Return the numbers, marks and verdicts of a kept run."""
     results = read_reference(run)
-    tables = claims(results)
-    for exhibit in names("exhibit"):
-        built = pu.exhibit(exhibit, results)
+    return claims(results) | exhibits(run, names("exhibit"))
+
+
+def exhibits(run: str, chosen: Iterable[str]) -> Tables:
+    """Return the numbers and marks of some exhibits of a kept run."""
+    tables: Tables = {}
+    results, frame_of_run = read_reference(run), read_run(run)
+    for exhibit in chosen:
+        is_function = isinstance(entry("exhibit", exhibit).resolve(), Exhibit)
+        built = pu.exhibit(exhibit, frame_of_run if is_function else results)
         drawn = {table.name: table for table in built.tables}
         for name, frame in built.to_pandas().items():
             if run != WITH_PRINTED:
@@ -92,6 +104,9 @@ def without_repeats(lines: Sequence[list[object]]) -> Iterator[list[object]]:
 
 def marks(table: ExhibitTable) -> Iterator[str]:
     """Yield the columns whose cells are marked in each row, with the mark."""
+    if isinstance(table, Table):
+        yield from table.marked_columns()
+        return
     for row in table.rows:
         cells = list(zip(table.columns, row.cells, strict=True))
         bold = [column.key for column, cell in cells if table.is_bold(cell)]
@@ -182,6 +197,19 @@ def write(run: str, tables: Tables) -> None:
     (FOLDER / f"{run}.json").write_text(text, encoding="utf-8", newline="\n")
 
 
+def compare(chosen: Sequence[str]) -> None:
+    """Print what some exhibits show otherwise than was frozen, of all kept runs."""
+    for run in references():
+        frozen = {name: of for name, of in read(run).items() if name.partition("/")[0] in chosen}
+        frozen.pop("claims", None)
+        frozen.pop("claims/effects", None)
+        lines = list(differences(frozen, exhibits(run, chosen)))
+        print(f"{run}: {len(frozen)} tables, {len(lines)} differences", *lines[:20], sep="\n  ")
+
+
 if __name__ == "__main__":
-    for each in references():
-        write(each, freeze(each))
+    if sys.argv[1:]:
+        compare(sys.argv[1:])
+    else:
+        for each in references():
+            write(each, freeze(each))

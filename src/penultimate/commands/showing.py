@@ -29,6 +29,7 @@ LONG = 150
 if TYPE_CHECKING:
     from penultimate.report import StudyResults
     from penultimate.report.base import Built, ExhibitTable
+    from penultimate.results.exhibit import Shown
 
 
 def _takes_results(parser: argparse.ArgumentParser, several: str = "") -> None:
@@ -165,9 +166,14 @@ def _verify(out: str) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from penultimate.report import exhibit, render_exhibit_text
+    from penultimate.registry import entry
+    from penultimate.results.exhibit import Exhibit
 
     load_plugins(options)
+    if isinstance(entry("exhibit", options.exhibit).resolve(), Exhibit):
+        return _show_function(options)
+    from penultimate.report import exhibit, render_exhibit_text
+
     source = _referred(options) or options.out
     built = exhibit(options.exhibit, source, options.study, options.allow_limited)
     if options.words:
@@ -191,6 +197,45 @@ def _show(options: argparse.Namespace) -> int:
             verdicts = "; --verdict prints the verdicts alone" if built.name == "claims" else ""
             say(f"Some rows alone: penultimate show {built.name} WORDS{verdicts}")
     return 0 if built.is_measured or built.galleries else 1
+
+
+def _show_function(options: argparse.Namespace) -> int:
+    from penultimate.results.exhibit import show
+    from penultimate.results.rows import read_reference
+
+    _expect_one_place(options)
+    source = read_reference(options.study) if options.reference else options.out
+    shown = show(options.exhibit, source, "" if options.reference else options.study, options.allow_limited)
+    if options.words:
+        shown = shown.only(" ".join(options.words))
+    if options.json:
+        print(json.dumps({"tables": [table.json() for table in shown.tables]}, indent=2))
+    elif options.csv or options.latex:
+        if not shown.tables:
+            raise RequestError(f"{shown.name} has no table, only figures; the page has their points as CSV")
+        say_as_it_is(*(table.csv() for table in shown.tables) if options.csv else shown.latex().values())
+    elif options.open:
+        say(f"Written: {_opened_page(shown)}")
+    elif options.verdict:
+        say(*shown.verdicts())
+    else:
+        say(shown.text(terminal_width() or 160))
+    return 0 if shown.is_measured else 1
+
+
+def _opened_page(shown: Shown) -> Path:
+    """Write an exhibit as HTML into a temporary folder, open it in a browser, and return its path."""
+    import tempfile
+    import webbrowser
+
+    from penultimate.results import escape
+
+    path = Path(tempfile.mkdtemp(prefix="penultimate-")) / f"{shown.name}.html"
+    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape.html(shown.title)}</title>'
+    style = '<body style="font-family: sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em">'
+    path.write_text(f"{head}{style}{shown._repr_html_()}</body></html>", encoding="utf-8", errors="replace")
+    webbrowser.open(path.as_uri())
+    return path
 
 
 def _opened(built: Built) -> Path:

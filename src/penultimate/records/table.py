@@ -319,10 +319,13 @@ class Table:
         """Return the measured numbers [n], NaN where there is none."""
         return self._source.values()[self._places]
 
+    def frame(self) -> pd.DataFrame:
+        """Return the rows as a frame of `frame_of`: texts as categories, whole numbers as nullable Int64."""
+        return self._source.frame().iloc[self._places].reset_index(drop=True)
+
     def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas DataFrame: texts as objects, whole numbers as nullable Int64."""
-        part = self._source.frame().iloc[self._places].reset_index(drop=True)
-        return part.astype(dict.fromkeys(TEXTS, object))
+        return self.frame().astype(dict.fromkeys(TEXTS, object))
 
     def to_csv(self) -> str:
         """Return the rows as CSV; None and NaN are empty cells, numbers read back to the same value.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penultimate.report.page.page import render_report as render_report
     from penultimate.report.page.page import write_report as write_report
     from penultimate.report.terminal import render_exhibit_text as render_exhibit_text
+    from penultimate.results.rows import Run
 
 __getattr__, __dir__ = attributes(
     __name__,
@@ -30,7 +31,7 @@ __all__ = __dir__()
 
 
 def exhibit(
-    name: str, source: StudyResults | Path | str = "runs", study: str = "", allow_limited: bool = False
+    name: str, source: StudyResults | Run | Path | str = "runs", study: str = "", allow_limited: bool = False
 ) -> Built:
     """Return an exhibit of the paper, by its name, from a study's results or from the folder that holds them.
 
@@ -45,8 +46,12 @@ def exhibit(
     if name not in names("exhibit") and isinstance(source, str) and source in names("exhibit"):
         raise RequestError(f"the exhibit comes before the results: pu.exhibit('{source}', '{name}')")
     wanted = entry("exhibit", name).resolve()
+    from penultimate.results.exhibit import Exhibit, show
+
+    if isinstance(wanted, Exhibit):
+        return show(name, source, study, allow_limited)  # type: ignore[arg-type, return-value]
     results = read_study(source, study) if isinstance(source, Path | str) else source
-    return build(wanted, results, allow_limited)
+    return build(wanted, results, allow_limited)  # type: ignore[arg-type]
 
 
 def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:

@@ -240,7 +240,7 @@ def declare_exhibits(package: str, folder: Iterable[str], paper: str = "") -> No
 def all_exhibits() -> list[Exhibit]:
     """Return every exhibit that is registered, in the order of the paper."""
     found: list[Exhibit] = [registry.entry("exhibit", name).resolve() for name in registry.names("exhibit")]
-    return sorted(found, key=lambda exhibit: exhibit.order)
+    return sorted((one for one in found if isinstance(one, Exhibit)), key=lambda exhibit: exhibit.order)
 
 
 def assemble(exhibit: Exhibit, measurements: Measurements) -> Built:

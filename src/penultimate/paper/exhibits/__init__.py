@@ -1,6 +1,32 @@
-"""The tables and figures of the paper as data: every `Exhibit` that a module of this package defines."""
+"""The tables and figures of the paper: functions of a run, imported when they are asked for."""
 
 from penultimate.paper.published import PAPER
-from penultimate.report.spec import declare_exhibits
+from penultimate.report.spec import declare_exhibits as declare_specs
+from penultimate.results.exhibit import declare_exhibits
 
-declare_exhibits(__name__, __path__, PAPER)
+declare_exhibits(
+    __name__,
+    {
+        "transfer": {
+            "table1": "Pretraining accuracy, linear and kNN transfer",
+            "tableB1": "Accuracy, class separation and transfer in another architecture",
+            "figure1": "Pretraining accuracy against linear transfer, with a point for each run",
+            "figureD1": "Pretraining accuracy against linear transfer, a data set a panel",
+        },
+        "fine_tuning": {"table2": "Transfer of networks whose weights are all fine-tuned"},
+        "maps": {
+            "figure2": "CKA of the layers of networks with different objectives",
+            "figureB1": "CKA of the layers, in a second architecture",
+            "figureD3": "CKA of a network's layers before and after fine-tuning",
+        },
+        "training": {
+            "figureC1": "Holdout accuracy over the epochs of training",
+            "figureC2": "Training accuracy over the epochs of training",
+            "figureC3": "Test against training accuracy",
+            "figureD2": "Linear transfer over the epochs of training",
+            "figureE4": "Class separation over training",
+        },
+    },
+    PAPER,
+)
+declare_specs(__name__, __path__, PAPER)  # those that are not functions yet

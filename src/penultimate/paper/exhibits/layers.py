@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from penultimate.paper.arms import ONE_DRAW
 from penultimate.report.base import MISSING, Cell
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.cells import published_cell
 from penultimate.report.shapes.depth import PENULTIMATE, OverLayers
-from penultimate.report.shapes.maps import MapsOfLayers
 from penultimate.report.shapes.table import Printed, PrintedRow, PrintedTable
 from penultimate.report.spec import Exhibit
 
-LAYER_CKA = Quantity(
-    "layer_cka",
-    arrays=("matrix", "standard_error", "objectives", "seeds", "epochs", "layers", "sizes", "passes"),
-)
-CKA = (
-    "Linear CKA of two layers: 1 where they arrange the test images alike, whatever the directions and the"
-    " scale of their activations, 0 where they have nothing in common.{layers}"
-)
 NONZERO = Quantity("nonzero_share", label="share of non-zero activations", group="Not zero, %", over="layers")
 SEPARATION = Quantity("class_separation", over="layers", label="class separation R²", group="R²")
 SAID_IN_TEXT = {"softmax": "92.8", "logit_norm": "< 25", "cosine_softmax": "< 25", "squared_error": "< 25"}
@@ -33,35 +23,6 @@ def _said_in_text(row: PrintedRow) -> Cell:
         return Cell(MISSING, detail="not printed")
     return Cell(text, None if text.startswith("<") else float(text), detail="as printed in the text")
 
-
-FIGURE_2 = Exhibit(
-    name="figure2",
-    title="Up to which layer do networks with different objectives agree?",
-    caption=CKA,
-    parts=(MapsOfLayers("figure2", (LAYER_CKA,), missing="CKA of the networks' layers"),),
-    paper_says="The paper draws its Figure 2 (ResNet-50 on ImageNet, 16 blocks, batches of 1500) without"
-    " printing a number. It says that corresponding layers are more alike than others, that most layers"
-    " hardly depend on the objective, and that the objectives part in the last third, from about block 13"
-    " on.",
-    section="3.2",
-    or_arm=ONE_DRAW,
-    summary="CKA of the layers of networks with different objectives",
-    short="CKA between objectives",
-)
-
-FIGURE_B1 = Exhibit(
-    name="figureB1",
-    title="Do the layers of another architecture say the same?",
-    caption=f"{{architecture}}{CKA}",
-    parts=(MapsOfLayers("figureB1", (LAYER_CKA,), "CKA of another architecture's layers", of_another=True),),
-    paper_says="The paper draws its Figure B.1 (Inception v3 on ImageNet) without printing a number. It says"
-    " that there, too, the objective changes the later layers only.",
-    section="B",
-    measured_by="glyphs",
-    of_another=True,
-    summary="CKA of the layers, in a second architecture",
-    short="CKA, second architecture",
-)
 
 FIGURE_3 = Exhibit(
     name="figure3",

@@ -15,7 +15,6 @@ from penultimate.paper.claims.repeats import pooled_words, with_repeats
 from penultimate.paper.claims.rules import Ranked
 from penultimate.paper.claims.verdicts import apply_rule
 from penultimate.paper.exhibits.separation import LINEAR, SEPARATION, SEPARATION_IN_PAPER
-from penultimate.paper.exhibits.transfer import TOP1
 from penultimate.paper.families import has_families
 from penultimate.paper.page.both import headline_of_pair
 from penultimate.paper.page.came_out import NOTE, POINTS, WORLD, is_reference
@@ -26,6 +25,7 @@ from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.page.form import Headline, Tile
 from penultimate.report.page.study import Tally
 from penultimate.report.progress import way_on
+from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.numbers import summarise
 from penultimate.report.shapes.scatter import correlation_of, leaning_on, mean_points
 from penultimate.report.text import counted, fixed, listed, p_value, percent
@@ -34,6 +34,7 @@ from penultimate.statistics.comparison import LEVEL
 
 MOST_NAMES = 3
 LEAST_RHO = CRITERIA.least_correlation.value
+TOP1 = Quantity("top1", label="Top-1 accuracy on the pretraining test set, %")
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 

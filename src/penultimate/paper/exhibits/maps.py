@@ -1,0 +1,185 @@
+"""Maps of the similarity of layers: figures 2, B.1 and D.3."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from penultimate.data.catalog import card
+from penultimate.paper.arms import ONE_DRAW
+from penultimate.results.exhibit import Part, exhibit
+from penultimate.results.figure import Figure, Panel, heat
+from penultimate.results.rows import Run, arrays_of
+from penultimate.results.sets import name_on
+from penultimate.results.table import Column, table_of_rows
+
+UNTRAINED = "At initialisation"
+FRESH = "head=fresh"
+
+
+@exhibit("figure2", "Up to which layer do networks with different objectives agree?", section="3.2")
+def figure2(run: Run) -> Iterator[Part]:
+    """Linear CKA of two layers: 1 where they arrange the test images alike, whatever the directions and the
+    scale of their activations, 0 where they have nothing in common. Only pairs of different seeds are
+    compared where there are several. The paper draws its Figure 2 (ResNet-50 on ImageNet) without printing
+    a number. It says that most layers hardly depend on the objective, and that the objectives part in the
+    last third."""
+    yield from layer_maps(run, "figure2", ONE_DRAW if ONE_DRAW in run.arms else "", run.backbone)
+
+
+@exhibit("figureB1", "Do the layers of another architecture say the same?", section="B", study="glyphs")
+def figureB1(run: Run) -> Iterator[Part]:
+    """Linear CKA of two layers of networks of a second architecture, as in Figure 2. The paper draws its
+    Figure B.1 (Inception v3 on ImageNet) without printing a number. It says that there, too, the objective
+    changes the later layers only."""
+    for backbone in run.further:
+        yield from layer_maps(run, "figureB1", "", backbone)
+
+
+@exhibit("figureD3", "Which layers does fine-tuning change?", section="D.4")
+def figureD3(run: Run) -> Iterator[Part]:
+    """Linear CKA of the layers of a network before fine-tuning (rows, from the top) and after it (columns),
+    on the test images of each task: 1 where they arrange these alike. Networks of the baseline, means over
+    runs. The paper draws its Figure D.3 without printing a number. It says that later layers change more
+    than earlier ones, and that how much they change differs greatly between data sets."""
+    found: dict[str, list[np.ndarray]] = {}
+    layers: list[str] = []
+    base = ""
+    for task in run.targets:
+        held = list(arrays_of(run, "fine_tuned_layers", ("matrix", "layers"), setting=FRESH, target=task))
+        base = base or next((slug for slug, *_ in held if slug == run.baseline), held[0][0] if held else "")
+        of_base = [arrays for slug, _, arrays in held if slug == base]
+        if of_base:
+            found[task] = [arrays["matrix"] for arrays in of_base]
+            layers = [str(layer) for layer in of_base[0]["layers"]]
+    means = {task: rounded(np.mean(blocks, axis=0)) for task, blocks in found.items()}
+    if not means:
+        return
+    title = f"{run.labels()[base]}: before and after fine-tuning"
+    columns = [Column(f"cka_{layer}", layer, "CKA of a layer with itself", 3) for layer in layers]
+    rows = [(card(task).title, block.diagonal().tolist()) for task, block in means.items()]
+    yield table_of_rows("figureD3", title, columns, rows, corner="Task")
+    panels = [
+        layer_panel(name_on("figureD3", task), card(task).title, block) for task, block in means.items()
+    ]
+    yield Figure("figureD3", title, tuple(panels))
+
+
+def layer_maps(run: Run, name: str, arm: str, backbone: str) -> Iterator[Part]:
+    """Yield the maps of the baseline's layers against each objective's, and of objectives for each layer."""
+    rows = run.rows("layer_cka", arm=arm, backbone=backbone, about="all")
+    if run.arrays is None or rows.empty:
+        return
+    arrays = run.arrays(str(rows["step"].iloc[0]), "layer_cka")
+    places = networks_of(arrays)
+    listed = [(each.slug, each.label, each.spec) for each in run.objectives(arm)]
+    there = [one for one in listed if any(spec == one[2] for spec, _ in places)]
+    if not there:
+        return
+    base = next((one for one in there if one[0] == run.baseline), there[0])
+    layers = [arrays["layers"][place] for place in places[next(key for key in places if key[0] == base[2])]]
+    likeness = {
+        (a[2], b[2]): found
+        for a, b in itertools.product(there, [*there, ("", UNTRAINED, "")])
+        if (found := between(arrays, places, a[2], b[2]))
+    }
+    beside = [one for one in [*there, ("", UNTRAINED, "")] if (base[2], one[2]) in likeness]
+    labels = [f"{label}, another seed" if spec == base[2] else label for _, label, spec in beside]
+    alike = [[part.diagonal() for part in likeness[base[2], spec]] for *_, spec in beside]
+    columns = [Column(f"cka_{layer}", layer, f"CKA with {base[1]}", 3) for layer in layers]
+    yield table_of_rows(
+        name,
+        f"Corresponding layers: {base[1]} and the others",
+        columns,
+        [(label, mean.tolist()) for label, (mean, _) in zip(labels, alike, strict=True)],
+        errors=pd.DataFrame([error for _, error in alike], labels, [column.key for column in columns]),
+        slugs=tuple(slug for slug, *_ in beside),
+    )
+    panels = [
+        layer_panel(f"{name}-layers-{number}", label, likeness[base[2], spec][0])
+        for number, (label, (*_, spec)) in enumerate(zip(labels, beside, strict=True), 1)
+    ]
+    yield Figure(f"{name}-layers", "Layers against layers", tuple(panels))
+    if len(there) == 1:
+        return
+    names, slugs = [label for _, label, _ in there], tuple(slug for slug, *_ in there)
+    whole = {
+        part: np.array([[likeness_at(likeness, a, b, part, len(layers)) for b in there] for a in there])
+        for part in (0, 1)
+    }  # [objective, objective, layer]
+    keys = [f"cka_{slug}" for slug in slugs]
+    yield table_of_rows(
+        f"{name}-last",
+        f"CKA of the last layer ({layers[-1]}) between objectives",
+        [Column(key, label, digits=3) for key, label in zip(keys, names, strict=True)],
+        list(zip(names, whole[0][:, :, -1].tolist(), strict=True)),
+        errors=pd.DataFrame(whole[1][:, :, -1], names, keys),
+        slugs=slugs,
+    )
+    drawn = [
+        heat(
+            f"{name}-between-{at + 1}",
+            f"{at + 1}: {layer}",
+            pd.DataFrame(whole[0][:, :, at], names, names),
+            slugs=(slugs, slugs),
+        )
+        for at, layer in enumerate(layers)
+    ]
+    yield Figure(f"{name}-objectives", "Objectives against objectives", tuple(drawn), legend=True)
+
+
+Network = tuple[str, int]
+"""The spec of an objective (empty at initialisation) and the seed."""
+
+
+def networks_of(arrays: Mapping[str, Any]) -> dict[Network, list[int]]:
+    """Return the places of each finished network's layers in the arrays, and of one at initialisation."""
+    places: dict[Network, list[int]] = {}
+    keys = (arrays[name].tolist() for name in ("objectives", "seeds", "epochs"))
+    for place, (spec, seed, epoch) in enumerate(zip(*keys, strict=True)):
+        if epoch <= 0:
+            places.setdefault((str(spec), int(seed)), []).append(place)
+    return places
+
+
+def between(
+    arrays: Mapping[str, Any], places: Mapping[Network, list[int]], first: str, second: str
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return the mean CKA [layer, layer] over pairs of two objectives' networks, and its standard error."""
+    of = [[network for network in places if network[0] == spec] for spec in (first, second)]
+    every = [pair for pair in itertools.product(*of) if pair[0] != pair[1]]
+    pairs = [pair for pair in every if pair[0][1] != pair[1][1]] or every
+    if not pairs:
+        return None
+    blocks = [np.ix_(places[a], places[b]) for a, b in pairs]
+    mean, error = (
+        rounded(np.mean([arrays[name][block] for block in blocks], axis=0))
+        for name in ("matrix", "standard_error")
+    )
+    return mean, error
+
+
+def likeness_at(likeness: Mapping[Any, Any], a: Any, b: Any, part: int, count: int) -> np.ndarray:
+    """Return the mean or the error of corresponding layers of two objectives; NaN where they do not match."""
+    found = likeness.get((a[2], b[2]))
+    return (
+        np.full(count, np.nan)
+        if found is None or found[part].shape != (count, count)
+        else found[part].diagonal()
+    )
+
+
+def rounded(block: np.ndarray) -> np.ndarray:
+    """Return numbers to six digits."""
+    made: np.ndarray = np.vectorize(lambda value: float(f"{value:.6g}"), otypes=[float])(block)
+    return made
+
+
+def layer_panel(name: str, title: str, block: np.ndarray) -> Panel:
+    """Return a map of layers against layers, which are numbered from the input upwards."""
+    rows, columns = ([str(place + 1) for place in range(count)] for count in block.shape)
+    return heat(name, title, pd.DataFrame(block, rows, columns))

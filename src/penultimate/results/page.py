@@ -1,0 +1,311 @@
+"""The page of a study: one HTML file, with its contents as CSV, LaTeX and SVG in a folder beside it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from penultimate import registry
+from penultimate.errors import RequestError, legible
+from penultimate.files import atomic_write, given_path, make_folder
+from penultimate.records.table import Table as Rows
+from penultimate.results import escape
+from penultimate.results.exhibit import Exhibit, Shown, marks_of, number_of
+from penultimate.results.figure import Drawing, Figure, Panel, draw, mark_icon, mark_variables
+from penultimate.results.rows import Run
+from penultimate.results.table import TAGS
+from penultimate.results.text import plain
+
+HERE = Path(__file__).parent
+
+
+class Answer(NamedTuple):
+    """The top of a page: a sentence, a picture, and at most three bullets.
+
+    The picture is made of `panels`, which are named and drawn by exhibits of the page, or is HTML.
+    """
+
+    sentence: str
+    points: tuple[str, ...] = ()
+    panels: tuple[str, ...] = ()
+    picture: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the page: its title, its question, and the part of the page that it stands in."""
+
+    title: str
+    question: str = ""
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A kind of page, which a paper, the evaluation and the portrait register under a name.
+
+    `answer` makes its top from a run. `sections` are its sections in order, by the `section` of exhibits,
+    of which one begins with the other; "" is for exhibits without one. `glossary` and `before` (which stands
+    before the first section) return HTML, and `source` names the published values.
+    """
+
+    name: str
+    answer: Callable[[Run], Answer]
+    sections: Mapping[str, Section]
+    question: str = ""
+    glossary: Callable[[Run], str] = field(default=lambda run: "")
+    before: Callable[[Run], str] = field(default=lambda run: "")
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """The exhibits of a section."""
+
+    key: str
+    section: Section
+    exhibits: tuple[Shown, ...]
+
+    @property
+    def title(self) -> str:
+        """Its title."""
+        return self.section.title
+
+    @property
+    def question(self) -> str:
+        """Its question."""
+        return self.section.question
+
+    @property
+    def part(self) -> str:
+        """The part of the page that it stands in."""
+        return self.section.part
+
+    @property
+    def place(self) -> str:
+        """Its place in the paper: a number is a section, a letter an appendix, and a word neither."""
+        if not self.key[:1].isdigit() and not self.key[:1].isupper():
+            return ""
+        return f"The paper, {'section' if self.key[0].isdigit() else 'appendix'} {self.key}"
+
+    @property
+    def anchor(self) -> str:
+        """The id that the contents lead to."""
+        return f"section-{self.key.lower().replace('.', '-') or 'beyond'}"
+
+
+def page_of(run: Run) -> Page:
+    """Return the page that a study names, or the usual one of its kind."""
+    page: Page = registry.entry("page", run.page).resolve()
+    return page
+
+
+def exhibits_of(page: Page) -> list[Exhibit]:
+    """Return the exhibits that a page shows, in the order in which they were declared."""
+    every = [registry.entry("exhibit", name).resolve() for name in registry.names("exhibit")]
+    return [each for each in every if isinstance(each, Exhibit) and each.page == page.name]
+
+
+def write_page(run: Run, path: Path | str, page: Page | None = None) -> list[Path]:
+    """Write the page to `path` and its tables and drawings into the folder `STEM_files` beside it.
+
+    The same run gives the same bytes. Returns the written files, the page first. Raises RequestError if the
+    path cannot be a file.
+    """
+    path = given_path(path, "--to")
+    folder = path.parent / f"{path.stem}_files"
+    if path.is_dir() or (path.exists() and not path.is_file()) or folder.is_symlink() or folder.is_file():
+        raise RequestError(
+            f"the report cannot be written to '{path}' and '{folder.name}' beside it: one of them is"
+            " something else; move it away, or give another file with --to"
+        )
+    try:
+        for parent in (path.parent, folder):
+            make_folder(parent)
+    except OSError as error:
+        raise RequestError(f"the report cannot be written to '{path}' ({error.strerror or error})") from None
+    files = render_page(run, path.stem, page)
+    targets = {folder / name if name else path: content for name, content in files.items()}
+    for target, content in targets.items():
+        atomic_write(target, content, durable=False)
+    return list(targets)
+
+
+def render_page(run: Run, stem: str = "report", page: Page | None = None) -> dict[str, bytes]:
+    """Return every file of the page by its name in the folder; the page is first, with an empty name."""
+    page = page or page_of(run)
+    made = [each(run, allow_limited=True) for each in exhibits_of(page) if each.of_given or not run.are_given]
+    measured = [shown for shown in made if shown.is_measured]
+    known = marks_of(measured, [each.slug for arm in run.arms for each in run.objectives(arm)])
+    panels = [panel for shown in measured for figure in shown.figures for panel in figure.panels]
+    drawings = {panel.name: draw(panel, known) for panel in panels}
+    files = side_files(run, measured, drawings)
+    unmeasured = [shown for shown in made if not shown.is_measured]
+    html = _html(run, page, measured, unmeasured, known, drawings, panels, f"{stem}_files", files)
+    return {
+        "": html.encode(errors="replace"),
+        **{name: text.encode(errors="replace") for name, text in files.items()},
+    }
+
+
+def side_files(run: Run, shown: Iterable[Shown], drawings: Mapping[str, Drawing]) -> dict[str, str]:
+    """Return the tables and drawings of exhibits, and all rows, by file name; each name is given once."""
+    files: dict[str, str] = {}
+    for each in shown:
+        panels = [panel.name for figure in each.figures for panel in figure.panels]
+        svg = {f"{name}.svg": drawings[name].styled(name, page=False) for name in panels}
+        for name, content in {**each.csv(), **each.latex(), **svg}.items():
+            if files.setdefault(name, content) != content:
+                raise RequestError(
+                    f"two tables or panels of the page are called '{name}': rename one of them"
+                )
+    return {**files, "results.csv": Rows.of_frame(run.frame).to_csv()}
+
+
+def chapters_of(page: Page, exhibits: Iterable[Shown]) -> list[Chapter]:
+    """Return exhibits under the headings of the page, in its order."""
+    grouped: dict[str, list[Shown]] = defaultdict(list)
+    for shown in exhibits:
+        fits = [key for key in page.sections if key and shown.section.startswith(key)]
+        grouped[max(fits, key=len, default="")].append(shown)
+    beyond = {"": Section("More")} | dict(page.sections)
+    order = [*page.sections, *({""} - {*page.sections})]
+    return [Chapter(key, beyond[key], tuple(grouped[key])) for key in order if key in grouped]
+
+
+def _html(
+    run: Run,
+    page: Page,
+    shown: Sequence[Shown],
+    unmeasured: Sequence[Shown],
+    known: Mapping[str, Any],
+    drawings: Mapping[str, Drawing],
+    panels: Sequence[Panel],
+    folder: str,
+    files: Mapping[str, str],
+) -> str:
+    from markupsafe import Markup
+
+    answer = page.answer(run)
+    script = (HERE / "page.js").read_text(encoding="utf-8")
+    labels: dict[str, str] = defaultdict(str, run.labels(*run.arms))
+    made: str = _template().render(
+        run=run,
+        title=plain(run.description.get("title", "") or run.name),
+        question=plain(run.description.get("question", "")) or page.question,
+        answer=answer,
+        leading=[panel for panel in panels if panel.name in answer.panels],
+        before=page.before(run),
+        chapters=chapters_of(page, shown),
+        unmeasured=unmeasured,
+        glossary=page.glossary(run),
+        source=page.source,
+        provenance=record_of(run),
+        sheet=base64.b64encode(run.sheet).decode() if run.sheet else "",
+        marks=known,
+        icons=defaultdict(str, {slug: mark_icon(mark) for slug, mark in known.items()}),
+        keys={slug: mark.key for slug, mark in known.items()},
+        labels=labels,
+        drawings=drawings,
+        folder=quote(os.fsencode(folder)),
+        files=files,
+        styles=Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        light=Markup(mark_variables(known, dark=False)),
+        dark=Markup(mark_variables(known, dark=True)),
+        script=Markup(script),
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+    return made
+
+
+def _template() -> Any:
+    import jinja2
+    from markupsafe import Markup
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: legible(value) if type(value) is str else value,
+    )
+    environment.filters["say"] = lambda text: Markup(escape.html(text))
+    environment.filters["packed"] = lambda text: base64.b64encode(
+        gzip.compress(text.encode(), mtime=0)
+    ).decode()
+    environment.filters["objectives"] = _objectives
+    environment.filters["drawings"] = _drawing_files
+    environment.filters["number"] = lambda shown: (
+        "" if number_of(shown.name) == shown.name else number_of(shown.name)
+    )
+    return environment.get_template("page.html")
+
+
+def _objectives(figure: Figure) -> list[str]:
+    return list(dict.fromkeys(slug for panel in figure.panels for slug in panel.objectives()))
+
+
+def _drawing_files(shown: Shown) -> list[tuple[str, str]]:
+    """Return the drawings of an exhibit as (title, file), unless they are many."""
+    panels = [panel for figure in shown.figures for panel in figure.panels]
+    return [(f"{panel.title} (SVG)", f"{panel.name}.svg") for panel in panels] if len(panels) < 6 else []
+
+
+def record_of(run: Run) -> dict[str, Any]:
+    """Return the provenance and the settings of a run as texts and nested records."""
+    blocks = [block for block in run.description.get("networks", ()) if "recipe" in block]
+    recipe = blocks[0]["recipe"] if blocks else {}
+    told = {**run.provenance, "recipe": recipe, "measurements": list(run.description.get("measure", ()))}
+    return {
+        plain(name.replace("_", " ")).capitalize(): _record(value)
+        for name, value in told.items()
+        if value not in ("", None, {}, []) and name not in ("diverged_networks", "undefined_of")
+    }
+
+
+def _record(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {plain(name): _record(each) for name, each in value.items()}
+    return plain(", ".join(map(str, value)) if isinstance(value, list | tuple) else value)
+
+
+def inline(shown: Shown) -> str:
+    """Return an exhibit as HTML that stands alone, for a notebook: its drawings lie on paper of their own."""
+    from penultimate.results.drawing.palette import INK, PAPER
+
+    known = marks_of([shown])
+    sheet = (
+        f"display: flex; flex-wrap: wrap; gap: 12px; padding: 8px; background: {PAPER[0]}; color: {INK[0]}"
+    )
+    state = [shown.unfinished, "Limited run: not evidence." if shown.limited else ""]
+    lines = [f"<div><p><b>{escape.html(shown.heading)}</b></p><p>{escape.html(shown.caption)}</p>"]
+    lines += [f"<p>{escape.html(text)}</p>" for text in state if text]
+    for figure in shown.figures:
+        lines.append(
+            f'<div style="{sheet}">{"".join(_inline_panel(panel, known) for panel in figure.panels)}</div>'
+        )
+    for table in shown.tables:
+        head = f"{escape.html(table.title)} [{TAGS[table.source]}] {escape.html(table.runs)}"
+        is_open = table.source == "ours" and not table.folded
+        opening = "<details open>" if is_open else "<details>"
+        lines.append(f"{opening}<summary>{head}</summary>{table.html()}</details>")
+    lines += [f"<p>{escape.html(note)}</p>" for note in shown.notes]
+    return "\n".join([*lines, "</div>"])
+
+
+def _inline_panel(panel: Panel, known: Mapping[str, Any]) -> str:
+    drawing = draw(panel, known)
+    prefix = f"pu{hashlib.sha256(drawing.raw.encode()).hexdigest()[:10]}"
+    said = f"{panel.title} [{TAGS[panel.source]}] {panel.finding}"
+    head = f"<figcaption>{escape.html(said)}</figcaption>"
+    svg = drawing.styled(prefix, page=False)
+    return f'<figure style="width: {panel.size[0]:g}px; margin: 0">{head}{svg}</figure>'
