@@ -30,6 +30,7 @@ from penultimate.report.page.form import Headline
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.numbers import printed_rows
 from penultimate.report.text import counted, fixed, in_words, listed, signed
+from penultimate.results.rows import read_reference as as_frame
 from penultimate.statistics import spearman
 from penultimate.study import load_study
 from penultimate.study.unfold import unfold
@@ -265,18 +266,14 @@ def of_own_layers() -> str:
     leads: dict[str, list[float]] = {}
     for run in ("evidence", "full"):
         for probe in PROBES:
-            found = served(measured(run), probe)
+            found = served(as_frame(run), probe)
             own, last = (
-                {spec: fmean(of.values()) for spec, of in each.items()}
-                for each in (
-                    {spec: one.own for spec, one in found.items()},
-                    {spec: one.last for spec, one in found.items()},
-                )
+                {slug: getattr(one, place).mean() for slug, one in found.items()} for place in ("own", "last")
             )
-            ratios.setdefault(probe.word, []).append(fixed(stdev(own.values()) / stdev(last.values()), 2))
-            if probe.name == "linear":
-                for one in measured(run).objectives:
-                    leads.setdefault(one.label, []).append(own[one.spec] - own[measured(run).baseline])
+            ratios.setdefault(probe, []).append(fixed(stdev(own.values()) / stdev(last.values()), 2))
+            if probe == "linear":
+                for slug, label in as_frame(run).labels().items():
+                    leads.setdefault(label, []).append(own[slug] - own["softmax"])
     ahead = {name: of for name, of in leads.items() if min(of) > 0}
     names = listed(
         [f"{name} ({' and '.join(signed(lead, 1) for lead in of)} points)" for name, of in ahead.items()]
