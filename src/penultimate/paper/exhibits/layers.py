@@ -80,7 +80,7 @@ def over_layers(run: Run, name: str, title: str, found: Mapping[str, pd.DataFram
     for slug, label in run.labels().items():
         if slug in means.index:
             line = tuple((float(place), float(mean)) for place, mean in means.loc[slug].dropna().items())
-            end = f"{label}: {fixed(line[-1][1], axis.digits)} {axis.unit}".rstrip()
-            curves.append(Curve(line, slug, f"{end} at the end"))
-            marks.append(Point(*line[-1], slug, label))
+            end = f"{fixed(line[-1][1], axis.digits)} {axis.unit}".rstrip() + " at the end"
+            curves.append(Curve(line, slug, f"{label}: {end}"))
+            marks.append(Point(*line[-1], slug, label, end))
     return Panel(name, title, axis_of([*found]), axis.label, tuple(marks), tuple(curves), labelled=False)

@@ -130,9 +130,11 @@ def reference_of(run: Run, published: bool) -> Iterator[str]:
     if published:
         yield "The images are the published ones, and the reference is AlexNet, as in the paper."
         return
-    for shift in shifted(run.source):
-        title, relation, _ = SHIFTS[shift]
-        yield f"-{title}: {'what a network outside the study gets wrong' if shift == 'a' else relation}."
+    relations = {shift: relation for shift, (_, relation, _) in SHIFTS.items()}
+    relations["a"] = "what a network outside the study gets wrong"
+    sets = [f"-{SHIFTS[shift][0]}: {relations[shift]}" for shift in shifted(run.source)]
+    if sets:
+        yield f"In the place of ImageNet's sets stand {'; '.join(sets)}."
     yield (
         "The reference is the study's softmax network of the same seed; in the paper it is AlexNet. Frost is"
         " a procedural texture here, where ImageNet-C has photographs."
