@@ -1,111 +1,104 @@
-"""Transfer from the layers of networks to tasks, each task served by the layer that validation chooses."""
+"""Layers of networks: their names and order, and the layer that validation chooses for each task."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penultimate.report.measurements import ByRun, Measurements, Seed, mean_of
-from penultimate.report.quantity import TARGETS, Quantity
-from penultimate.report.shapes.depth import PENULTIMATE, layers_of
-from penultimate.report.shapes.numbers import summarise
+import pandas as pd
+
+from penultimate.data.catalog import card
+from penultimate.results.rows import Run, layers, mean_of
+from penultimate.results.text import plain
+
+PENULTIMATE = "Penultimate"
+LONGEST_AXIS = 70
+"""The most characters of layer names on an axis; a longer axis has numbers only."""
+PROBES = {"linear": "linear", "knn": "kNN"}
+"""The probes of layers, and how sentences call them."""
+VALIDATION = {"linear": "linear_validation_accuracy", "knn": "knn_leave_one_out"}
+"""The accuracies on training images that choose a layer."""
 
 
-@dataclass(frozen=True)
-class LayerProbe:
-    """A probe of layers: its accuracy on test images, and that on training images, which chooses a layer."""
-
-    name: str
-    word: str
-    tested: Quantity
-    validated: Quantity
+def layers_of(run: Run, metric: str, split: str = "test", **where: object) -> dict[str, pd.DataFrame]:
+    """Return `results.rows.layers`, with the penultimate features under a name for readers."""
+    found = layers(run, metric, split, **where)  # type: ignore[arg-type]
+    return {PENULTIMATE if name == PENULTIMATE.lower() else name: frame for name, frame in found.items()}
 
 
-def _validated(metric: str) -> Quantity:
-    return Quantity(metric, "train", TARGETS, over="layers")
+def numbered(names: Sequence[str]) -> str:
+    """Return layers with the numbers that stand for them on axes.
+
+    >>> numbered(["block1", "Penultimate"])
+    '1 block1, 2 Penultimate'
+    """
+    return ", ".join(f"{number} {plain(name)}" for number, name in enumerate(names, 1))
 
 
-def _tested(probe: str) -> Quantity:
-    return Quantity(f"{probe}_{{accuracy}}", target=TARGETS, over="layers")
+def axis_of(names: Sequence[str]) -> str:
+    """Return the label of an axis of layers."""
+    axis = f"Layer: {numbered(names)}"
+    return axis if names and len(axis) <= LONGEST_AXIS else "Layer, from the first block to the last"
 
 
-PROBES = (
-    LayerProbe("linear", "linear", _tested("linear"), _validated("linear_validation_accuracy")),
-    LayerProbe("knn", "kNN", _tested("knn"), _validated("knn_leave_one_out")),
-)
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Served:
-    """Transfer from the layers of an objective's networks to the tasks, by one probe; accuracies in per cent.
+    """Transfer from the layers of an objective's networks, by one probe.
 
-    layers  the mean over tasks in each layer, by seed, from the first block to the penultimate features
-    chosen  the layer of each task: the best on validation images by the mean of runs, the last of equal ones
-    own     the mean over tasks, each in its chosen layer, by seed
-    by_task the test accuracy of each task in each layer, as the mean over runs
+    `tasks` has for each task the test accuracy [seed, layer] in per cent, and `chosen` the layer that is best
+    on validation images by the mean of runs, the later of equal ones.
     """
 
-    layers: Mapping[str, Mapping[Seed, float]]
+    tasks: Mapping[str, pd.DataFrame]
     chosen: Mapping[str, str]
-    own: Mapping[Seed, float]
-    by_task: Mapping[str, Mapping[str, float]]
 
     @property
-    def last(self) -> Mapping[Seed, float]:
-        return self.layers[PENULTIMATE]
+    def layers(self) -> pd.DataFrame:
+        """The mean over tasks [seed, layer] in the layers that all tasks have."""
+        return mean_of([*self.tasks.values()])
 
     @property
-    def gains(self) -> dict[Seed, float]:
-        return {seed: value - self.last[seed] for seed, value in self.own.items() if seed in self.last}
+    def last(self) -> pd.Series:
+        """The mean over tasks of the penultimate features, by seed."""
+        return self.layers[PENULTIMATE].dropna()
+
+    @property
+    def own(self) -> pd.Series:
+        """The mean over tasks, each in its chosen layer, by seed."""
+        chosen = [self.tasks[task][[layer]].set_axis([""], axis=1) for task, layer in self.chosen.items()]
+        own: pd.Series = mean_of(chosen)[""]
+        return own
+
+    @property
+    def gain(self) -> pd.Series:
+        """The points by which the chosen layers are ahead of the penultimate features, by seed."""
+        return (self.own - self.last).dropna()
 
 
-def served(measurements: Measurements, probe: LayerProbe) -> dict[str, Served]:
-    """Return the transfer of each objective that was measured on every task, by the objective's spec."""
-    tested = {target: layers_of(measurements, probe.tested, target) for target in measurements.targets}
-    tested = {target: layers for target, layers in tested.items() if layers}
-    validated = {target: layers_of(measurements, probe.validated, target) for target in tested}
-    found: dict[str, Served] = {}
-    for objective in measurements.objectives:
-        choices = {target: _own(layers, objective.spec) for target, layers in validated.items()}
-        of_tasks = {
-            target: {layer: runs for layer, runs in of_task.items() if layer in choices[target]}
-            for target, layers in tested.items()
-            for of_task in [_own(layers, objective.spec, probe)]
-        }
-        last = mean_of([{"": layers.get(PENULTIMATE, {})} for layers in of_tasks.values()])
-        if last and all(len(layers) > 1 for layers in of_tasks.values()):
-            one = _served(of_tasks, choices)
-            found |= {objective.spec: one} if one.gains else {}
-    return found
-
-
-def _own(layers: Mapping[str, ByRun], spec: str, probe: LayerProbe | None = None) -> ByRun:
-    """Return the runs of an objective by layer, for the layers that all of its runs have."""
-    scale = probe.tested.scale if probe else 1
-    most = max((len(runs.get(spec, ())) for runs in layers.values()), default=0)
-    return {
-        layer: {seed: scale * value for seed, value in runs[spec].items()}
-        for layer, runs in layers.items()
-        if most and len(runs.get(spec, ())) == most
+def served(run: Run, probe: str) -> dict[str, Served]:
+    """Return the transfer of each objective whose layers were probed on every task, by its short name."""
+    tested = {
+        task: layers_of(run, f"{probe}_{card(task).accuracy}", target=task, scale=100) for task in run.targets
     }
+    tested = {task: of for task, of in tested.items() if of}
+    validated = {task: layers_of(run, VALIDATION[probe], "train", target=task) for task in tested}
+    found = {}
+    for slug in run.labels():
+        tasks, chosen = {}, {}
+        for task in tested:
+            seen = _whole(validated[task], slug)
+            accuracy = _whole(tested[task], slug)
+            accuracy = accuracy[[layer for layer in accuracy if layer in seen]]
+            if len(accuracy.columns) > 1 and PENULTIMATE in accuracy:
+                tasks[task] = accuracy
+                chosen[task] = str(seen[accuracy.columns[::-1]].mean().idxmax())
+        if tasks and len(tasks) == len(tested):
+            found[slug] = Served(tasks, chosen)
+    return {slug: one for slug, one in found.items() if len(one.gain)}
 
 
-def _served(tested: Mapping[str, ByRun], validated: Mapping[str, ByRun]) -> Served:
-    chosen = {}
-    for target, layers in tested.items():
-        means = {layer: mean_of_runs(validated[target][layer]) for layer in layers}
-        chosen[target] = max(reversed(means), key=means.__getitem__)
-    shared = [layer for layer in next(iter(tested.values())) if all(layer in of for of in tested.values())]
-    of_layers = {layer: mean_of([{"": of[layer]} for of in tested.values()]) for layer in shared}
-    by_layer = {layer: found[""] for layer, found in of_layers.items() if found}
-    own = mean_of([{"": tested[target][layer]} for target, layer in chosen.items()]).get("", {})
-    by_task = {
-        target: {layer: mean_of_runs(runs) for layer, runs in layers.items()}
-        for target, layers in tested.items()
-    }
-    return Served(by_layer, chosen, own, by_task)
-
-
-def mean_of_runs(runs: Mapping[Seed, float]) -> float:
-    """Return the mean over runs."""
-    return summarise(list(runs.values())).mean
+def _whole(found: Mapping[str, pd.DataFrame], slug: str) -> pd.DataFrame:
+    """Return the values of an objective [seed, layer] in the layers that most of its runs have."""
+    frame = pd.DataFrame({layer: values[slug] for layer, values in found.items() if slug in values})
+    counts = frame.count()
+    return frame[[layer for layer in frame if counts[layer] == counts.max()]]

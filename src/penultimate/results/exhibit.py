@@ -45,8 +45,9 @@ BOLD, WORSE_NOTE = (
 class Exhibit:
     """A table or figure of a paper, or of one's own, and how it is made.
 
-    `section` is its place in the paper or on its page, `study` the study that measures what a run may lack,
-    `page` the page that shows it, and `of_given` whether it shows networks that were not trained here.
+    `section` is its place in the paper or on its page, `study` the study that measures what a run may lack
+    (empty if it lacks nothing), `page` the page that shows it, and `of_given` whether it shows networks that
+    were not trained here.
     """
 
     name: str
@@ -96,7 +97,7 @@ class Exhibit:
         command = (
             str(run.provenance.get("command", "")) if run.unfinished else f"penultimate run {self.study}"
         )
-        gap = "" if is_complete or run.are_given else f"Not measured: `{plain(command)}`."
+        gap = "" if is_complete or run.are_given or not self.study else f"Not measured: `{plain(command)}`."
         if shown.is_measured and gap:
             gap = f"{MISSING} {gap[0].lower()}{gap[1:]}"
         notes = [gap, *diverged(run)]
@@ -250,7 +251,8 @@ class Shown:
         parts = [". ".join([*state, plain(self.heading)]), plain(self.caption)]
         parts = [textwrap.fill(part, min(width, 100), break_on_hyphens=False) for part in parts if part]
         parts += [table.text(width) for table in self.tables]
-        parts += [panel.text() for figure in self.figures for panel in figure.panels if panel.points]
+        panels = [panel for figure in self.figures for panel in figure.panels]
+        parts += [panel.text() for panel in panels if panel.points and panel.numbered]
         parts += [
             "\n".join(
                 textwrap.fill(plain(note), min(width, 100), break_on_hyphens=False) for note in self.notes

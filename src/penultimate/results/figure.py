@@ -110,6 +110,7 @@ class Panel:
 
     `low` and `high` are the ends of the colours of a map. If `labelled`, the marks have labels beside them.
     `slugs` are the objectives that name the rows and columns of a map. `finding` is the line below the title.
+    If not `numbered`, the vertical axis has an order but no numbers.
     """
 
     name: str
@@ -129,6 +130,7 @@ class Panel:
     high: float = 1.0
     slugs: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     x_log: bool = False
+    numbered: bool = True
 
     def records(self) -> Iterator[list[Any]]:
         """Yield a row of `exhibit.POINTS` for each mark, or point of a line, and for each cell of a map."""
@@ -515,6 +517,8 @@ def _scales(axes: Axes, panel: Panel, small: bool) -> None:
         pad = 0.0 if chosen and low < high else 0.09 * (high - low) or 0.05 * (abs(high) or 1.0)
         set_limits(low - pad, high + pad)
         axis.set_major_locator(MaxNLocator(4 if small else 6, steps=[1, 2, 5, 10]))
+    if not panel.numbered:
+        axes.set_yticks([])
     if panel.x_log:
         low, high = (float(limit) for limit in (panel.x_limits or axes.dataLim.intervalx))
         room = (high / low) ** 0.06 if low < high else 2.0

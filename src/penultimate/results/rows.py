@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -391,10 +392,20 @@ def _natural(text: str) -> tuple[float, str]:
 def layers(
     run: Run, metric: str, split: str = "test", *, scale: float = 1.0, **where: Any
 ) -> dict[str, Frame]:
-    """Return the final values [seed, objective] in each layer, from the input upwards."""
+    """Return the final values [seed, objective] in each layer, the penultimate features last.
+
+    The others come in the study's order, then by the numbers in their names.
+    """
     rows = run.rows(metric, split, **where)
     rows = rows[rows["epoch"].isna() & rows["setting"].isna() & rows["layer"].notna()]
-    return {name: scale * run.pivot(rows[rows["layer"] == name]) for name in rows["layer"].unique()}
+    place = {name: number for number, name in enumerate(run.description.get("layers") or ())}
+
+    def order(name: str) -> tuple[bool, int, list[tuple[float, str]]]:
+        parts = [_natural(part) for part in re.split(r"(\d+)", name)]
+        return name == "penultimate", place.get(name, len(place)), parts
+
+    names = sorted(rows["layer"].unique(), key=order)
+    return {name: scale * run.pivot(rows[rows["layer"] == name]) for name in names}
 
 
 def epochs(run: Run, metric: str, split: str = "test", *, scale: float = 1.0, **where: Any) -> Frame:
@@ -458,6 +469,8 @@ def pairs(run: Run, metric: str, split: str = "test", *, scale: float = 1.0, **w
     found = rows[[*columns]].astype(object)
     for name in ("objective", "objective_b"):
         found[name] = run.slugs(rows[name])
+    for name in ("seed", "seed_b"):
+        found[name] = _key(rows[name])
     return found.assign(value=scale * rows["value"])
 
 

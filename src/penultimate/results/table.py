@@ -113,8 +113,9 @@ class Table:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether a cell is a dash because its number was not measured."""
-        return any(cell == MISSING for row in self.shown() for cell in row)
+        """Whether a number was not measured; the word MISSING is a dash that says something else."""
+        shown = zip(self._aligned(self.values), self._aligned(self.texts), strict=True)
+        return any(pair == (None, None) for row in shown for pair in zip(*row, strict=True))
 
     @property
     def runs(self) -> str:

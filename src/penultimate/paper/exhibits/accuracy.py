@@ -2,55 +2,33 @@
 
 from __future__ import annotations
 
-from penultimate.paper import printed
-from penultimate.report.quantity import Quantity
-from penultimate.report.shapes import findings
-from penultimate.report.shapes.asked import Asked
-from penultimate.report.shapes.table import PrintedTable, TableOfRuns, as_printed
-from penultimate.report.spec import Exhibit
+from collections.abc import Iterator
+from dataclasses import replace
 
-COLUMNS = tuple(
-    Quantity(
-        metric,
-        label=heading,
-        key=f"{split}_{metric}_percent",
-        split=split,
-        group=group,
-        decimals=2,
-        bold=True,
-        with_error=True,
+from penultimate.results.exhibit import Part, exhibit
+from penultimate.results.means import table_of_means, table_of_printed
+from penultimate.results.rows import Run, seeds
+from penultimate.results.table import Column
+
+
+@exhibit("tableC1", "How well the networks know the images they were trained on", section="C.1")
+def tableC1(run: Run) -> Iterator[Part]:
+    """Accuracy of the finished networks on the training images of {source}, seen without augmentation, and
+    on its test images. An objective can do worse on the first and better on the second: that is what
+    regularization is for. ± is the standard error over runs. In the paper, most objectives know the training
+    images less well than softmax and the test images better."""
+    columns = {
+        Column(f"{split}_top{k}_percent", f"Top-{k}, %", f"{word} images", 2, "high", with_error=True): seeds(
+            run, f"top{k}", split, scale=100
+        )
+        for split, word in (("train", "Training"), ("test", "Test"))
+        for k in (1, 5)
+    }
+    train = [*columns][:2]
+    yield table_of_means(run, "tableC1", "Accuracy in training and test", columns, needs=train[:1])
+    yield table_of_printed(
+        "tableC1",
+        "The paper's Table C.1: ResNet-50, ImageNet",
+        "neurips_tableC1_train_accuracy",
+        {replace(column, better=""): column.key for column in train},
     )
-    for split, group in (("train", "Training images"), ("test", "Test images"))
-    for metric, heading in (("top1", "Top-1, %"), ("top5", "Top-5, %"))
-)
-TABLE_C1 = Exhibit(
-    name="tableC1",
-    title="How well the networks know the images they were trained on",
-    caption="Accuracy of the finished networks on the training images of {source}, seen without"
-    " augmentation, and beside it on the test images. An objective can do worse on the first and better on"
-    " the second: that is what regularization is for. ± is the standard error over runs.",
-    parts=(
-        TableOfRuns(
-            "tableC1",
-            "Accuracy in training and test",
-            COLUMNS,
-            missing="Accuracy on the training images",
-            needs=("train_top1_percent",),
-        ),
-        PrintedTable(
-            "tableC1",
-            "neurips_tableC1_train_accuracy",
-            "The paper's Table C.1: ResNet-50, ImageNet",
-            as_printed(COLUMNS[:2]),
-        ),
-    ),
-    findings=(
-        findings.beside_baseline(
-            Asked("training accuracy", COLUMNS[0], ("neurips_tableC1_train_accuracy", COLUMNS[0].key)),
-            printed.TEST,
-        ),
-    ),
-    section="C.1",
-    summary="Training accuracy",
-    short="Training accuracy",
-)

@@ -2,89 +2,74 @@
 
 from __future__ import annotations
 
-from penultimate.report.base import Curve, Figure, Panel, Point
-from penultimate.report.measurements import ByRun, Measurements
-from penultimate.report.networks import StudyObjective
-from penultimate.report.quantity import Quantity
-from penultimate.report.shapes.asked import Asked
-from penultimate.report.shapes.findings import beside_baseline
-from penultimate.report.shapes.table import PrintedTable, TableOfRuns, as_printed
-from penultimate.report.spec import Bespoke, Exhibit, Piece
-from penultimate.report.text import fixed
+from collections.abc import Iterator
+from dataclasses import replace
 
-PANELS = {"": "As trained", "_scaled": "With temperature scaling"}
+import pandas as pd
+
+from penultimate.results.exhibit import Part, exhibit
+from penultimate.results.figure import Curve, Figure, Panel, Point
+from penultimate.results.means import table_of_means, table_of_printed
+from penultimate.results.rows import Run, by_setting, seeds
+from penultimate.results.table import Column
+from penultimate.results.text import fixed
+
+SCALINGS = {"": "As trained", "_scaled": "With temperature scaling"}
 """The suffix of a metric, and the words for before or after scaling."""
-COLUMNS = {"": "uncalibrated", "_scaled": "temperature_scaled"}
+KEYS = {"": "uncalibrated", "_scaled": "temperature_scaled"}
 LEAST_SHARE = 0.005
 """The smallest share of the examples in a bin that is drawn; smaller bins are too noisy."""
 
 
-OURS = tuple(
-    Quantity(
-        f"{metric}{suffix}",
-        label=metric.upper(),
-        group=group,
-        key=f"{COLUMNS[suffix]}_{metric}_{kind}",
-        sign=sign,
-        factor=1,
-        decimals=3,
-        bold=True,
-        with_error=True,
-    )
-    for suffix, group in PANELS.items()
-    for metric, kind, sign in (("nll", "nats", "nats"), ("ece", "fraction", ""))
-)
-"""The columns of our table, as the paper prints them: calibration errors as fractions."""
-TEMPERATURE = Quantity(
-    "temperature", label="Temperature", group=PANELS["_scaled"], key="temperature", with_error=True
-)
-RELIABILITY = {
-    suffix: {
-        name: Quantity(f"reliability_{name}{suffix}", setting="bin, bins")
-        for name in ("share", "confidence", "accuracy")
+@exhibit("tableC3", "Can the probabilities be believed?", section="C.2")
+def tableC3(run: Run) -> Iterator[Part]:
+    """Negative log-likelihood (NLL) and expected calibration error (ECE, 15 bins) on the test images; lower
+    is better. They are shown as trained, and after dividing the scores by the one temperature that makes the
+    labels of the holdout images most likely; a temperature above 1 makes predictions less sure. The lines are
+    accuracy less confidence by confidence, and the nearer to zero, the better calibrated. For the sigmoid,
+    probabilities are renormalised. In the paper, label smoothing is calibrated best before scaling, and
+    the sigmoid after it."""
+    columns = {
+        Column(f"{KEYS[suffix]}_{metric}_{unit}", metric.upper(), group, 3, "low", with_error=True): seeds(
+            run, f"{metric}{suffix}"
+        )
+        for suffix, group in SCALINGS.items()
+        for metric, unit in (("nll", "nats"), ("ece", "fraction"))
     }
-    for suffix in PANELS
-}
-
-
-def _diagrams(measurements: Measurements) -> Piece:
-    """Return diagrams of accuracy less confidence, bin by bin, before and after scaling."""
-    panels = tuple(panel for suffix in PANELS if (panel := _panel(measurements, suffix)))
-    figure = Figure(
-        "tableC3-reliability",
-        "Reliability",
-        "Lines of accuracy less confidence against confidence, an objective each; the nearer to zero, the"
-        " better calibrated.",
-        panels,
-        legend=True,
+    temperature = Column("temperature", "Temperature", SCALINGS["_scaled"], 2, with_error=True)
+    ours = columns | {temperature: seeds(run, "temperature")}
+    yield table_of_means(run, "tableC3", f"Calibration on {run.title}", ours)
+    yield table_of_printed(
+        "tableC3",
+        "The paper's Table C.3: ResNet-50, ImageNet, three runs",
+        "neurips_tableC3_calibration",
+        {replace(column, better=""): column.key for column in columns},
     )
-    left_out = (
-        "Squared error is left out, as in the paper: its scores aim at fixed values and are not the"
-        " logarithms of probabilities."
-    )
-    has_squared_error = any(objective.slug == "squared_error" for objective in measurements.objectives)
-    return Piece(figures=(figure,) if panels else (), notes=(left_out,) if has_squared_error else ())
+    panels = tuple(filter(None, (reliability(run, suffix) for suffix in SCALINGS)))
+    yield Figure("tableC3-reliability", "Reliability", panels, legend=True) if panels else None
+    if "squared_error" in run.labels():
+        yield (
+            "Squared error is left out, as in the paper: its scores aim at fixed values and are not the"
+            " logarithms of probabilities."
+        )
 
 
-def _panel(measurements: Measurements, suffix: str) -> Panel | None:
-    """Return the lines of all objectives, or None if no bin was measured."""
-    columns = {name: measurements.by_setting(quantity) for name, quantity in RELIABILITY[suffix].items()}
+def reliability(run: Run, suffix: str) -> Panel | None:
+    """Return a line of accuracy less confidence for each objective, or None if no bin was measured."""
     curves, points = [], []
-    for objective in measurements.objectives:
-        bins = _bins(columns, objective)
-        if not bins:
-            continue
-        line = tuple((100 * confidence, 100 * (accuracy - confidence)) for _, confidence, accuracy in bins)
-        curves.append(Curve(line, objective.slug, objective.label))
-        for (share, _, accuracy), (x, y) in zip(bins, line, strict=True):
-            detail = f"{fixed(x, 1)} % sure, {fixed(100 * accuracy, 1)} % right, {fixed(100 * share, 1)} % of"
-            points.append(Point(x, y, objective.slug, objective.label, f"{detail} the images"))
+    for slug, label in run.labels().items():
+        bins = 100 * bins_of(run, suffix, slug)
+        line = list(zip(bins["confidence"], bins["accuracy"] - bins["confidence"], strict=True))
+        curves += [Curve(tuple(line), slug, label)] if line else []
+        for (x, y), bin_ in zip(line, bins.itertuples(), strict=True):
+            said = f"{fixed(x, 1)} % sure, {fixed(bin_.accuracy, 1)} % right, {fixed(bin_.share, 1)} % of"
+            points.append(Point(x, y, slug, label, f"{said} the images"))
     if not curves:
         return None
     level = Curve(((0.0, 0.0), (100.0, 0.0)), "", "As sure as right", faint=True)
     return Panel(
         f"tableC3-reliability{suffix.replace('_', '-')}",
-        PANELS[suffix],
+        SCALINGS[suffix],
         "Confidence, % (mean of a bin)",
         "Accuracy less confidence, points",
         tuple(points),
@@ -93,69 +78,23 @@ def _panel(measurements: Measurements, suffix: str) -> Panel | None:
     )
 
 
-def _bins(
-    columns: dict[str, dict[tuple[str, ...], ByRun]], objective: StudyObjective
-) -> list[tuple[float, float, float]]:
-    """Return (share, confidence, accuracy) of each bin, with all runs of an objective pooled."""
-    by_bin = [
-        tuple(
-            columns[name].get(place, {}).get(objective.spec, {})
-            for name in ("share", "confidence", "accuracy")
+def bins_of(run: Run, suffix: str, slug: str) -> pd.DataFrame:
+    """Return the share, confidence and accuracy of each bin, with all runs of an objective pooled."""
+    share, confidence, accuracy = (
+        pd.DataFrame(
+            {
+                bin_: frame[slug]
+                for bin_, frame in by_setting(run, f"reliability_{name}{suffix}", ("bin", "bins")).items()
+                if slug in frame
+            }
         )
-        for place in columns["share"]
-    ]
-    runs = len({seed for shares, _, _ in by_bin for seed in shares})
-    pooled = []
-    for shares, confidences, accuracies in by_bin:
-        seeds = [seed for seed in shares if seed in confidences and seed in accuracies]
-        total = sum(shares[seed] for seed in seeds)
-        if seeds and total >= LEAST_SHARE * runs:
-            confidence, accuracy = (
-                sum(shares[seed] * values[seed] for seed in seeds) / total
-                for values in (confidences, accuracies)
-            )
-            pooled.append((total / runs, confidence, accuracy))
-    return pooled
-
-
-TABLE_C3 = Exhibit(
-    name="tableC3",
-    title="Can the probabilities be believed?",
-    caption="Negative log-likelihood (NLL) and expected calibration error (ECE, 15 bins) on the test images;"
-    " lower is better. Before, and after dividing the scores by the one temperature that makes the labels"
-    " of the holdout images most likely; no network was trained on those. A temperature above 1 makes"
-    " predictions less sure. For the sigmoid, probabilities are renormalised, and the temperature acts on"
-    " their logarithms.",
-    parts=(
-        TableOfRuns(
-            "tableC3",
-            "Calibration on {source}",
-            (*OURS, TEMPERATURE),
-            missing="Calibration",
-        ),
-        PrintedTable(
-            "tableC3",
-            "neurips_tableC3_calibration",
-            "The paper's Table C.3: ResNet-50, ImageNet, three runs",
-            as_printed(OURS),
-        ),
-        Bespoke(
-            _diagrams, tuple(quantity for columns in RELIABILITY.values() for quantity in columns.values())
-        ),
-    ),
-    findings=(
-        beside_baseline(
-            *(
-                Asked(
-                    f"calibration error (ECE) {when}",
-                    shown,
-                    ("neurips_tableC3_calibration", shown.key),
-                )
-                for when, shown in (("before scaling", OURS[1]), ("after scaling", OURS[3]))
-            )
-        ),
-    ),
-    section="C.2",
-    summary="Calibration before and after temperature scaling",
-    short="Calibration",
-)
+        for name in ("share", "confidence", "accuracy")
+    )
+    share = share.where(confidence.notna() & accuracy.notna())
+    total = share.sum()
+    pooled = {
+        "share": total / len(share),
+        "confidence": (share * confidence).sum() / total,
+        "accuracy": (share * accuracy).sum() / total,
+    }
+    return pd.DataFrame(pooled)[total >= LEAST_SHARE * len(share)]

@@ -2,152 +2,170 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
+
 from penultimate.data.catalog import card
-from penultimate.paper.exhibits.separation import rows_as_they_lie
-from penultimate.report.measurements import Measurements
-from penultimate.report.quantity import Quantity
-from penultimate.report.shapes.asked import Asked
-from penultimate.report.shapes.density import MOST, Densities, Spectra, directions
-from penultimate.report.shapes.findings import beside_baseline, ends
-from penultimate.report.shapes.table import TableOfRuns
-from penultimate.report.spec import Bespoke, Exhibit, Piece
-from penultimate.report.text import percent as in_percent
+from penultimate.results.exhibit import Part, exhibit
+from penultimate.results.figure import Curve, Figure, Panel, Point
+from penultimate.results.means import table_of_means
+from penultimate.results.rows import Run, arrays_of, seeds
+from penultimate.results.table import Column
+from penultimate.results.text import percent
 
-HARDNESS = Quantity(
-    "hardness_density",
-    arrays=("points", "density"),
-    label="Angular visual hardness, times the number of classes",
-)
-MEAN_HARDNESS = Quantity(
-    "angular_visual_hardness", label="Mean hardness × classes", key="hardness_times_classes", with_error=True
-)
-ACCURACY = Quantity("top1", label="Top-1, %", key="top1_percent")
-NO_HARDNESS = "Densities of angular visual hardness"
-
-
-def _mean_hardness(measurements: Measurements) -> Piece:
-    """Return the mean hardness times the number of classes, the unit of the densities."""
-    columns = (replace(MEAN_HARDNESS, factor=card(measurements.source).classes), ACCURACY)
-    title = "Mean hardness on the test images of {source}"
-    return TableOfRuns("figureE1", title, columns, NO_HARDNESS, (MEAN_HARDNESS.key,)).build(measurements)
+VISIBLE = 2e-3
+"""The share of the highest density below which a curve lies on the axis."""
+NEGLIGIBLE = 1e-12
+"""The share of the largest singular value below which a singular value is a rounding error and not drawn."""
+LOWEST = -4.0
+"""The lower end of drawn spectra: features do not use directions of a ten-thousandth of the largest."""
+MOST = 0.9
+"""The share of the squared length that the counted directions of a spectrum hold."""
+SPECTRA = {
+    "activations": "Penultimate activations",
+    "weights": "Weights of the final layer",
+    "centroids": "Class centroids",
+}
 
 
-def _hardness(measurements: Measurements) -> str:
-    scaled = replace(MEAN_HARDNESS, factor=card(measurements.source).classes)
-    return beside_baseline(Asked("mean hardness × classes (lower is easier)", scaled))(measurements)
+@exhibit("figureE1", "How far from their own class's weights do images lie?", section="E.2")
+def figureE1(run: Run) -> Iterator[Part]:
+    """The angle between an image's features and the weights of its own class, as a share of the angles to all
+    classes, times the number of classes. 1: the own class is no nearer than the others; to the left: an image
+    easier to tell. The paper draws its Figure E.1 (50,000 ImageNet validation images) without printing a
+    number. It says that the other objectives generally lower hardness against softmax, and that sigmoid does
+    not."""
+    curves = densities(run, "hardness_density", "test", ["density"], [""])
+    if not curves:
+        return
+    x_label = "Angular visual hardness, times the number of classes"
+    panel = density_panel("figureE1-ours", f"{run.title}, test images", x_label, curves)
+    yield Figure("figureE1", "Angular visual hardness", (panel,), legend=True)
+    mean = Column("hardness_times_classes", "Mean hardness × classes", digits=3, with_error=True)
+    columns = {
+        mean: seeds(run, "angular_visual_hardness", scale=card(run.source).classes),
+        Column("top1_percent", "Top-1, %"): seeds(run, "top1", scale=100),
+    }
+    title = f"Mean hardness on the test images of {run.title}"
+    yield table_of_means(run, "figureE1", title, columns, needs=[mean])
 
 
-FIGURE_E1 = Exhibit(
-    name="figureE1",
-    title="How far from their own class's weights do images lie?",
-    caption="The angle between an image's features and the weights of its own class, as a share of the angles"
-    " to all classes. 1: the own class is no nearer than the others; to the left: an image easier to tell.",
-    parts=(
-        Densities(
-            "figureE1",
-            "Angular visual hardness",
-            "Densities of hardness, a line an objective.",
-            "{source}, test images",
-            (HARDNESS,),
-            missing=NO_HARDNESS,
-        ),
-        Bespoke(_mean_hardness, (MEAN_HARDNESS, ACCURACY)),
-    ),
-    paper_says="The paper prints its Figure E.1 (50,000 ImageNet validation images, bandwidth 5e-6 at 1000"
-    " classes: 0.005 on this scale, which is ours too) as a drawing only. It says that the other objectives"
-    " generally lower hardness against softmax, and that sigmoid does not.",
-    findings=(_hardness,),
-    section="E.2",
-    summary="Angular visual hardness",
-    short="Angular visual hardness",
-)
+@exhibit("figureE2", "In how many directions do the features spread?", section="E.2")
+def figureE2(run: Run) -> Iterator[Part]:
+    """Singular values over the largest, which is at 0, on a scale of powers of ten (training images of
+    {source}; nothing is centred). A line that falls early: most directions are hardly used. Weights that the
+    head scales to length 1 (cosine softmax) are taken so. The paper draws its Figure E.2 without printing a
+    number. It says that activations and weights fail to tell sigmoid from softmax, and that the class
+    centroids tell them apart."""
+    held = list(arrays_of(run, "singular_values", SPECTRA, "train"))
+    if not held:
+        return
+    panels, columns = [], {}
+    for name, title in SPECTRA.items():
+        spectra = [(slug, seed, arrays[name].astype(float)) for slug, seed, arrays in held]
+        spectra = [one for one in spectra if one[2].any()]
+        panels.append(spectra_panel(run, f"figureE2-{name}", title, spectra))
+        counts = pd.Series({(seed, slug): directions(values) for slug, seed, values in spectra}, dtype=float)
+        column = Column(f"directions_{name}", title, "Directions", 1, with_error=True)
+        columns[column] = counts.unstack() if len(counts) else pd.DataFrame()
+    title = f"How many directions hold {percent(MOST, 0)} % of the squared length"
+    yield table_of_means(run, "figureE2", title, columns)
+    drawn = tuple(panel for panel in panels if panel.curves)
+    yield Figure("figureE2", "Singular value spectra", drawn, legend=True)
 
-SPECTRA = Quantity("singular_values", "train", arrays=("activations", "weights", "centroids"))
-DIRECTIONS = replace(SPECTRA, decimals=1)
-FIGURE_E2 = Exhibit(
-    name="figureE2",
-    title="In how many directions do the features spread?",
-    caption="Singular values, the largest first and at 0, on a scale of powers of ten (training images of"
-    " {source}). A line that falls early: most directions are hardly used. Weights that the head scales to"
-    " length 1 (cosine softmax) are taken so.",
-    parts=(
-        Spectra(
-            "figureE2",
-            "Singular value spectra",
-            "Singular values over the largest, in falling order, a line an objective.",
-            (SPECTRA,),
-            ("Penultimate activations", "Weights of the final layer", "Class centroids"),
-            missing="Singular value spectra",
-        ),
-    ),
-    findings=(
-        ends(
-            *(
-                Asked(
-                    f"the number of directions that hold {in_percent(MOST, 0)} % of the spread of {what}",
-                    DIRECTIONS,
-                    read=directions(SPECTRA, array),
-                )
-                for what, array in (("activations", "activations"), ("class centroids", "centroids"))
-            )
-        ),
-        rows_as_they_lie,
-    ),
-    paper_says="The paper prints its Figure E.2 as a drawing only. It says that activations and weights fail"
-    " to tell sigmoid from softmax, and that the class centroids tell them apart. It does not say whether it"
-    " centres; here nothing is centred.",
-    section="E.2",
-    summary="Singular value spectra of activations, weights and centroids",
-    short="Singular values",
-)
 
-NO_DISTANCES = "Distributions of cosine distances"
-DISTANCES = Quantity(
-    "cosine_distance_density", "train", arrays=("points", "within", "between"), label="Cosine distance"
-)
-MEAN_DISTANCES = tuple(
-    Quantity(metric, "train", label=label, group="Mean cosine distance", key=metric, with_error=True)
-    for metric, label in (
-        ("cosine_distance_within", "Within a class"),
-        ("cosine_distance_between", "Between classes"),
+@exhibit("figureE3", "Are images of one class closer than images of two?", section="E.2")
+def figureE3(run: Run) -> Iterator[Part]:
+    """How the cosine distances between the features of two images are distributed: solid, of one class;
+    dashed, of different ones. The less the two overlap, the further the classes lie apart. Every pair of
+    images counts once; in class separation R² every class counts the same, and an image with itself counts as
+    well. The paper draws its Figure E.3 (10,000 ImageNet training images) without printing a number."""
+    words = [", within a class", ", between classes"]
+    curves = densities(run, "cosine_distance_density", "train", ["within", "between"], words)
+    if curves:
+        whole = density_panel("figureE3-whole", f"{run.title}, training images", "Cosine distance", curves)
+        peaks = sorted(max(y for _, y in curve.points) for curve in curves)
+        lower = replace(
+            whole,
+            name="figureE3-closer",
+            title="The same, its lower part",
+            y_limits=(0.0, 1.1 * peaks[(len(peaks) - 1) // 2]),
+        )
+        yield Figure("figureE3", "Cosine distances", (whole, lower), legend=True)
+    columns = {
+        Column(metric, label, "Mean cosine distance", 3, with_error=True): seeds(run, metric, "train")
+        for metric, label in (
+            ("cosine_distance_within", "Within a class"),
+            ("cosine_distance_between", "Between classes"),
+        )
+    }
+    yield table_of_means(run, "figureE3", f"Mean distances on {run.title}", columns)
+
+
+def densities(run: Run, metric: str, split: str, names: list[str], words: list[str]) -> list[Curve]:
+    """Return a line for each objective and named array, its mean density over runs; later ones are dashed."""
+    held = list(arrays_of(run, metric, ["points", *names], split))
+    curves = []
+    for name, word in zip(names, words, strict=True):
+        for slug in dict.fromkeys(slug for slug, *_ in held):
+            of_slug = [arrays for found, _, arrays in held if found == slug]
+            x, y = (mean_of_runs([arrays[key] for arrays in of_slug]) for key in ("points", name))
+            curves.append(curve(run, slug, zip(x, y, strict=True), word, dashed=name != names[0]))
+    return curves
+
+
+def curve(run: Run, slug: str, points: Iterator[tuple[float, float]], word: str, dashed: bool) -> Curve:
+    """Return a line through points, to six digits, named by the objective and its mean test accuracy."""
+    top1 = seeds(run, "top1")
+    accuracy = f" ({percent(top1[slug].mean())} %)" if slug in top1 else ""
+    rounded = tuple((float(f"{x:.6g}"), float(f"{y:.6g}")) for x, y in points)
+    return Curve(rounded, slug, f"{run.labels()[slug]}{accuracy}{word}", dashed)
+
+
+def mean_of_runs(runs: list[np.ndarray]) -> list[float]:
+    """Return the mean over runs, with the length of the shortest run."""
+    shortest = min(map(len, runs))
+    mean: list[float] = np.mean([values[:shortest].astype(float) for values in runs], axis=0).tolist()
+    return mean
+
+
+def density_panel(name: str, title: str, x_label: str, curves: list[Curve]) -> Panel:
+    """Return a panel of densities within the range where any of them is visibly above zero."""
+    points = [point for of in curves for point in of.points]
+    highest = max(y for _, y in points)
+    visible = [x for x, y in points if y > VISIBLE * highest] or [x for x, _ in points]
+    trimmed = tuple(
+        of._replace(points=tuple(point for point in of.points if min(visible) <= point[0] <= max(visible)))
+        for of in curves
     )
-)
-COUNTS = (
-    "Every pair of images counts once; in class separation R² every class counts the same, and an image with"
-    " itself counts as well."
-)
+    limits = (0.0, 1.05 * highest)
+    return Panel(name, title, x_label, "Density", curves=trimmed, labelled=False, y_limits=limits)
 
-FIGURE_E3 = Exhibit(
-    name="figureE3",
-    title="Are images of one class closer than images of two?",
-    caption="How the cosine distances between the features of two images are distributed: solid, of one"
-    " class; dashed, of different ones. The less the two overlap, the further the classes lie apart.",
-    parts=(
-        Densities(
-            "figureE3",
-            "Cosine distances",
-            "Densities of cosine distances: within a class (solid) and between classes (dashed).",
-            "{source}, training images",
-            (DISTANCES,),
-            missing=NO_DISTANCES,
-            words=(", within a class", ", between classes"),
-            closer=True,
-        ),
-        TableOfRuns("figureE3", "Mean distances on {source}", MEAN_DISTANCES, NO_DISTANCES, notes=(COUNTS,)),
-    ),
-    paper_says="The paper prints its Figure E.3 (10,000 ImageNet training images) as a drawing only, and does"
-    " not say its bandwidth; ours is 0.01.",
-    findings=(
-        ends(
-            *(
-                Asked(f"the mean cosine distance {words}", shown)
-                for words, shown in zip(("within a class", "between classes"), MEAN_DISTANCES, strict=True)
-            )
-        ),
-    ),
-    section="E.2",
-    summary="Cosine distances within and between classes",
-    short="Distances between images",
-)
+
+def spectra_panel(run: Run, name: str, title: str, spectra: list[tuple[str, int, np.ndarray]]) -> Panel:
+    """Return a panel of the logarithms of singular values over the largest, means over runs."""
+    curves = []
+    for slug in dict.fromkeys(slug for slug, *_ in spectra):
+        shares = [values / values[0] for found, _, values in spectra if found == slug]
+        heights = mean_of_runs([np.log10(share[share > NEGLIGIBLE]) for share in shares])
+        curves.append(curve(run, slug, iter(enumerate(heights, 1)), "", dashed=False))
+    lowest = min((y for of in curves for _, y in of.points), default=LOWEST)
+    return Panel(
+        name,
+        title,
+        "Index of the singular value",
+        "log₁₀ of the singular value over the largest",
+        tuple(Point(*of.points[-1], of.slug, of.label) for of in curves),
+        tuple(curves),
+        labelled=False,
+        y_limits=(max(LOWEST, 1.05 * lowest), 0.05),
+    )
+
+
+def directions(values: np.ndarray) -> float:
+    """Return the least number of singular values whose squares sum to `MOST` of the sum of all."""
+    totals = np.cumsum(values**2)
+    return float((totals < MOST * totals[-1]).sum() + 1)

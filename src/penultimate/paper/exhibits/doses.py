@@ -12,7 +12,6 @@ from penultimate.paper.claims.doses import DOSE_CLAIMS, FAMILIES
 from penultimate.paper.claims.effects import common_seeds
 from penultimate.paper.claims.strengths import PER
 from penultimate.paper.claims.trials import range_text
-from penultimate.paper.exhibits.separation import LINEAR, R2_TRAIN
 from penultimate.paper.exhibits.verdict_table import verdict_table
 from penultimate.paper.families import (
     COVARIATES,
@@ -27,6 +26,7 @@ from penultimate.paper.families import (
     pareto_front,
     with_covariates,
 )
+from penultimate.paper.panels import LINEAR, R2_TRAIN
 from penultimate.paper.printed import mean_of_printed
 from penultimate.report.base import MISSING, Cell, Column, Curve, ExhibitTable, Figure, Panel, Point, TableRow
 from penultimate.report.measurements import Measurements

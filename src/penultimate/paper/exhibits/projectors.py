@@ -25,9 +25,9 @@ from penultimate.paper.claims.projectors import (
 from penultimate.paper.claims.rules import Projected
 from penultimate.paper.claims.trials import range_text
 from penultimate.paper.exhibits.doses import TOP1
-from penultimate.paper.exhibits.separation import LINEAR
 from penultimate.paper.exhibits.verdict_table import verdict_table
 from penultimate.paper.families import Strength, complete, pareto_front
+from penultimate.paper.panels import LINEAR
 from penultimate.report.base import (
     MISSING,
     Cell,

@@ -1,28 +1,24 @@
 """Shifted test sets and corrupted images (section C.2 of the paper).
 
-The mean corruption error is computed here, because it takes the errors of a reference: AlexNet's on the
-published ImageNet-C, and elsewhere those of the study's softmax network of the same seed.
+The mean corruption error takes the errors of a reference: AlexNet's on the published ImageNet-C, and
+elsewhere those of the study's softmax network of the same seed.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from dataclasses import replace
+
+import pandas as pd
 
 from penultimate.data.catalog import SHIFTS, shifted
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
-from penultimate.metrics import UndefinedError
-from penultimate.metrics.robustness import mean_corruption_error
+from penultimate.metrics.robustness import ALEXNET_ERRORS
 from penultimate.paper import BASELINE
-from penultimate.report.base import Cell, ExhibitTable, Missing
-from penultimate.report.marks import bold_notes
-from penultimate.report.measurements import ByRun, Measurements, Seed, measured_by
-from penultimate.report.quantity import Quantity
-from penultimate.report.shapes.asked import Asked
-from penultimate.report.shapes.findings import beside_baseline, either
-from penultimate.report.shapes.table import Printed, PrintedTable, RunColumn, run_column, run_table
-from penultimate.report.spec import Bespoke, Exhibit, Piece
-from penultimate.report.text import listed
+from penultimate.results.exhibit import Part, exhibit
+from penultimate.results.means import table_of_means, table_of_printed
+from penultimate.results.rows import Run, by_setting, mean_of, seeds
+from penultimate.results.table import Column, Table
 
 PUBLISHED = "published_robustness"
 """The measurement whose images are those of the published ImageNet-V2, -A, -R, -Sketch and -C."""
@@ -33,212 +29,113 @@ GROUPS = {
     "Digital, error %": ("Contrast", "Elastic", "Pixel", "JPEG"),
 }
 """The headings of the corruptions, in the order of the benchmark and as in its own tables."""
-HEADINGS = tuple((heading, group) for group, headings in GROUPS.items() for heading in headings)
-MADE_HERE = (
-    "The reference is the study's softmax network of the same seed; in the paper it is AlexNet. Frost is a"
-    " procedural texture here, where ImageNet-C has photographs."
-)
-SHIFT_GROUP = "Accuracy on other images"
-SETS = {"imagenet_v2": "V2", "imagenet_a": "A", "imagenet_r": "R", "imagenet_sketch": "Sketch"}
-
-TEST = Quantity("top1", label="Test, %", key="test_percent", group="Accuracy", bold=True, with_error=True)
-SHIFTED = {
-    shift: replace(TEST, target=shift, label=f"-{title}, %", key=f"{shift}_percent", group=SHIFT_GROUP)
-    for shift, (title, *_) in SHIFTS.items()
-}
-ERROR = Quantity("corruption_error", setting="corruption, severity", bold=True)
-MCE = replace(ERROR, setting="", label="-C, mCE", key="mce", sign="", with_error=True)
-
-Errors = dict[str, dict[Seed, dict[str, list[float]]]]
-"""{objective: {seed: {corruption: [error at each severity]}}}, for networks with all of these errors."""
+MCE = Column("mce", "-C, mCE", better="low", with_error=True)
 
 
-def _errors(measurements: Measurements) -> Errors:
-    by_setting = measurements.by_setting(ERROR)
-    wanted = [(name, str(severity)) for name in BENCHMARK for severity in SEVERITIES]
-    whole: Errors = {}
-    for spec, seeds in by_setting.get(wanted[0], {}).items():
-        for seed in seeds:
-            values = [by_setting.get(place, {}).get(spec, {}).get(seed) for place in wanted]
-            if None not in values:
-                numbers = iter(values)
-                of_seed = {name: [next(numbers) for _ in SEVERITIES] for name in BENCHMARK}
-                whole.setdefault(spec, {})[seed] = of_seed  # type: ignore[assignment]
-    return whole
-
-
-def _is_published(measurements: Measurements) -> bool:
-    """Return whether the errors were measured on the published sets, and not on those made here."""
-    rows = measurements.rows(ERROR.metric)
-    return len(rows) > 0 and set(map(measured_by, rows)) == {PUBLISHED}
-
-
-def _relative(measurements: Measurements, errors: Errors) -> tuple[ByRun, str]:
-    """Return the mean corruption error of each network that has a reference, and why some have none."""
-    if not errors:
-        return {}, ""
-    if _is_published(measurements):
-        return {
-            spec: {seed: mean_corruption_error(_means(values)) for seed, values in runs.items()}
-            for spec, runs in errors.items()
-        }, ""
-    reference = errors.get(BASELINE)
-    if reference is None:
-        return {}, (
-            "No mCE: its reference is the study's softmax network, and this study has measured none."
-            " `metrics.robustness.mean_corruption_error` takes any other's errors."
+@exhibit("tableC2", "What the networks make of images unlike those they were trained on", section="C.2")
+def tableC2(run: Run) -> Iterator[Part]:
+    """Top-1 accuracy of the networks, as they are, on shifted test sets in the place of ImageNet-V2, -A, -R
+    and -Sketch, and the mean corruption error (mCE) of images under 15 corruptions at 5 severities: the
+    errors of a network as a share of those of a reference, 100 where they are equal; lower is better. In the
+    paper, every other objective has a lower mCE than softmax, cosine softmax the lowest."""
+    errors, published = errors_of(run), is_published(run)
+    test = Column("test_percent", "Test, %", "Accuracy", better="high", with_error=True)
+    of_sets = {
+        replace(test, key=f"{shift}_percent", label=f"-{title}, %", group="Accuracy on other images"): seeds(
+            run, "top1", target=shifted(run.source).get(shift, shift), scale=100
         )
-    try:
-        relative = {
-            spec: {
-                seed: mean_corruption_error(values, reference[seed])
-                for seed, values in runs.items()
-                if seed in reference
-            }
-            for spec, runs in errors.items()
-        }
-    except UndefinedError as error:
-        return {}, f"No mCE: {error}."
-    lacking = {seed for runs in errors.values() for seed in runs} - set(reference)
-    without = [f"seed {seed}" for seed in sorted(seed for seed in lacking if seed is not None)]
-    without += ["networks that were not trained here"] if None in lacking else []
-    reason = (
-        f"mCE without {listed(without)}, of which there is no softmax network to compare with."
-        if lacking
-        else ""
-    )
-    return {spec: runs for spec, runs in relative.items() if runs}, reason
-
-
-def _means(errors: dict[str, list[float]]) -> dict[str, float]:
-    """Return each corruption's mean error over severities."""
-    return {name: math.fsum(of_severities) / len(SEVERITIES) for name, of_severities in errors.items()}
-
-
-def _build(measurements: Measurements) -> Piece:
-    errors = _errors(measurements)
-    relative, reason = _relative(measurements, errors)
-    published = _is_published(measurements)
-    test, *sets = (
-        run_column(quantity, measurements.values(quantity)) for quantity in (TEST, *SHIFTED.values())
-    )
-    mce = run_column(MCE, relative)
-    columns = [column for column in (test, *sets, mce) if column.runs]
-    ours = run_table(measurements, "tableC2", f"Robustness on {measurements.title}", columns, [*sets, mce])
-    tables = [ours if published else _with_reference(ours)] if ours else []
-    by_corruption = _by_corruption(measurements, errors)
-    tables += [by_corruption] if by_corruption else []
-    missing = [] if errors else [Missing("Corrupted images")]
-    missing += [] if any(column.runs for column in sets) else [Missing("Shifted test sets")]
-    notes = (bold_notes(measurements) if ours else (), (reason,))
-    return Piece(
-        tuple(tables),
-        notes=tuple(note for group in notes for note in group),
-        missing=tuple(missing),
-        words={
-            "sets": _sets(measurements),
-            "reference": "The reference is AlexNet on the published ImageNet-C, as in the paper."
-            if published
-            else MADE_HERE,
+        for shift, (title, *_) in SHIFTS.items()
+    }
+    of_sets[MCE] = relative(errors, published)
+    columns = {test: seeds(run, "top1", scale=100), **of_sets}
+    measured = {column: frame for column, frame in columns.items() if not frame.empty}
+    table = table_of_means(run, "tableC2", f"Robustness on {run.title}", measured, needs=[*of_sets])
+    yield table if published or table is None else with_reference(table)
+    heads = [(label, group) for group, labels in GROUPS.items() for label in labels]
+    by_corruption = {
+        Column(f"{name}_error_percent", *heads[place], better="low"): frame
+        for place, (name, frame) in enumerate(errors.items())
+    }
+    title = "Errors on corrupted images, means of five severities"
+    yield table_of_means(run, "tableC2_corruptions", title, by_corruption)
+    yield table_of_printed(
+        "tableC2",
+        "The paper's Table C.2: ResNet-50, ImageNet, eight runs",
+        "neurips_tableC2_robustness",
+        {
+            **{
+                Column(f"imagenet_{shift}_percent", f"-{title}, %", "Accuracy on other images"): (
+                    f"imagenet_{shift}_percent"
+                )
+                for shift, (title, *_) in SHIFTS.items()
+            },
+            Column("imagenet_c_mce", "-C, mCE"): "imagenet_c_mce",
         },
     )
+    yield from reference_of(run, published)
 
 
-def _sets(measurements: Measurements) -> str:
-    """Return a sentence on the images that take the place of each ImageNet set."""
-    known = shifted(measurements.source)
-    if measurements.source == "imagenet":
-        return (
-            "Top-1 accuracy of the networks, as they are, on the published ImageNet-V2, -A, -R and -Sketch:"
-            " among their 200 classes on -A and -R, among all on the others."
-        )
-    if not known:
-        return f"{measurements.title} has no shifted test sets."
-    words = {shift: relation for shift, (_, relation, *_) in SHIFTS.items()}
-    words["a"] = "what a network outside the study gets wrong"
-    said = "; ".join(f"-{SHIFTS[shift][0]}: {words[shift]}" for shift in known)
-    return f"Top-1 accuracy of the networks, as they are, in the place of ImageNet's sets. {said}."
+def errors_of(run: Run) -> dict[str, pd.DataFrame]:
+    """Return the mean error over severities on each corruption [seed, objective] in per cent.
+
+    Networks that lack one of the corruptions or severities are left out.
+    """
+    found = by_setting(run, "corruption_error", ("corruption", "severity"), scale=100)
+    every = [[found.get((name, str(severity))) for severity in SEVERITIES] for name in BENCHMARK]
+    if any(frame is None for of in every for frame in of):
+        return {}
+    means = {
+        name: mean_of([frame for frame in of if frame is not None])
+        for name, of in zip(BENCHMARK, every, strict=True)
+    }
+    whole = mean_of([*means.values()])
+    return {name: frame.reindex_like(whole).where(whole.notna()) for name, frame in means.items()}
 
 
-def _reference_cell(cell: Cell) -> Cell:
-    """Return a plain 100 in place of a cell, with its marks."""
-    return Cell("100", 100.0, best=cell.best, detail="the reference", beaten=cell.beaten)
+def is_published(run: Run) -> bool:
+    """Return whether the errors were measured on the published sets, and not on those made here."""
+    steps = run.rows("corruption_error")["step"].unique()
+    return {str(step).partition(".")[0] for step in steps} == {PUBLISHED}
 
 
-def _with_reference(table: ExhibitTable) -> ExhibitTable:
+def relative(errors: dict[str, pd.DataFrame], published: bool) -> pd.DataFrame:
+    """Return the mean corruption error of each network that has a reference [seed, objective]."""
+    reference = {
+        name: 100 * ALEXNET_ERRORS[name] if published else frame.get(BASELINE)
+        for name, frame in errors.items()
+    }
+    if not errors or any(error is None for error in reference.values()):
+        return pd.DataFrame()
+    shares = [100 * frame.div(reference[name], axis=0) for name, frame in errors.items()]
+    found: pd.DataFrame = mean_of(shares)
+    return found.where(found < float("inf")).dropna(axis=1, how="all")
+
+
+def with_reference(table: Table) -> Table:
     """Return the table with a plain 100 for the mCE of the network that is the reference."""
-    if table.columns[-1].key != MCE.key:
+    if MCE not in table.columns or BASELINE not in table.slugs:
         return table
-    rows = (
-        replace(row, cells=(*row.cells[:-1], _reference_cell(row.cells[-1])))
-        if row.objective == BASELINE and row.cells[-1].value is not None
-        else row
-        for row in table.rows
+    place = table.slugs.index(BASELINE)
+    parts = {"errors": table.errors, "counts": table.counts}
+    blank = pd.Series([number == place for number in range(len(table.values))], table.values.index)
+    return replace(
+        table,
+        **{name: of.assign(mce=of[MCE.key].mask(blank)) for name, of in parts.items() if of is not None},
+        texts=pd.DataFrame({MCE.key: blank.map({True: "100", False: None})}),
     )
-    return replace(table, rows=tuple(rows))
 
 
-def _by_corruption(measurements: Measurements, errors: Errors) -> ExhibitTable | None:
-    """Return the top-1 errors on each corruption, as means over its severities."""
-    columns: list[RunColumn] = []
-    for name, (heading, group) in zip(BENCHMARK, HEADINGS, strict=True):
-        runs: ByRun = {
-            spec: {seed: _means(of_run)[name] for seed, of_run in of_seeds.items()}
-            for spec, of_seeds in errors.items()
-        }
-        columns.append(
-            run_column(replace(ERROR, label=heading, group=group, key=f"{name}_error_percent"), runs)
-        )
-    title = "Errors on corrupted images, means of five severities"
-    return run_table(measurements, "tableC2_corruptions", title, columns)
-
-
-def _mce(measurements: Measurements) -> ByRun:
-    """Return the mean corruption error of every run that has one."""
-    relative, _ = _relative(measurements, _errors(measurements))
-    return relative
-
-
-TABLE_C2 = Exhibit(
-    name="tableC2",
-    title="What the networks make of images unlike those they were trained on",
-    caption="{sets} mCE, of images under 15 corruptions at 5 severities: the errors of a network as a share"
-    " of those of a reference, 100 where they are equal; lower is better. {reference}",
-    parts=(
-        Bespoke(_build, (TEST, *SHIFTED.values(), ERROR)),
-        PrintedTable(
-            "tableC2",
-            "neurips_tableC2_robustness",
-            "The paper's Table C.2: ResNet-50, ImageNet, eight runs",
-            (
-                *(
-                    Printed(f"{name}_percent", f"-{title}, %", SHIFT_GROUP, "%")
-                    for name, title in SETS.items()
-                ),
-                Printed("imagenet_c_mce", "-C, mCE"),
-            ),
-        ),
-    ),
-    findings=(
-        either(
-            beside_baseline(
-                Asked(
-                    "mCE (lower is better)", MCE, ("neurips_tableC2_robustness", "imagenet_c_mce"), read=_mce
-                )
-            ),
-            beside_baseline(
-                *(
-                    Asked(
-                        f"accuracy on -{title}",
-                        SHIFTED[shift],
-                        ("neurips_tableC2_robustness", f"imagenet_{shift}_percent"),
-                    )
-                    for shift, (title, *_) in SHIFTS.items()
-                )
-            ),
-        ),
-    ),
-    section="C.2",
-    summary="Robustness: shifted test sets and corrupted images",
-    short="Robustness",
-)
+def reference_of(run: Run, published: bool) -> Iterator[str]:
+    """Yield what stands in for each ImageNet set, and what the errors are compared with."""
+    if published:
+        yield "The images are the published ones, and the reference is AlexNet, as in the paper."
+        return
+    relations = {shift: relation for shift, (_, relation, _) in SHIFTS.items()}
+    relations["a"] = "what a network outside the study gets wrong"
+    sets = [f"-{SHIFTS[shift][0]}: {relations[shift]}" for shift in shifted(run.source)]
+    if sets:
+        yield f"In the place of ImageNet's sets stand {'; '.join(sets)}."
+    yield (
+        "The reference is the study's softmax network of the same seed; in the paper it is AlexNet. Frost is"
+        " a procedural texture here, where ImageNet-C has photographs."
+    )

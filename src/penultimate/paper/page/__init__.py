@@ -9,11 +9,11 @@ from typing import Any
 from penultimate.paper.claims.followed import followed
 from penultimate.paper.exhibits.better import LEADING as LEADING_BETTER
 from penultimate.paper.exhibits.doses import LEADING as LEADING_DOSES
-from penultimate.paper.exhibits.separation import SEPARATION, SEPARATION_IN_PAPER
 from penultimate.paper.page.full_size import COMMANDS
 from penultimate.paper.page.glossary import OBJECTIVES, TERMS
 from penultimate.paper.page.regime import compare, summary
 from penultimate.paper.page.statements import headline, tally
+from penultimate.paper.panels import SEPARATION, SEPARATION_IN_PAPER
 from penultimate.paper.remarks import OF_DRAWS, OF_ONE_DRAW, remarks
 from penultimate.report.measurements import Measurements
 from penultimate.report.networks import USUAL_PAGE

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from penultimate.paper.claims.aspects import NAMES, Aspect
-from penultimate.paper.exhibits.separation import RIGHT_HALF
+from penultimate.paper.panels import RIGHT_HALF
 from penultimate.report.searches import SEARCH
 
 STUDIES = {

@@ -16,7 +16,7 @@ from penultimate.paper.claims.quick import (
 )
 from penultimate.paper.claims.strengths import PER
 from penultimate.paper.claims.trials import range_text
-from penultimate.paper.exhibits.separation import SEPARATION_IN_PAPER
+from penultimate.paper.panels import SEPARATION_IN_PAPER
 from penultimate.report import read_reference
 from penultimate.report.measurements import Measurements, admit
 from penultimate.report.page.form import Headline, Tile

@@ -14,12 +14,12 @@ from penultimate.paper.claims.quick import is_quick
 from penultimate.paper.claims.repeats import pooled_words, with_repeats
 from penultimate.paper.claims.rules import Ranked
 from penultimate.paper.claims.verdicts import apply_rule
-from penultimate.paper.exhibits.separation import LINEAR, SEPARATION, SEPARATION_IN_PAPER
 from penultimate.paper.families import has_families
 from penultimate.paper.page.both import headline_of_pair
 from penultimate.paper.page.came_out import NOTE, POINTS, WORLD, is_reference
 from penultimate.paper.page.quick import quick_headline
 from penultimate.paper.page.strengths import headline_of_strengths
+from penultimate.paper.panels import LINEAR, SEPARATION, SEPARATION_IN_PAPER
 from penultimate.report.base import Built
 from penultimate.report.measurements import ByRun, Measurements
 from penultimate.report.page.form import Headline, Tile
