@@ -26,6 +26,11 @@ declare_exhibits(
             "figureD2": "Linear transfer over the epochs of training",
             "figureE4": "Class separation over training",
         },
+        "augmentation": {
+            "tableC5": "Accuracy under AutoAugment and Mixup",
+            "tableC6": "Accuracy after long training",
+            "tableE3": "AutoAugment, accuracy and class separation",
+        },
     },
     PAPER,
 )
