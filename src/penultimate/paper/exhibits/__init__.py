@@ -31,6 +31,7 @@ declare_exhibits(
             "tableC6": "Accuracy after long training",
             "tableE3": "AutoAugment, accuracy and class separation",
         },
+        "multilabel": {"tableD1": "AUC of each label of images with several labels"},
     },
     PAPER,
 )
