@@ -32,6 +32,10 @@ declare_exhibits(
             "tableE3": "AutoAugment, accuracy and class separation",
         },
         "multilabel": {"tableD1": "AUC of each label of images with several labels"},
+        "relearning": {
+            "figure6": "The last layer learnt again from fresh images",
+            "iclr_figure5": "Relearned accuracy against linear transfer",
+        },
     },
     PAPER,
 )
