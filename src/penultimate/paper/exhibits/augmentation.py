@@ -47,9 +47,7 @@ def tableC6(run: Run) -> Iterator[Part]:
         for k in (1, 5)
     }
     labels = run.labels("", *groups)
-    yield table_of_means(
-        run, "tableC6", f"Accuracy on {run.title} after long training", columns, rows=labels
-    )
+    yield table_of_means(run, "tableC6", f"Accuracy on {run.title} after long training", columns, rows=labels)
     lengths = {arm: block["recipe"]["epochs"] for arm in ("", *groups) for block in run.grids(arm)[:1]}
     if LONG in lengths:
         yield f"Long training takes {lengths[LONG]} epochs here, the main training {lengths['']}."

@@ -20,7 +20,10 @@ from penultimate.results.text import counted
 
 R2 = Axis("Class separation R² on the training images", 3)
 TOP1 = Axis("Top-1 accuracy on the classes trained on, %", unit="%")
-RELEARNED, LINEAR = Axis("Top-1 accuracy of the relearned head, %"), Axis("Mean linear transfer accuracy, %", unit="%")
+RELEARNED, LINEAR = (
+    Axis("Top-1 accuracy of the relearned head, %"),
+    Axis("Mean linear transfer accuracy, %", unit="%"),
+)
 FRESH, OF_TRAINING = "relearn_top1", "relearn_training_top1"
 """Heads relearned from fresh images, and from images that the network was trained on."""
 PAPERS_SHARE = {FRESH: 40 / 1281.167, OF_TRAINING: 50_046 / 1_281_167}
@@ -47,12 +50,18 @@ def figure6(run: Run) -> Iterator[Part]:
         for (shots,), frame in in_both_arms(run, lambda arm, of=metric: relearned(run, of, arm)).items():
             label = f"Relearned, {shots} per class{words}"
             columns[Column(f"relearned_{key}{shots}_percent", label, "Test top-1, %")] = frame
-    needs = [column for column in columns if column.key.startswith("relearned_") and "training" not in column.key]
+    needs = [
+        column for column in columns if column.key.startswith("relearned_") and "training" not in column.key
+    ]
     labels = run.labels(*run.arms)
     slugs = [*run.labels(), *run.temperatures(SWEEP)]
     rows = {slug: labels[slug] for slug in dict.fromkeys(slugs) if slug in labels}
-    yield table_of_means(run, "figure6", "The original and the relearned heads", columns, needs=needs, rows=rows)
-    texts = printed("neurips_table3_class_separation", numbers=False)[["class_separation_r2", "imagenet_top1_percent"]]
+    yield table_of_means(
+        run, "figure6", "The original and the relearned heads", columns, needs=needs, rows=rows
+    )
+    texts = printed("neurips_table3_class_separation", numbers=False)[
+        ["class_separation_r2", "imagenet_top1_percent"]
+    ]
     texts = texts.assign(**{IN_PAPER: printed("iclr_table3_linear", numbers=False)[IN_PAPER]})
     yield table_of_printed(
         "figure6",
@@ -89,18 +98,28 @@ def iclr_figure5(run: Run) -> Iterator[Part]:
     panels = []
     for arm, name, title, published, table in (
         ("", "ours", f"Objectives on {run.title}", "objective", "iclr_table3_linear"),
-        (SWEEP, "temperature", f"Cosine softmax on {run.title}, by temperature", "temperature", "iclr_table4_temperature"),
+        (
+            SWEEP,
+            "temperature",
+            f"Cosine softmax on {run.title}, by temperature",
+            "temperature",
+            "iclr_table4_temperature",
+        ),
     ):
         labels = {slug: f"τ = {t:g}" for slug, t in run.temperatures(arm).items()} if arm else run.labels()
         x = relearned(run, metric, arm).get((shots,)) if arm in run.arms else None
         if x is not None:
             y, noun = transfer(run, "linear", arm=arm)[MEAN], published
-            ours = scatter(run, f"iclr_figure5-{name}", title, x, y, axes, drawn="means", labels=labels, noun=noun)
+            ours = scatter(
+                run, f"iclr_figure5-{name}", title, x, y, axes, drawn="means", labels=labels, noun=noun
+            )
             panels.append(ours)
         theirs = printed(table)
         title = f"{title.replace(f' on {run.title}', ' on ImageNet')} (ResNet-50)"
         named = f"iclr_figure5-{published}-published"
-        panels.append(scatter_printed(named, title, theirs[IN_PAPER], mean_of_printed(theirs), axes, noun=published))
+        panels.append(
+            scatter_printed(named, title, theirs[IN_PAPER], mean_of_printed(theirs), axes, noun=published)
+        )
     yield Figure("iclr_figure5", "Relearning against transfer", tuple(filter(None, panels)))
     if shots:
         images = "that the network was trained on" if metric == OF_TRAINING else "that training did not see"
@@ -164,7 +183,8 @@ def joined(before: Panel | None, after: Panel | None) -> Panel | None:
     starts = {point.label: point for point in before.points}
     both = [(starts[point.label], point) for point in after.points if point.label in starts]
     curves = tuple(
-        Curve(((a.x, a.y), (b.x, b.y)), b.slug, f"{b.label}: original to relearned head", faint=True) for a, b in both
+        Curve(((a.x, a.y), (b.x, b.y)), b.slug, f"{b.label}: original to relearned head", faint=True)
+        for a, b in both
     )
     gaps = correlation([b._replace(y=b.y - a.y) for a, b in both])
     faint = tuple(point._replace(faint=True) for point in before.points)
