@@ -36,6 +36,10 @@ declare_exhibits(
             "figure6": "The last layer learnt again from fresh images",
             "iclr_figure5": "Relearned accuracy against linear transfer",
         },
+        "combinations": {"tableC4": "Combinations of objectives"},
+        "small_networks": {
+            "iclr_table1": "Accuracy of two more architectures under cosine decay, without weight averaging"
+        },
     },
     PAPER,
 )

@@ -18,8 +18,8 @@ ADDED = {"": "Standard", AUTOAUGMENT: "AutoAugment", MIXUP: "Mixup"}
 
 @exhibit("tableC5", "Do the objectives differ less under stronger augmentation?", section="C.5")
 def tableC5(run: Run) -> Iterator[Part]:
-    """Test accuracy on the classes trained on, with the main augmentation (standard), with AutoAugment added to
-    it, and with Mixup added to it. ± is the standard error over runs."""
+    """Test accuracy on the classes trained on, with the main augmentation (standard), with AutoAugment
+    added to it, and with Mixup added to it. ± is the standard error over runs."""
     columns = {
         accuracy(k, arm, group): seeds(run, f"top{k}", scale=100, arm=arm)
         for arm, group in ADDED.items()
@@ -60,9 +60,9 @@ def tableC6(run: Run) -> Iterator[Part]:
         source="this_paper",
     )
     yield (
-        "Quoted there from other papers, with AutoAugment: softmax after 270 epochs, 77.6 top-1 and 93.8 top-5"
-        " (Cubuk et al., 2019); supervised contrastive learning after 700 epochs, 78.8 and 93.9 (Khosla et al.,"
-        " 2020)."
+        "Quoted there from other papers, with AutoAugment: softmax after 270 epochs, 77.6 top-1 and 93.8"
+        " top-5 (Cubuk et al., 2019); supervised contrastive learning after 700 epochs, 78.8 and 93.9 (Khosla"
+        " et al., 2020)."
     )
 
 
@@ -111,7 +111,8 @@ def same_runs(
 def published(
     name: str, title: str, printed_name: str, keys: dict[str, str], groups: dict[str, str], source: str = ""
 ) -> Table:
-    """Return the paper's columns {key: label} side by side under each augmentation {printed name: heading}."""
+    """Return the paper's columns {key: label} side by side under each augmentation {printed name:
+    heading}."""
     texts = printed(printed_name, numbers=False)
     texts = texts[texts["source"] == source] if source else texts
     rows = pd.DataFrame(index=texts.index.unique())

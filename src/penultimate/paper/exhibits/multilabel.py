@@ -27,10 +27,11 @@ PATHOLOGIES = ("Atelectasis", "Cardiomegaly", "Consolidation", "Edema", "Pleural
 
 @exhibit("tableD1", "Images of several labels", section="D.3", of_given=True)
 def tableD1(run: Run) -> Iterator[Part]:
-    """The area under the ROC curve of each label, in per cent, by a logistic regression of that label alone on the
-    frozen features; means over runs. Uncertain labels count as absent, unless a table says otherwise. The paper:
-    of 22,431 images, softmax is significantly better than all others on four of five pathologies, and tied on
-    the fifth; on the official validation images many are tied. Its areas are of 1,000 bins."""
+    """The area under the ROC curve of each label, in per cent, by a logistic regression of that label
+    alone on the frozen features; means over runs. Uncertain labels count as absent, unless a table says
+    otherwise. The paper: of 22,431 images, softmax is significantly better than all others on four of
+    five pathologies, and tied on the fifth; on the official validation images many are tied. Its areas
+    are of 1,000 bins."""
     for target in run.several_labels:
         for split in SPLITS:
             for policy in UNCERTAIN:

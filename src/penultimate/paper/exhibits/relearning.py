@@ -33,11 +33,11 @@ IN_PAPER = "imagenet_50k_relearned_top1_percent"
 
 @exhibit("figure6", "Do separated classes make the head easy to relearn?", section="3.4", study="glyphs")
 def figure6(run: Run) -> Iterator[Part]:
-    """The final layer of each finished network is thrown away and learned again from a few images of the classes
-    it was trained on, fresh ones that training did not see. Large marks: the relearned head; small marks joined
-    to them: the original one. The paper's Figure 6 (40 images per class, tested on 10,000 others) is not
-    tabulated; beside ours stands the relearned accuracy that its ICLR version prints: 50,046 training images,
-    tested on the whole validation set."""
+    """The final layer of each finished network is thrown away and learned again from a few images of the
+    classes it was trained on, fresh ones that training did not see. Large marks: the relearned head;
+    small marks joined to them: the original one. The paper's Figure 6 (40 images per class, tested on
+    10,000 others) is not tabulated; beside ours stands the relearned accuracy that its ICLR version
+    prints: 50,046 training images, tested on the whole validation set."""
     columns = {
         Column("class_separation_r2", "R² (training images)", digits=3): in_both_arms(
             run, lambda arm: {(): seeds(run, "class_separation", "train", arm=arm)}
@@ -77,8 +77,8 @@ def figure6(run: Run) -> Iterator[Part]:
     yield Figure("figure6", "Relearning the head", tuple(filter(None, (*heads(run), heads_in_paper()))))
     if by_setting(run, "relearn_original_top1", ("shots",)):
         yield (
-            "The heads are relearned from test images. Drawn is how they and the original ones do on the others;"
-            " the table has the original heads on all test images."
+            "The heads are relearned from test images. The figure shows how they and the original ones do on"
+            " the others; the table has the original heads on all test images."
         )
 
 
@@ -89,9 +89,9 @@ def figure6(run: Run) -> Iterator[Part]:
     study="glyphs",
 )
 def iclr_figure5(run: Run) -> Iterator[Part]:
-    """To the right: networks whose final layer is better relearned from few images of the classes trained on: in
-    the paper from images that the network was trained on. Up: networks whose frozen features serve the new tasks
-    better. Means over runs."""
+    """To the right: networks whose final layer is better relearned from few images of the classes trained
+    on: in the paper from images that the network was trained on. Up: networks whose frozen features
+    serve the new tasks better. Means over runs."""
     metric = OF_TRAINING if relearned(run, OF_TRAINING) else FRESH
     shots = judged_shots(run, metric)
     axes = RELEARNED, LINEAR
@@ -124,8 +124,8 @@ def iclr_figure5(run: Run) -> Iterator[Part]:
     if shots:
         images = "that the network was trained on" if metric == OF_TRAINING else "that training did not see"
         yield (
-            f"Here the head is relearned from {counted(int(shots), 'image')} of each class {images}, the number"
-            " measured whose share of the training images is nearest to the paper's."
+            f"Here the head is relearned from {counted(int(shots), 'image')} of each class {images}, the"
+            " number measured whose share of the training images is nearest to the paper's."
         )
 
 
@@ -177,7 +177,8 @@ def heads_in_paper() -> Panel | None:
 
 
 def joined(before: Panel | None, after: Panel | None) -> Panel | None:
-    """Return a panel with small marks for original heads, large ones for relearned heads, and lines between."""
+    """Return a panel with small marks for original heads, large ones for relearned heads, and lines
+    between."""
     if before is None or after is None:
         return after
     starts = {point.label: point for point in before.points}
