@@ -40,6 +40,10 @@ declare_exhibits(
         "small_networks": {
             "iclr_table1": "Accuracy of two more architectures under cosine decay, without weight averaging"
         },
+        "tuning": {
+            "tableA1": "How the hyperparameters were chosen",
+            "iclr_tableA2": "Learning rate, weight decay and hyperparameters",
+        },
     },
     PAPER,
 )

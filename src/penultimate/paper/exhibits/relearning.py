@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 
@@ -47,7 +48,7 @@ def figure6(run: Run) -> Iterator[Part]:
         )[()],
     }
     for metric, key, words in ((FRESH, "", ""), (OF_TRAINING, "training_", " trained on")):
-        for (shots,), frame in in_both_arms(run, lambda arm, of=metric: relearned(run, of, arm)).items():
+        for (shots,), frame in in_both_arms(run, partial(relearned, run, metric)).items():
             label = f"Relearned, {shots} per class{words}"
             columns[Column(f"relearned_{key}{shots}_percent", label, "Test top-1, %")] = frame
     needs = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from penultimate.paper.arms import COSINE_DECAY
 from penultimate.results.exhibit import Part, exhibit
@@ -20,7 +21,7 @@ def iclr_table1(run: Run) -> Iterator[Part]:
     rate and without averaging of the weights. ± is the standard error over runs. The paper's ICLR
     version trains All-CNN-C on CIFAR-10 and WRN-16-8 on CIFAR-100 so, 25 runs an objective."""
     arm = COSINE_DECAY if COSINE_DECAY in run.arms else ""
-    recipe = next((block["recipe"] for block in run.grids(arm) if "recipe" in block), {})
+    recipe: Mapping[str, Any] = next((block["recipe"] for block in run.grids(arm) if "recipe" in block), {})
     averaged = recipe.get("averaging_window") or recipe.get("averaging_momentum")
     columns = {}
     if recipe.get("schedule") == "cosine" and not averaged:
