@@ -54,6 +54,24 @@ declare_exhibits(
             "figureD2": "Linear transfer over the epochs of training",
             "figureE4": "Class separation over training",
         },
+        "augmentation": {
+            "tableC5": "Accuracy under AutoAugment and Mixup",
+            "tableC6": "Accuracy after long training",
+            "tableE3": "AutoAugment, accuracy and class separation",
+        },
+        "multilabel": {"tableD1": "AUC of each label of images with several labels"},
+        "relearning": {
+            "figure6": "The last layer learnt again from fresh images",
+            "iclr_figure5": "Relearned accuracy against linear transfer",
+        },
+        "combinations": {"tableC4": "Combinations of objectives"},
+        "small_networks": {
+            "iclr_table1": "Accuracy of two more architectures under cosine decay, without weight averaging"
+        },
+        "tuning": {
+            "tableA1": "How the hyperparameters were chosen",
+            "iclr_tableA2": "Learning rate, weight decay and hyperparameters",
+        },
     },
     PAPER,
 )

@@ -2,264 +2,193 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+
+import pandas as pd
 
 from penultimate.data.catalog import card
-from penultimate.paper import printed
 from penultimate.paper.arms import SWEEP
-from penultimate.paper.claims.aspects import ORIGINAL
-from penultimate.paper.claims.criteria import CRITERIA, judged_shots
-from penultimate.paper.printed import mean_of_printed
-from penultimate.report.base import Curve, Figure, Panel, Point
-from penultimate.report.measurements import ByRun, Measurements
-from penultimate.report.quantity import Quantity
-from penultimate.report.shapes.asked import Asked
-from penultimate.report.shapes.findings import goes_with
-from penultimate.report.shapes.scatter import (
-    PrintedPanel,
-    Scatter,
-    ScatterPanel,
-    correlation_of,
-    finding,
-    leaning_on,
-    mean_points,
+from penultimate.paper.printed_numbers import mean_of_printed
+from penultimate.results.exhibit import Part, exhibit
+from penultimate.results.figure import Axis, Curve, Figure, Panel, correlation, scatter, scatter_printed
+from penultimate.results.means import printed, table_of_means, table_of_printed
+from penultimate.results.rows import MEAN, Run, by_setting, seeds, transfer
+from penultimate.results.table import Column
+from penultimate.results.text import counted
+
+R2 = Axis("Class separation R² on the training images", 3)
+TOP1 = Axis("Top-1 accuracy on the classes trained on, %", unit="%")
+RELEARNED, LINEAR = (
+    Axis("Top-1 accuracy of the relearned head, %"),
+    Axis("Mean linear transfer accuracy, %", unit="%"),
 )
-from penultimate.report.shapes.table import Printed, PrintedTable, TableOfRuns
-from penultimate.report.spec import Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, fixed, p_value
-
-TABLE_3 = "neurips_table3_class_separation"
-IN_PAPER = ("iclr_table3_linear", "imagenet_50k_relearned_top1_percent")
-SWEEP_IN_PAPER = ("iclr_table4_temperature", "imagenet_50k_relearned_top1_percent")
-R2_TRAIN = Quantity("class_separation", "train", label="Class separation R² on the training images")
-TOP1 = Quantity("top1", label="Top-1 accuracy on the classes trained on, %")
-RELEARNED = Quantity("relearn_top1", label="Top-1 accuracy of the relearned head, %", setting="shots")
-LINEAR = Quantity("linear_{accuracy}", label="Mean linear transfer accuracy, %", target="targets")
-ON_THE_OTHERS = (
-    "The heads are relearned from test images. Drawn is how they and the original ones do on the others; the"
-    " table has the original heads on all test images."
-)
+FRESH, OF_TRAINING = "relearn_top1", "relearn_training_top1"
+"""Heads relearned from fresh images, and from images that the network was trained on."""
+PAPERS_SHARE = {FRESH: 40 / 1281.167, OF_TRAINING: 50_046 / 1_281_167}
+"""The images that the paper relearns its heads from, as a share of the training images."""
+IN_PAPER = "imagenet_50k_relearned_top1_percent"
 
 
-def _heads(measurements: Measurements) -> Piece:
-    """Return a panel for each number of images that the heads were relearned from, and the paper's panel."""
-    separation = measurements.values(R2_TRAIN)
-    originals, accuracy = measurements.by_setting(ORIGINAL), measurements.values(TOP1)
-
-    def panel(shots: str, runs: ByRun) -> Panel:
-        title = f"{measurements.title}, {counted(int(shots), 'image')} of each class"
-        before, after = (
-            mean_points(measurements, separation, top1, R2_TRAIN, TOP1)
-            for top1 in (originals.get((shots,), accuracy), runs)
-        )
-        return _joined(Panel(f"figure6-{shots}", title, R2_TRAIN.label, TOP1.label), before, after)
-
-    panels = [panel(shots, runs) for (shots,), runs in measurements.by_setting(RELEARNED).items()]
-    figure = Figure(
+@exhibit("figure6", "Do separated classes make the head easy to relearn?", section="3.4", study="glyphs")
+def figure6(run: Run) -> Iterator[Part]:
+    """The final layer of each finished network is thrown away and learned again from a few images of the
+    classes it was trained on, fresh ones that training did not see. Large marks: the relearned head;
+    small marks joined to them: the original one. The paper's Figure 6 (40 images per class, tested on
+    10,000 others) is not tabulated; beside ours stands the relearned accuracy that its ICLR version
+    prints: 50,046 training images, tested on the whole validation set."""
+    columns = {
+        Column("class_separation_r2", "R² (training images)", digits=3): in_both_arms(
+            run, lambda arm: {(): seeds(run, "class_separation", "train", arm=arm)}
+        )[()],
+        Column("top1_percent", "Original head", "Test top-1, %"): in_both_arms(
+            run, lambda arm: {(): seeds(run, "top1", scale=100, arm=arm)}
+        )[()],
+    }
+    for metric, key, words in ((FRESH, "", ""), (OF_TRAINING, "training_", " trained on")):
+        for (shots,), frame in in_both_arms(run, partial(relearned, run, metric)).items():
+            label = f"Relearned, {shots} per class{words}"
+            columns[Column(f"relearned_{key}{shots}_percent", label, "Test top-1, %")] = frame
+    needs = [
+        column for column in columns if column.key.startswith("relearned_") and "training" not in column.key
+    ]
+    labels = run.labels(*run.arms)
+    slugs = [*run.labels(), *run.temperatures(SWEEP)]
+    rows = {slug: labels[slug] for slug in dict.fromkeys(slugs) if slug in labels}
+    yield table_of_means(
+        run, "figure6", "The original and the relearned heads", columns, needs=needs, rows=rows
+    )
+    texts = printed("neurips_table3_class_separation", numbers=False)[
+        ["class_separation_r2", "imagenet_top1_percent"]
+    ]
+    texts = texts.assign(**{IN_PAPER: printed("iclr_table3_linear", numbers=False)[IN_PAPER]})
+    yield table_of_printed(
         "figure6",
-        "Relearning the head",
-        "Scatter plots of the accuracy of relearned heads against class separation; a line joins each to the"
-        " accuracy of the original head.",
-        (*(panel for panel in panels if panel.points), _heads_in_paper()),
+        "The paper's Table 3, and IN(50k) of its ICLR version: ResNet-50, ImageNet",
+        "neurips_table3_class_separation",
+        {
+            Column("class_separation_r2", "R² (training images)"): "class_separation_r2",
+            Column("imagenet_top1_percent", "Original head", "Top-1, %"): "imagenet_top1_percent",
+            Column(IN_PAPER, "Relearned, 50,046 training images", "Top-1, %"): IN_PAPER,
+        },
+        rows=texts,
     )
-    return Piece(figures=(figure,), notes=(ON_THE_OTHERS,) if originals else ())
-
-
-def _heads_in_paper() -> Panel:
-    name, title = "figure6-published", "ImageNet (ResNet-50), 50,046 training images"
-    separation, labels = (TABLE_3, "class_separation_r2"), (R2_TRAIN.label, TOP1.label)
-    before = PrintedPanel(name, title, separation, (TABLE_3, "imagenet_top1_percent"), *labels, x_digits=3)
-    after = PrintedPanel(name, title, separation, IN_PAPER, *labels, x_digits=3)
-    return _joined(Panel(name, title, *labels, source="published"), before.points(), after.points())
-
-
-def _joined(panel: Panel, before: tuple[Point, ...], after: tuple[Point, ...]) -> Panel:
-    """Return the panel with small marks for original heads, large ones for relearned heads, and lines."""
-    starts = {point.label: point for point in before}
-    both = [point for point in after if point.label in starts]
-    lines = tuple(
-        Curve(
-            ((starts[end.label].x, starts[end.label].y), (end.x, end.y)),
-            end.objective,
-            f"{end.label}: original to relearned head",
-            faint=True,
+    yield Figure("figure6", "Relearning the head", tuple(filter(None, (*heads(run), heads_in_paper()))))
+    if by_setting(run, "relearn_original_top1", ("shots",)):
+        yield (
+            "The heads are relearned from test images. The figure shows how they and the original ones do on"
+            " the others; the table has the original heads on all test images."
         )
-        for end in both
-    )
-    gaps = [replace(end, y=end.y - starts[end.label].y) for end in both]
-    gap = correlation_of(gaps)
-    said = f"Relearned: {finding(after)}"
-    if gap:
-        said += f". Relearned less original: ρ = {fixed(gap.rho, 2)}, {p_value(gap.p)}{leaning_on(gaps)}"
-    faint = (replace(point, faint=True) for point in before)
-    return replace(panel, points=(*faint, *after) if after else (), curves=lines, finding=said)
 
 
-OF_TRAINING = replace(RELEARNED, metric="relearn_training_top1", optional=True)
-PAPER_SHOTS = {OF_TRAINING.metric: 50_046 / 1_281_167, RELEARNED.metric: CRITERIA.limited_data.value}
-"""The number of images from which the paper's heads are relearned, as a share of the training images."""
-
-
-def _heads_of(measurements: Measurements) -> Quantity:
-    """Return heads relearned from training images if there are any, and otherwise from fresh images."""
-    return _nearest(measurements, OF_TRAINING if measurements.by_setting(OF_TRAINING) else RELEARNED)
-
-
-def _nearest(measurements: Measurements, quantity: Quantity) -> Quantity:
-    """Return the heads relearned from the share of the training images that is nearest to the paper's."""
-    source = card(measurements.source)
-    images = source.sizes.get("train", source.images) / source.classes
-    shots = [int(setting) for (setting,) in measurements.by_setting(quantity)]
-    scale = PAPER_SHOTS[quantity.metric] / CRITERIA.limited_data.value
-    return replace(quantity, setting=f"shots={judged_shots(shots, images * scale)}")
-
-
-def _relearned(measurements: Measurements, quantity: Quantity) -> Asked:
-    """Return the accuracy of heads relearned from this many images, here and in the ICLR version."""
-    shots = quantity.setting.removeprefix("shots=")
-    few = f"{counted(int(shots), 'image')} a class" if shots.isdigit() else "few images"
-    return Asked(f"accuracy of the head relearned from {few}", quantity, IN_PAPER)
-
-
-def _easier(measurements: Measurements) -> str:
-    """Return a sentence on how class separation goes with the accuracy of heads from fresh images."""
-    head = _relearned(measurements, _nearest(measurements, RELEARNED))
-    return goes_with(printed.SEPARATION, head)(measurements)
-
-
-def _foretells(measurements: Measurements) -> str:
-    """Return a sentence on how the accuracy of relearned heads goes with transfer."""
-    return goes_with(_relearned(measurements, _heads_of(measurements)), printed.LINEAR)(measurements)
-
-
-def _whose_images(measurements: Measurements) -> str:
-    quantity = _heads_of(measurements)
-    shots = quantity.setting.removeprefix("shots=")
-    if not shots.isdigit():
-        return ""
-    count = counted(int(shots), "image")
-    nearest = "the number measured here whose share of the training images is nearest to the paper's"
-    if quantity.metric == OF_TRAINING.metric:
-        return f"The head is relearned from {count} of each class that the network was trained on, {nearest}."
-    return (
-        f"The head is relearned from {count} of each class, {nearest}; they are fresh ones, as in Figure 6."
-        " The paper's are images that the network was trained on, which was not measured here"
-        " (`relearning_from_training` does)."
-    )
-
-
-FIGURE6 = Exhibit(
-    name="figure6",
-    title="Do separated classes make the head easy to relearn?",
-    caption="The final layer of each finished network is thrown away and learned again from a few images of"
-    " the classes it was trained on, fresh ones that training did not see. Large marks: the relearned head;"
-    " small marks joined to them: the original one. To the right: objectives that pull the classes further"
-    " apart.",
-    parts=(
-        TableOfRuns(
-            "figure6",
-            "The original and the relearned heads",
-            (
-                replace(R2_TRAIN, label="R² (training images)", key="class_separation_r2"),
-                Quantity("top1", label="Original head", key="top1_percent", group="Test top-1, %"),
-                replace(
-                    RELEARNED,
-                    label="Relearned, {shots} per class",
-                    key="relearned_{shots}_percent",
-                    group="Test top-1, %",
-                ),
-                replace(
-                    OF_TRAINING,
-                    label="Relearned, {shots} per class trained on",
-                    key="relearned_training_{shots}_percent",
-                    group="Test top-1, %",
-                ),
-            ),
-            missing="Relearned heads",
-            needs=("relearned_{shots}_percent",),
-            beside=SWEEP,
-        ),
-        PrintedTable(
-            "figure6",
-            TABLE_3,
-            "The paper's Table 3, and IN(50k) of its ICLR version: ResNet-50, ImageNet",
-            (
-                Printed("class_separation_r2", "R² (training images)", with_error=False),
-                Printed("imagenet_top1_percent", "Original head", "Top-1, %", "%", with_error=False),
-                Printed(IN_PAPER[1], "Relearned, 50,046 training images", "Top-1, %", "%", table=IN_PAPER[0]),
-            ),
-        ),
-        Bespoke(_heads, (R2_TRAIN, TOP1, ORIGINAL, RELEARNED)),
-    ),
-    paper_says="The paper's Figure 6 (40 images per class, tested on 10,000 others) is not tabulated; beside"
-    " ours stands the relearned accuracy that its ICLR version prints: 50,046 training images,"
-    " tested on the whole validation set. The paper calls the two qualitatively similar.",
-    findings=(_easier,),
+@exhibit(
+    "iclr_figure5",
+    "Is a head that is easy to relearn a sign of features that transfer worse?",
     section="3.4",
-    place=3,
-    measured_by="glyphs",
-    summary="The last layer learnt again from fresh images",
-    short="Relearning the head",
+    study="glyphs",
 )
-
-
-ICLR_FIGURE5 = Exhibit(
-    name="iclr_figure5",
-    title="Is a head that is easy to relearn a sign of features that transfer worse?",
-    caption="To the right: networks whose final layer is better relearned from few images of the classes"
-    " trained on: in the paper from images that the network was trained on. Up: networks whose frozen"
-    " features serve the new tasks better. Means over runs.",
-    parts=(
-        Scatter(
-            "iclr_figure5",
-            "Relearning against transfer",
-            "Scatter plots of mean linear transfer accuracy against the accuracy of the relearned head.",
-            (
-                ScatterPanel(
-                    "iclr_figure5-ours",
-                    "Objectives on {source}",
-                    RELEARNED,
-                    LINEAR,
-                    "Linear transfer against the relearned head",
-                    marks="means",
-                    chosen=_heads_of,
-                    instead=(OF_TRAINING,),
-                ),
-                PrintedPanel(
-                    "iclr_figure5-objective-published",
-                    "Objectives on ImageNet (ResNet-50)",
-                    IN_PAPER,
-                    (IN_PAPER[0], mean_of_printed),
-                    RELEARNED.label,
-                    LINEAR.label,
-                ),
-                ScatterPanel(
-                    "iclr_figure5-temperature",
-                    "Cosine softmax on {source}, by temperature",
-                    RELEARNED,
-                    LINEAR,
-                    "The same over temperatures of cosine softmax",
-                    marks="means",
-                    over=SWEEP,
-                    chosen=_heads_of,
-                    instead=(OF_TRAINING,),
-                ),
-                PrintedPanel(
-                    "iclr_figure5-temperature-published",
-                    "Cosine softmax on ImageNet, by temperature",
-                    SWEEP_IN_PAPER,
-                    (SWEEP_IN_PAPER[0], mean_of_printed),
-                    RELEARNED.label,
-                    LINEAR.label,
-                    over=SWEEP,
-                ),
-            ),
+def iclr_figure5(run: Run) -> Iterator[Part]:
+    """To the right: networks whose final layer is better relearned from few images of the classes trained
+    on: in the paper from images that the network was trained on. Up: networks whose frozen features
+    serve the new tasks better. Means over runs."""
+    metric = OF_TRAINING if relearned(run, OF_TRAINING) else FRESH
+    shots = judged_shots(run, metric)
+    axes = RELEARNED, LINEAR
+    panels = []
+    for arm, name, title, published, table in (
+        ("", "ours", f"Objectives on {run.title}", "objective", "iclr_table3_linear"),
+        (
+            SWEEP,
+            "temperature",
+            f"Cosine softmax on {run.title}, by temperature",
+            "temperature",
+            "iclr_table4_temperature",
         ),
-    ),
-    findings=(_foretells, _whose_images),
-    section="3.4",
-    place=4,
-    measured_by="glyphs",
-    summary="Relearned accuracy against linear transfer",
-    short="Relearning against transfer",
-)
+    ):
+        labels = {slug: f"τ = {t:g}" for slug, t in run.temperatures(arm).items()} if arm else run.labels()
+        x = relearned(run, metric, arm).get((shots,)) if arm in run.arms else None
+        if x is not None:
+            y, noun = transfer(run, "linear", arm=arm)[MEAN], published
+            ours = scatter(
+                run, f"iclr_figure5-{name}", title, x, y, axes, drawn="means", labels=labels, noun=noun
+            )
+            panels.append(ours)
+        theirs = printed(table)
+        title = f"{title.replace(f' on {run.title}', ' on ImageNet')} (ResNet-50)"
+        named = f"iclr_figure5-{published}-published"
+        panels.append(
+            scatter_printed(named, title, theirs[IN_PAPER], mean_of_printed(theirs), axes, noun=published)
+        )
+    yield Figure("iclr_figure5", "Relearning against transfer", tuple(filter(None, panels)))
+    if shots:
+        images = "that the network was trained on" if metric == OF_TRAINING else "that training did not see"
+        yield (
+            f"Here the head is relearned from {counted(int(shots), 'image')} of each class {images}, the"
+            " number measured whose share of the training images is nearest to the paper's."
+        )
+
+
+def relearned(run: Run, metric: str, arm: str = "") -> dict[tuple[str, ...], pd.DataFrame]:
+    """Return the accuracy of relearned heads in per cent [seed, objective] by the number of images."""
+    return by_setting(run, metric, ("shots",), scale=100, arm=arm)
+
+
+def in_both_arms(
+    run: Run, read: Callable[[str], dict[tuple[str, ...], pd.DataFrame]]
+) -> dict[tuple[str, ...], pd.DataFrame]:
+    """Return what is read of the main arm with the columns of the sweep over temperatures beside it."""
+    found = read("")
+    for key, frame in (read(SWEEP) if SWEEP in run.arms else {}).items():
+        beside = pd.concat([found[key], frame], axis=1) if key in found else frame
+        found[key] = beside.loc[:, ~beside.columns.duplicated()]
+    return found
+
+
+def judged_shots(run: Run, metric: str) -> str:
+    """Return the number of images a class whose share of the training images is nearest to the paper's."""
+    source = card(run.source)
+    wanted = PAPERS_SHARE[metric] * source.sizes.get("train", source.images) / source.classes
+    # Two numbers that are equally far from the wanted one differ by rounding alone: the smaller one is taken.
+    known = sorted((shots for (shots,) in relearned(run, metric)), key=int)
+    return min(known, key=lambda shots: round(abs(math.log(int(shots) / wanted)), 9), default="")
+
+
+def heads(run: Run) -> Iterator[Panel | None]:
+    """Yield a panel for each number of images that the heads were relearned from."""
+    separation, top1 = seeds(run, "class_separation", "train"), seeds(run, "top1", scale=100)
+    originals = by_setting(run, "relearn_original_top1", ("shots",), scale=100)
+    for (shots,), after in relearned(run, FRESH).items():
+        name, title = f"figure6-{shots}", f"{run.title}, {counted(int(shots), 'image')} of each class"
+        before = originals.get((shots,), top1)
+        drawn = [
+            scatter(run, name, title, separation, y, (R2, TOP1), drawn="means", labels=run.labels())
+            for y in (before, after)
+        ]
+        yield joined(*drawn)
+
+
+def heads_in_paper() -> Panel | None:
+    """Return the paper's panel."""
+    table, name = printed("neurips_table3_class_separation"), "figure6-published"
+    title = "ImageNet (ResNet-50), 50,046 training images"
+    ends = table["imagenet_top1_percent"], printed("iclr_table3_linear")[IN_PAPER]
+    return joined(*(scatter_printed(name, title, table["class_separation_r2"], y, (R2, TOP1)) for y in ends))
+
+
+def joined(before: Panel | None, after: Panel | None) -> Panel | None:
+    """Return a panel with small marks for original heads, large ones for relearned heads, and lines
+    between."""
+    if before is None or after is None:
+        return after
+    starts = {point.label: point for point in before.points}
+    both = [(starts[point.label], point) for point in after.points if point.label in starts]
+    curves = tuple(
+        Curve(((a.x, a.y), (b.x, b.y)), b.slug, f"{b.label}: original to relearned head", faint=True)
+        for a, b in both
+    )
+    gaps = correlation([b._replace(y=b.y - a.y) for a, b in both])
+    faint = tuple(point._replace(faint=True) for point in before.points)
+    finding = f"Relearned: {after.finding}. Relearned less original: {gaps}"
+    return replace(after, points=(*faint, *after.points), curves=curves, finding=finding)
