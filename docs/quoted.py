@@ -7,16 +7,13 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from statistics import fmean
 
 from penultimate import specs
-from penultimate.records.archive import network_of, read_kept
+from penultimate.records.archive import read_kept
 from penultimate.records.reading import reference_tuning
-from penultimate.report import exhibit, read_reference
-from penultimate.report.base import Built, StudyResults
-from penultimate.report.measurements import Measurements, admit
-from penultimate.report.quantity import Quantity
-from penultimate.report.text import counted, fixed
+from penultimate.results.exhibit import show
+from penultimate.results.rows import MEAN, Run, read_reference, seeds, transfer
+from penultimate.results.text import counted, fixed
 from penultimate.statistics import spearman
 from penultimate.study import load_study
 from penultimate.study.unfold import unfold
@@ -40,58 +37,55 @@ def rows(*lines: Iterable[str]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *others))
 
 
-def means(found: Measurements) -> dict[str, list[float]]:
+def means(run: Run) -> dict[str, list[float]]:
     """Return each objective's mean over seeds of test accuracy, class separation, linear and kNN transfer."""
     runs = {
-        "test": found.runs("top1"),
-        "separation": found.runs("class_separation", split="train"),
-        "linear": found.values(Quantity("linear_{accuracy}", target="targets")),
-        "knn": found.values(Quantity("knn_{accuracy}", target="targets")),
+        "test": seeds(run, "top1", scale=100),
+        "separation": seeds(run, "class_separation", "train"),
+        "linear": transfer(run, "linear")[MEAN],
+        "knn": transfer(run, "knn")[MEAN],
     }
-    return {name: [fmean(of[one.spec].values()) for one in found.objectives] for name, of in runs.items()}
-
-
-@functools.cache
-def shown(name: str, study: str = MAIN) -> Built:
-    """Return an exhibit of a kept run."""
-    return exhibit(name, read_reference(study))
+    return {name: [float(of[slug].mean()) for slug in run.labels()] for name, of in runs.items()}
 
 
 @functools.cache
 def claims() -> list[dict[str, str]]:
-    """Return what the main reference run shows of each claim."""
-    table = shown("claims").tables[0]
-    keys = [column.key for column in table.columns]
-    return [
-        {"says": row.label, **dict(zip(keys, (cell.text for cell in row.cells), strict=True))}
-        for row in table.rows
-    ]
+    """Return what the main reference run shows of each claim, as the exhibit's table has it."""
+    return [{key.lower(): str(cell) for key, cell in row.items()} for row in claim_rows()]
+
+
+def claim_rows() -> list[dict[str, object]]:
+    table = show("claims", read_reference(MAIN)).tables[0].json()
+    rows_of: list[dict[str, object]] = table["rows"]
+    return rows_of
 
 
 @quote
 def size_of_evidence() -> str:
     """How many networks the main reference run has."""
-    table = read_reference(MAIN).table
-    return counted(len({network_of(row) for row in table.where(metric="top1", split="holdout")}), "network")
+    frame = read_reference(MAIN).frame
+    networks = frame[(frame["metric"] == "top1") & (frame["split"] == "holdout")]
+    return counted(len(networks.drop_duplicates(["objective", "backbone", "arm", "seed", "draw"])), "network")
 
 
 @quote
 def table_of_nine() -> str:
     """The nine objectives, means of nine seeds."""
-    found = admit(read_reference(MAIN))
+    run = read_reference(MAIN)
     return rows(
         ("objective", "test accuracy, %", "class separation R²", "linear transfer, %", "kNN transfer, %"),
         *(
-            (one.label, f"{100 * test:.1f}", f"{apart:.3f}", f"{100 * linear:.1f}", f"{100 * knn:.1f}")
-            for one, test, apart, linear, knn in zip(found.objectives, *means(found).values(), strict=True)
+            (label, f"{test:.1f}", f"{apart:.3f}", f"{linear:.1f}", f"{knn:.1f}")
+            for label, test, apart, linear, knn in zip(
+                run.labels().values(), *means(run).values(), strict=True
+            )
         ),
     )
 
 
 def of_softmax(metric: str, split: str, form: str, scale: float = 1.0) -> str:
     """Return softmax's mean in the main reference run."""
-    runs = admit(read_reference(MAIN)).runs(metric, split=split)["softmax"]
-    return format(scale * fmean(runs.values()), form)
+    return format(seeds(read_reference(MAIN), metric, split, scale=scale)["softmax"].mean(), form)
 
 
 QUOTES["softmax_train"] = lambda: of_softmax("top1", "train", ".2f", 100)
@@ -103,7 +97,7 @@ QUOTES["softmax_separation"] = lambda: of_softmax("class_separation", "train", "
 def of_first_world() -> str:
     """The rank correlations of the first reference run, whose rows the tests keep."""
     kept = read_kept(Path(__file__).parents[1] / "tests/kept/glyphs")
-    before = means(admit(StudyResults.of(kept)))
+    before = means(Run(kept.table.frame(), kept.description))
     return " and ".join(fixed(spearman(before["separation"], before[of]).rho, 2) for of in ("linear", "knn"))
 
 
