@@ -25,9 +25,6 @@ def _takes_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", nargs="?", help=", ".join(LISTS))
     takes_json(parser)
     parser.add_argument("--all", action="store_true", help="parts of studies and searches behind them, too")
-    parser.add_argument(
-        "--out", default="runs", help="the folder of results in which exhibits are looked for (default: runs)"
-    )
     takes_plugins(parser)
 
 
@@ -48,9 +45,8 @@ def _list(options: argparse.Namespace) -> int:
         print(json.dumps({name: entry(kind, name).summary for name in names(kind)}, indent=2))
         return 0
     if kind == "exhibit":
-        from penultimate.report.listing import lines
-
-        say(*lines(options.out))
+        width = max(map(len, names(kind)))
+        say(*(f"{name:<{width}}  {entry(kind, name).summary}" for name in names(kind)))
         say("", "Finished runs of all of them come with the package:")
         say("penultimate show NAME --reference               evidence, with the seeds that claims need")
         say("penultimate show NAME --reference --study full  full, with one seed or two")

@@ -295,31 +295,30 @@ def _table_as_json(table: ExhibitTable) -> dict[str, object]:
 
 
 def _why(options: argparse.Namespace) -> int:
+    import pandas as pd
+
     from penultimate.records.archive import KeptStudy, reference
     from penultimate.records.reading import StudyFolder
     from penultimate.records.tracing import explain
     from penultimate.registry import entry
-    from penultimate.report import StudyResults
-    from penultimate.report.measurements import admit
-    from penultimate.report.networks import StudyNetworks
+    from penultimate.results.rows import read_reference, read_run
 
     _expect_one_place(options)
     folder: StudyFolder | KeptStudy
     if options.reference:
-        folder = reference(options.study)
-        results = StudyResults.of(folder)
+        folder, run = reference(options.study), read_reference(options.study)
     else:
         folder = folder_of(options.out, options.study)
-        results = StudyResults(folder.described(), folder.table())
+        run = read_run(options.out, folder.name)
     exhibit = entry("exhibit", options.exhibit).resolve()
-    exhibit.expect_shown(StudyNetworks(folder.description))
-    if exhibit.of_same_runs:
-        exhibit = exhibit.with_shared_seeds(admit(results, allow_limited=True))
+    log: list[pd.DataFrame] = []
+    exhibit(dataclasses.replace(run, log=log), allow_limited=True)
     objective, target = options.objective, options.target
     data = {folder.description["source"], *folder.description["targets"]}
     if objective in data and target is not None and target not in data:  # the words in the other order
         objective, target = target, objective
-    say(explain(folder, exhibit, objective, target))
+    shown = pd.concat(log) if log else run.frame[:0]
+    say(explain(folder, options.exhibit, shown, objective, target))
     return 0
 
 

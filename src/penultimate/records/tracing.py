@@ -4,37 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from penultimate.data.catalog import remember, shifted
 from penultimate.errors import PenultimateError, RequestError, nearest
 from penultimate.objectives.presets import resolve
 from penultimate.records.archive import POINTING_UNIT, KeptStudy
 from penultimate.records.reading import StudyFolder
-from penultimate.records.table import Row
+from penultimate.records.table import Row, Table
 from penultimate.store import Meta
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MOST_ROWS = 40
 """The number of rows that are listed; a figure over layers and epochs shows thousands."""
-
-
-class Showing(Protocol):
-    """An exhibit, as far as it says which rows it shows."""
-
-    @property
-    def name(self) -> str:
-        """The name by which it is asked for."""
-        ...
-
-    @property
-    def quantities(self) -> Sequence[object]:
-        """The quantities that it shows; none if it is made from a study's settings."""
-        ...
-
-    def shows(self, row: Row, backbone: str) -> bool:
-        """Return whether it shows a row of a study with this main architecture."""
-        ...
 
 
 class NothingError(PenultimateError):
@@ -42,37 +27,41 @@ class NothingError(PenultimateError):
 
 
 def explain(
-    study: StudyFolder | KeptStudy, exhibit: Showing, objective: str, target: str | None = None
+    study: StudyFolder | KeptStudy,
+    exhibit: str,
+    shown: pd.DataFrame,
+    objective: str,
+    target: str | None = None,
 ) -> str:
-    """Return the rows of an exhibit about an objective on a data set (or the source), and their steps.
+    """Return the rows that an exhibit read about an objective on a data set (or the source), and their steps.
 
-    Raises RequestError for an objective or a data set that the study does not have, and NothingError if the
-    exhibit has no number of them.
+    `shown` are all rows that it read. Raises RequestError for an objective or a data set that the study does
+    not have, and NothingError if the exhibit has no number of them.
     """
     for card in study.description.get("cards", ()):
         remember(card)
     spec, slug = _objective(study, objective)
     target = _target(study, target)
-    blocks = study.description["networks"]
-    backbones = list(dict.fromkeys(name for block in blocks for name in block.get("backbones", ())))
-    by_target: dict[str, list[Row]] = {}
-    table = study.table if isinstance(study, KeptStudy) else study.table()
-    for row in dict.fromkeys((*table.where(objective=(spec, None)), *table.where(objective_b=spec))):
-        if exhibit.shows(row, next(iter(backbones), "")):
-            by_target.setdefault(row.target or study.description["source"], []).append(row)
-    rows = by_target.pop(target, [])
+    of_both = shown["objective"].isna() | (shown["objective"] == spec) | (shown["objective_b"] == spec)
+    found = shown[of_both].drop_duplicates()
+    places = found["target"].astype(object).where(found["target"].notna(), study.description["source"])
+    rows = list(Table.of_frame(found[places == target]))
     metas = study.metas()
     diverged = [
         f"  diverged: {step_id}: {meta.content.get('reason', '')}"
         for step_id, meta in metas.items()
         if meta.status == "diverged" and meta.content["columns"].get("objective") == spec
     ]
+    others = [str(place) for place in places.unique() if place != target]
     if not rows:
-        raise NothingError("\n".join([_nothing(study, exhibit, slug, target, by_target), *diverged]))
-    lines = [f"{exhibit.name}: {slug} on {target}, study {study.name}", ""]
-    lines += [_line(row, spec, len(backbones) > 1) for row in rows[:MOST_ROWS]]
+        raise NothingError("\n".join([_nothing(study, exhibit, slug, target, others), *diverged]))
+    several = (
+        len({name for block in study.description["networks"] for name in block.get("backbones", ())}) > 1
+    )
+    lines = [f"{exhibit}: {slug} on {target}, study {study.name}", ""]
+    lines += [_line(row, spec, several) for row in rows[:MOST_ROWS]]
     lines += [f"  and {len(rows) - MOST_ROWS:,} more rows"] if len(rows) > MOST_ROWS else []
-    lines += [f"  also on: {', '.join(by_target)}"] if by_target else []
+    lines += [f"  also on: {', '.join(others)}"] if others else []
     steps: dict[str, Meta] = {}
     for row in rows:
         _collect(row.step or "", metas, steps, spec)
@@ -113,17 +102,15 @@ def _target(study: StudyFolder | KeptStudy, target: str | None) -> str:
 
 
 def _nothing(
-    study: StudyFolder | KeptStudy, exhibit: Showing, objective: str, target: str, others: Iterable[str]
+    study: StudyFolder | KeptStudy, exhibit: str, objective: str, target: str, others: Sequence[str]
 ) -> str:
-    """Return why an exhibit has no number of an objective on a data set, and what there is instead."""
-    if not exhibit.quantities:
-        return f"{exhibit.name} is made from settings, or from many numbers at once: it has none to be traced"
-    text = f"{exhibit.name} shows nothing of {objective} on {target} in study {study.name}"
+    """Return that an exhibit has no number of an objective on a data set, and what there is instead."""
+    text = f"{exhibit} shows nothing of {objective} on {target} in study {study.name}"
     if others:
         return f"{text}; it does on: {', '.join(others)}"
     if isinstance(study, StudyFolder) and any(done < total for done, total in study.counts().values()):
         return f"{text}; the study is continued by: {study.command_for(verify=False)}"
-    return f"{text}; the study is complete: no further run would measure it"
+    return text
 
 
 def _line(row: Row, spec: str, several: bool) -> str:

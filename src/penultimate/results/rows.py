@@ -272,9 +272,12 @@ class Run:
         # A row without an architecture belongs to a given network.
         where &= _equals(rows["backbone"], backbone or self.backbone) | rows["backbone"].isna()
         found = rows[where]
+        return found if about == "networks" else self._read(found)
+
+    def _read(self, rows: Frame) -> Frame:
         if self.log is not None:
-            self.log.append(found)
-        return found
+            self.log.append(rows)
+        return rows
 
     def slugs(self, specs_of_rows: Any) -> Any:
         """Return the short names of objectives in a column of rows."""
@@ -287,6 +290,7 @@ class Run:
         """
         import pandas as pd
 
+        self._read(rows)
         cells = pd.DataFrame(
             {
                 name: _key(rows[name])
@@ -508,7 +512,7 @@ def arrays_of(
     if run.arrays is None:
         return
     rows = run.rows(metric, split, **where)
-    rows = rows[rows["epoch"].isna() & _equals(rows["setting"], setting)]
+    rows = run._read(rows[rows["epoch"].isna() & _equals(rows["setting"], setting)])
     order = [each.slug for each in run.objectives(where.get("arm", ""))]
     keyed = rows.assign(slug=run.slugs(rows["objective"]), number=_key(rows["seed"]))
     for slug in order:
