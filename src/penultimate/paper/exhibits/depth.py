@@ -79,8 +79,8 @@ def by_layer(run: Run, probe: str, found: Mapping[str, Served]) -> Table | None:
     columns[gained] = pd.DataFrame({slug: one.gain for slug, one in found.items()})
     title = f"Transfer by layer, {PROBES[probe]} probe, means over tasks"
     notes = [
-        "Accuracies in per cent, gains and leads in points. Recovered: the gain as a share of softmax's lead in"
-        " per cent, where that is a point or more."
+        "Accuracies in per cent, gains and leads in points. Recovered: the gain as a share of softmax's lead"
+        " in per cent, where that is a point or more."
     ]
     table = table_of_means(run, f"depth_{probe}", title, columns, corner=corner_of(run), notes=notes)
     if table is None:
