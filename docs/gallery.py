@@ -14,16 +14,17 @@ from pathlib import Path
 from docs.quoted import MAIN, shown
 
 from penultimate.paper.page import PAGE
-from penultimate.portrait.page import OWN_ORDER, headline
+from penultimate.portrait.page import answer
 from penultimate.records.archive import read_kept, references
 from penultimate.registry import entry, names
-from penultimate.report import exhibit
-from penultimate.report.base import Built, ExhibitTable, Figure, StudyResults
-from penultimate.report.beside import beside_reference
+from penultimate.report.base import Built, ExhibitTable, Figure
 from penultimate.report.drawing.figures import draw_panel, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
 from penultimate.report.inline import legend, objectives_drawn, table_html
-from penultimate.report.measurements import admit
+from penultimate.results.beside import beside_reference
+from penultimate.results.exhibit import Shown, marks_of, show
+from penultimate.results.figure import draw
+from penultimate.results.rows import Run
 
 RUNS = {"doses": "sweep", "better": "better", "projectors": "sweep"}
 """The run that an exhibit is drawn from, where it is not the main one; it counts once it is kept."""
@@ -68,33 +69,43 @@ def plain(text: str) -> str:
 
 
 @functools.cache
-def portraits() -> dict[str, StudyResults]:
+def portraits() -> dict[str, Run]:
     """Return the finished portraits, each beside the reference run, by the name of its objective."""
     kept = {card.parent.name: read_kept(card.parent) for card in sorted(PORTRAITS.glob("*/kept.json"))}
-    return {name: beside_reference(StudyResults.of(run)) for name, run in kept.items()}
+    return {
+        name: beside_reference(Run(run.table.frame(), run.description, run.provenance, run.arrays))
+        for name, run in kept.items()
+    }
 
 
-def exhibits_of(results: StudyResults) -> list[Built]:
+def exhibits_of(run: Run) -> list[Shown]:
     """Return the exhibits of a portrait's own page, in its order."""
-    found = [exhibit(name, results) for name in OWN_ORDER]
-    return [built for built in found if built.is_measured]
+    found = [show(name, run) for name in names("exhibit") if name.startswith("portrait_")]
+    return [shown for shown in found if shown.is_measured]
 
 
-def portrait(name: str, results: StudyResults, known: dict[str, Mark]) -> list[str]:
+def portrait(run: Run, known: dict[str, Mark]) -> list[str]:
     """Return the lines of a portrait's page: what it comes to, its figures and its tables."""
-    said = headline(admit(results))
-    lines = [f"# {plain(str(results.description['title']))}", "", f"**{plain(said.answer)}**", ""]
-    lines += [f"- {plain(detail)}" for detail in said.details] + [""]
-    lines += ["```console", f"{results.provenance['command']}", "```", ""]
-    for built in exhibits_of(results):
-        lines += [f"## {plain(built.title)}", "", plain(built.caption), ""]
-        for figure in built.figures:
-            lines += drawn(figure, known)
-        for each in built.tables:
-            folds = len(each.rows) > LONG
-            body = table(each)
-            lines += [f":::{{dropdown}} {plain(each.title)}", *body, ":::", ""] if folds else body
-        lines += [f"- {plain(note)}" for note in built.notes] + [""]
+    said = answer(run)
+    lines = [f"# {plain(str(run.description['title']))}", "", f"**{plain(said.sentence)}**", ""]
+    lines += [f"- {plain(point)}" for point in said.points] + [""]
+    lines += ["```console", f"{run.provenance['command']}", "```", ""]
+    for each in exhibits_of(run):
+        lines += [f"## {plain(each.title)}", "", plain(each.caption), ""]
+        for figure in each.figures:
+            panels = [
+                f'<figure class="panel {panel.source}"><figcaption>{html.escape(panel.title)}</figcaption>'
+                f"{draw(panel, known).styled(f'{panel.name}-')}</figure>"
+                for panel in figure.panels
+            ]
+            lines += raw(['<div class="panels">', *panels, "</div>"])
+        for held in each.tables:
+            label = html.escape(held.title)
+            head = f'<div class="exhibit-table" tabindex="0" role="group" aria-label="{label}">'
+            body = raw([head, held.html(), "</div>"])
+            folds = len(held.labels) > LONG
+            lines += [f":::{{dropdown}} {plain(held.title)}", *body, ":::", ""] if folds else body
+        lines += [f"- {plain(note)}" for note in each.notes] + [""]
     return lines
 
 
@@ -172,9 +183,8 @@ def write(folder: Path, static: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     static.mkdir(parents=True, exist_ok=True)
     found = exhibits()
-    drawn_of = {name: exhibits_of(results) for name, results in portraits().items()}
-    every = [*found.values(), *(built for listed in drawn_of.values() for built in listed)]
-    known = marks([*PAGE.explained, *dict.fromkeys(objectives_drawn(every))])
+    of_portraits = marks_of(shown for run in portraits().values() for shown in exhibits_of(run))
+    known = marks([*PAGE.explained, *dict.fromkeys([*objectives_drawn([*found.values()]), *of_portraits])])
     (static / "marks.css").write_text(colours(known) + "\n", encoding="utf-8")
     index = ["# Gallery", "", INTRODUCTION, ""]
     chapters = PAGE.chapters((entry("exhibit", name).resolve(), built) for name, built in found.items())
@@ -202,10 +212,10 @@ def write(folder: Path, static: Path) -> None:
     pages = [name for listed in parts.values() for name in listed]
     if portraits():
         index += ["## Portraits of objectives", "", OF_PORTRAITS, ""]
-    for name, results in portraits().items():
+    for name, run in portraits().items():
         page_name = f"portrait-{name}"
-        index += [f"- [{plain(str(results.description['title']))}]({page_name}.md)"]
-        text = "\n".join(portrait(name, results, known)) + "\n"
+        index += [f"- [{plain(str(run.description['title']))}]({page_name}.md)"]
+        text = "\n".join(portrait(run, known)) + "\n"
         (folder / f"{page_name}.md").write_text(text, encoding="utf-8")
         pages.append(page_name)
     index += ["", "```{toctree}", ":hidden:", "", *pages, "```"]

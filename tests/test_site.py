@@ -11,7 +11,7 @@ import pytest
 from docs import gallery, site
 
 from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
-from penultimate.report.beside import why_apart
+from penultimate.results.beside import why_apart
 
 ELSEWHERE = re.compile(
     r"""(?:<(?:script|img|iframe)[^>]* src|<link[^>]* href|url\(|@import)[="'( ]*https?://"""
@@ -47,29 +47,10 @@ def test_a_table_shows_hostile_text_as_it_is() -> None:
 
 
 def test_a_finished_portrait_stands_beside_the_reference_run_in_the_gallery() -> None:
-    results = gallery.portraits()["focal"]
-    assert why_apart(results) == ""
-    drawn = gallery.exhibits_of(results)
-    assert drawn[0].name == "portrait_place"
-    slugs = [
-        *(
-            each.objective
-            for built in drawn
-            for figure in built.figures
-            for panel in figure.panels
-            for each in (*panel.points, *panel.curves)
-        ),
-        *(
-            mark
-            for built in drawn
-            for figure in built.figures
-            for panel in figure.panels
-            if panel.raster
-            for mark in (*panel.raster.row_marks, *panel.raster.column_marks)
-        ),
-    ]
-    known = gallery.marks([*gallery.PAGE.explained, *dict.fromkeys(filter(None, slugs))])
-    text = "\n".join(gallery.portrait("focal", results, known))
+    run = gallery.portraits()["focal"]
+    assert why_apart(run) == ""
+    assert gallery.exhibits_of(run)[0].name == "portrait_place"
+    text = "\n".join(gallery.portrait(run, gallery.marks([*gallery.marks_of(gallery.exhibits_of(run))])))
     assert text.startswith("# Portrait of Focal (gamma = 0.2)\n\n**Compared with softmax, Focal")
     assert text.count("<svg") >= 4
     assert len(text) < 300_000

@@ -8,37 +8,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from tests.plugged import plugged
 from tests.report import synthetic
 
+import penultimate as pu
 from penultimate.cli import main
 from penultimate.errors import RequestError
-from penultimate.paper.claims.followed import predicted
 from penultimate.portrait import STRENGTHS
-from penultimate.portrait.exhibits.follows import followed_by
-from penultimate.portrait.exhibits.inside import unusual_words
-from penultimate.portrait.page import OWN_ORDER, headline
+from penultimate.portrait.page import answer
 from penultimate.portrait.request import OF_STRENGTHS, PortraitRequest, plan_words
-from penultimate.portrait.traits import Trait, likeness, subject_of, trait, traits, within_seeds
-from penultimate.records.archive import KeptStudy, reference
+from penultimate.portrait.traits import likeness, subject_of, traits, values, within_seeds
+from penultimate.records.archive import KeptStudy, read_kept
 from penultimate.records.keeping import keep
 from penultimate.records.reading import study_folder
 from penultimate.records.table import Table
-from penultimate.registry import entry
-from penultimate.report import read_study, render_report
-from penultimate.report.base import StudyResults
-from penultimate.report.beside import DRAWING, beside, reason_apart, why_apart
-from penultimate.report.measurements import admit
-from penultimate.report.quantity import Quantity
-from penultimate.report.several import build
+from penultimate.results.beside import DRAWING, beside, beside_reference, reason_apart, why_apart
+from penultimate.results.exhibit import show
+from penultimate.results.page import render_page
+from penultimate.results.rows import Run, read_run, seeds
 from penultimate.study import load_study
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 
 SPEC = "focal(gamma=2)"
 SEEDS = (0, 1, 2)
+PORTRAITS = Path(__file__).parents[2] / "docs" / "portraits"
+EXHIBITS = tuple(f"portrait_{name}" for name in ("place", "strengths", "inside", "follows", "search"))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -59,49 +57,43 @@ def kind(metric: str) -> str:
     return next((name for name in ("linear", "knn", "class_separation") if name in metric), "accuracy")
 
 
-def own(seeds: tuple[int, ...] = SEEDS, **description: Any) -> StudyResults:
+def own(seeds: tuple[int, ...] = SEEDS, objective: str = SPEC, **description: Any) -> Run:
     """A study of the focal loss alone."""
-    run = synthetic.study(seeds, objectives=[SPEC])
-    rows = (dataclasses.replace(row, step=f"{kind(row.metric)}.own") for row in run.table)
+    run = synthetic.study(seeds, objectives=[objective])
+    rows = Table(dataclasses.replace(row, step=f"{kind(row.metric)}.own") for row in run.table)
     told = {"name": "portrait-focal", "page": "portrait", "beside": "whole", "steps": ["linear.own"]}
-    return StudyResults(run.description | told | description, Table(rows), None, dict(run.provenance), None)
+    return Run(rows.frame(), run.description | told | description, dict(run.provenance))
 
 
-# -- beside a kept run ---------------------------------------------------------------------------------------
+def those_of(run: Run, is_own: bool) -> list[float]:
+    return sorted(run.frame["value"][(run.frame["objective"] == SPEC) == is_own])
 
 
 def test_a_kept_runs_networks_of_the_same_seeds_stand_beside_a_study(kept: KeptStudy) -> None:
     joined = beside(own(), kept)
     assert why_apart(joined) == ""
-    assert {row.seed for row in joined.table} == {*SEEDS}
-    measured = admit(joined)
-    assert len(measured.objectives) == 10
-    subject = subject_of(measured)
+    assert {*joined.frame["seed"]} == {*SEEDS}
+    assert len(joined.objectives()) == 10
+    subject = subject_of(joined)
     assert subject is not None
     assert subject.spec == SPEC
-    theirs = {row.value for row in kept.table if row.seed in SEEDS}
-    assert {row.value for row in joined.table if row.objective != SPEC} == theirs
-    assert {row.value for row in joined.table if row.objective == SPEC} == {row.value for row in own().table}
+    assert those_of(joined, False) == sorted(row.value for row in kept.table if row.seed in SEEDS)
+    assert those_of(joined, True) == those_of(own(), True)
+    assert len(show("table1", joined).tables[0].labels) == 10
 
 
 def test_of_a_kept_run_only_what_the_study_measured_too_is_taken(kept: KeptStudy) -> None:
     joined = beside(own(measure=["accuracy", "linear"]), kept)
-    metrics = {row.metric for row in joined.table if row.objective != SPEC}
+    metrics = {*joined.frame["metric"][joined.frame["objective"] != SPEC]}
     assert metrics == {"top1", "top5", "linear_top1", "linear_mean_per_class"}
-    assert {text for block in joined.description["networks"][:-1] for text in block["measure"]} == {
-        "accuracy",
-        "linear",
-    }
 
 
 def test_an_objective_that_the_run_has_too_keeps_its_own_numbers(kept: KeptStudy) -> None:
-    run = synthetic.study(SEEDS, objectives=["sigmoid"])
-    mine = dataclasses.replace(
-        own(), description=own().description | {"networks": run.description["networks"]}
-    )
-    table = Table(dataclasses.replace(row, value=row.value / 2) for row in run.table)
-    joined = beside(dataclasses.replace(mine, table=table), kept)
-    assert [row.value for row in joined.table.where(objective="sigmoid")] == [row.value for row in table]
+    mine = own(objective="sigmoid")
+    mine = dataclasses.replace(mine, frame=mine.frame.assign(value=mine.frame["value"] / 2))
+    joined = beside(mine, kept)
+    there = joined.frame["value"][joined.frame["objective"] == "sigmoid"]
+    assert there.tolist() == mine.frame["value"].tolist()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +104,7 @@ def test_an_objective_that_the_run_has_too_keeps_its_own_numbers(kept: KeptStudy
         ({"seeds": [7, 8]}, "none of its seeds"),
         ({"draws": 5}, "none of its seeds"),
         ({"backbones": ["glyphplain"]}, "no networks of the architecture glyphplain"),
-        ({"data": {"glyphs (draw 0)": "ff" * 32}}, "the images of glyphs (draw 0) are not those of whole"),
+        ({"data": {"glyphs (draw 0)": "ff" * 32}}, "images of glyphs (draw 0) are not those of whole: other"),
     ],
 )
 def test_what_cannot_be_compared_stands_alone_and_says_why(
@@ -129,7 +121,7 @@ def test_what_cannot_be_compared_stands_alone_and_says_why(
     )
     assert why in reason_apart(changed, kept)
     joined = beside(changed, kept)
-    assert [*joined.table] == [*changed.table]
+    assert joined.frame is changed.frame
     assert why in why_apart(joined)
 
 
@@ -140,16 +132,16 @@ def test_images_that_another_processor_rounded_otherwise_are_comparable_and_it_i
     run = {"packages": packages, "processor": "AMD EPYC (2 cores)", "data": {"glyphs (draw 0)": "aa"}}
     theirs = dataclasses.replace(kept, provenance={**kept.provenance, **run})
 
-    def drawn(**change: Any) -> StudyResults:
+    def drawn(**change: Any) -> Run:
         mine = own()
         here = {"processor": "Intel Xeon (4 cores)", "data": {"glyphs (draw 0)": "bb"}}
         return dataclasses.replace(mine, provenance={**mine.provenance, **run, **here, **change})
 
     joined = beside(drawn(), theirs)
-    assert len(admit(joined).objectives) == 10
+    assert len(joined.objectives()) == 10
     said = "drawn on another kind of processor (AMD EPYC (2 cores)), where rounding"
     assert said in joined.provenance["beside"]["whole"]["rounding"]
-    assert said in render_report(joined)[""].decode()
+    assert said in render_page(joined)[""].decode()
     assert beside(drawn(data=run["data"]), theirs).provenance["beside"]["whole"]["rounding"] == ""
     assert "are not those of whole" in reason_apart(drawn(packages={**packages, "torch": "2.0"}), theirs)
     assert "are not those of whole" in reason_apart(drawn(processor="AMD EPYC (8 cores)"), theirs)
@@ -159,9 +151,6 @@ def test_a_learning_rate_of_its_own_does_not_set_an_objective_apart(kept: KeptSt
     mine = own()
     mine.description["networks"][0]["recipe"] |= {"learning_rate": 0.3}
     assert reason_apart(mine, kept) == ""
-
-
-# -- what is asked for ---------------------------------------------------------------------------------------
 
 
 def test_a_portrait_is_trained_and_measured_as_the_reference_run_was() -> None:
@@ -265,115 +254,6 @@ def asked_for(request: PortraitRequest) -> tuple[object, object]:
     return request.study(), request.search
 
 
-def test_the_cost_is_told_before_anything_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(["portrait", SPEC, "--plan"]) == 0
-    told = capsys.readouterr().out
-    assert "gamma from 0.5, 1, 2, 4, 8; 5 trainings (1 seed)." in " ".join(told.split())
-    assert [line.split()[:2] for line in told.splitlines() if line.startswith(("search", "networks"))] == [
-        ["search", "5"],
-        ["networks", "7"],
-    ]
-    assert not (tmp_path / "runs").exists()
-
-
-# -- what it says --------------------------------------------------------------------------------------------
-
-
-def test_a_difference_within_seeds_is_students_paired_test() -> None:
-    one, other = {0: 71.1, 1: 75.9, 2: 81.0, 4: 70.0}, {0: 70.0, 1: 75.0, 2: 80.0, 3: 99.0}
-    found = within_seeds(one, other)
-    a, b = ([of[seed] for seed in SEEDS] for of in (one, other))
-    tested = stats.ttest_rel(a, b)
-    interval = tested.confidence_interval(0.95)
-    assert found is not None
-    assert (found.low, found.high, found.p) == pytest.approx((interval.low, interval.high, tested.pvalue))
-    assert within_seeds({0: 1.0, 1: 2.0}, {0: 0.0, 1: 0.5}) is None
-    assert within_seeds(dict.fromkeys(SEEDS, 1.0), dict.fromkeys(SEEDS, 0.5)) is None
-
-
-def test_the_line_of_the_others_is_least_squares_with_its_prediction_interval() -> None:
-    noise = np.random.default_rng(0)
-    x = noise.normal(size=9)
-    y = 2 - 3 * x + noise.normal(size=9)
-    line = stats.linregress(x, y)
-    residual = np.sqrt(np.sum((y - line.intercept - line.slope * x) ** 2) / 7)
-    spread = residual * np.sqrt(1 + 1 / 9 + (0.7 - x.mean()) ** 2 / np.sum((x - x.mean()) ** 2))
-    expected, half = predicted([*x], [*y], 0.7)
-    assert expected == pytest.approx(line.intercept + 0.7 * line.slope)
-    assert half == pytest.approx(stats.t.ppf(0.975, 7) * spread)
-
-
-def test_traits_are_counted_in_the_others_standard_deviations(kept: KeptStudy) -> None:
-    measured = admit(beside(own(), kept))
-    found = {one.name: one for one in traits(measured, SPEC)}
-    r2 = next(one for one in found.values() if one.quantity == Quantity("class_separation", "train"))
-    values = np.array([*r2.means.values()])
-    assert r2.steps(r2.value) == pytest.approx((r2.value - values.mean()) / values.std(ddof=1))
-    assert r2.place == 1 + int((values > r2.value).sum())
-    distance = likeness([*found.values()])
-    spec = "sigmoid"
-    rows = [(one.value - one.means[spec]) / one.spread for one in found.values()]
-    assert distance[spec] == pytest.approx(np.sqrt(np.mean(np.square(rows))))
-    assert min(distance, key=lambda one: distance[one]) != "squared_error(kappa=9, scale=0.5, target=10)"
-
-
-def test_a_constant_or_rare_quantity_is_no_trait(kept: KeptStudy) -> None:
-    measured = admit(beside(own(), kept))
-    assert trait(measured, SPEC, Quantity("nll"), "") is None
-    same = Table(dataclasses.replace(row, value=0.5) for row in kept.table)
-    assert traits(admit(beside(own(), dataclasses.replace(kept, table=same))), SPEC) == []
-
-
-def test_its_exhibits_and_its_answer_are_of_the_same_numbers(kept: KeptStudy) -> None:
-    joined = beside(own(), kept)
-    measured = admit(joined)
-    top1 = measured.values(Quantity("top1"))
-    gap = 100 * np.mean([top1[SPEC][seed] - top1["softmax"][seed] for seed in SEEDS])
-    answer = headline(measured).answer
-    assert f"{abs(gap):.1f} points {'more' if gap > 0 else 'less'} accurate where it was trained" in answer
-    place = build(entry("exhibit", "portrait_place").resolve(), joined)
-    (table,) = place.tables
-    assert len(place.figures[0].panels[0].points) >= 10
-    assert table.rows[0].cells[0].value == pytest.approx(100 * np.mean([*top1[SPEC].values()]))
-    asked = followed_by(measured)
-    assert {one.verdict for one in asked} <= {"follows", "departs", "undecided"}
-    assert len(asked) >= 6
-    table1 = build(entry("exhibit", "table1").resolve(), joined)
-    assert len(table1.tables[0].rows) == 10
-
-
-def test_the_networks_at_each_strength_are_a_curve_beside_the_others_of_that_seed(kept: KeptStudy) -> None:
-    mine, specs = own(), [f"focal(gamma={gamma})" for gamma in (0.5, 2, 8)]
-    run = synthetic.study((0,), objectives=specs)
-    rows = [dataclasses.replace(row, arm=STRENGTHS) for row in run.table]
-    (block,) = run.description["networks"]
-    grid = {**block, "arm": STRENGTHS, "seeds": [0], "swept": "focal.gamma"}
-    told = mine.description | {
-        "networks": [*mine.description["networks"], grid],
-        "objectives": [*mine.description["objectives"], *run.description["objectives"][::2]],
-    }
-    joined = beside(dataclasses.replace(mine, description=told, table=Table([*mine.table, *rows])), kept)
-    built = build(entry("exhibit", "portrait_strengths").resolve(), joined)
-    (table,), ((panel,),) = built.tables, (figure.panels for figure in built.figures)
-    assert [row.label for row in table.rows] == ["gamma = 0.5", "gamma = 2", "gamma = 8"]
-    expected = [
-        np.mean([row.value for row in rows if row.objective == spec and row.metric.startswith("linear")])
-        for spec in (specs[0], "focal(gamma=2)", specs[2])
-    ]
-    assert [row.cells[2].value for row in table.rows] == pytest.approx([100 * value for value in expected])
-    assert [*panel.curves[0].points] == [(point.x, point.y) for point in panel.points if not point.faint]
-    others = [point for point in panel.points if point.faint]
-    assert len(others) == 9
-    softmax = admit(joined).values(Quantity("class_separation", "train"))["softmax"][0]
-    assert softmax in {point.x for point in others}
-    assert "from gamma = 0.5 to 8, class separation goes from" in built.notes[0]
-    assert len(admit(joined).objectives) == 10
-    assert not build(entry("exhibit", "portrait_strengths").resolve(), beside(mine, kept)).wanted
-
-
 def test_the_other_strengths_are_trained_on_the_first_seed_alone() -> None:
     request = PortraitRequest(SPEC)
     main, further = request.study().runs
@@ -388,28 +268,116 @@ def test_the_other_strengths_are_trained_on_the_first_seed_alone() -> None:
     assert len(PortraitRequest(SPEC, grids={"gamma": (2,)}).study().runs) == 1
 
 
+def test_the_cost_is_told_before_anything_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["portrait", SPEC, "--plan"]) == 0
+    told = capsys.readouterr().out
+    assert "gamma from 0.5, 1, 2, 4, 8; 5 trainings (1 seed)." in " ".join(told.split())
+    assert "left: 5 trainings of" in told
+    assert "left: 7 trainings of" in told
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_difference_within_seeds_is_students_paired_test() -> None:
+    one, other = pd.Series({0: 71.1, 1: 75.9, 2: 81.0}), pd.Series({0: 70.0, 1: 75.0, 2: 80.0})
+    found = within_seeds(one, other)
+    tested = stats.ttest_rel(one, other)
+    interval = tested.confidence_interval(0.95)
+    assert found is not None
+    assert found[1:] == pytest.approx((interval.low, interval.high, tested.pvalue))
+    assert within_seeds(one[:2], other[:2]) is None
+    assert within_seeds(one, one - 0.5) is None
+
+
+def test_traits_are_counted_in_the_others_standard_deviations(kept: KeptStudy) -> None:
+    joined = beside(own(), kept)
+    subject = subject_of(joined)
+    assert subject is not None
+    found = traits(joined, subject)
+    (r2,) = [one for one in found if one.runs.equals(seeds(joined, "class_separation", "train"))]
+    means = seeds(joined, "class_separation", "train").mean()
+    others = means.drop(subject.slug)
+    assert r2.steps[subject.slug] == pytest.approx((means[subject.slug] - others.mean()) / others.std())
+    distance = likeness(found)
+    rows = [one.steps[subject.slug] - one.steps["sigmoid"] for one in found]
+    assert distance["sigmoid"] == pytest.approx(np.sqrt(np.mean(np.square(rows))))
+    assert min(distance, key=lambda one: distance[one]) != "squared_error"
+    same = Table(dataclasses.replace(row, value=0.5) for row in kept.table)
+    assert traits(beside(own(), dataclasses.replace(kept, table=same)), subject) == []
+
+
+def test_a_finished_portrait_shows_what_it_showed_when_it_was_kept() -> None:
+    run = kept_portrait("focal")
+    said = answer(run)
+    assert said.sentence == (
+        "Compared with softmax, Focal (gamma = 0.2) is 0.4 points less accurate where it was trained (beyond"
+        " chance) and transfers 0.1 points worse (not beyond chance)."
+    )
+    assert said.points[0].startswith("It lies beyond all others in 4 of 40 traits, farthest in spread within")
+    assert "It resembles most, by their distance, dropout (0.15) and more final layer" in said.points[0]
+    shown = {name: pu.exhibit(name, run).to_pandas() for name in EXHIBITS}
+    place = shown["portrait_place"]["portrait_place"].set_index("Quantity")
+    top1 = values(run, "top1", scale=100)
+    gap = (top1["focal"] - top1["softmax"]).mean()
+    assert place.at["Test accuracy where trained, %", "difference"] == pytest.approx(gap)
+    assert place["rank"].tolist()[:2] == ["8 of 10", "4 of 10"]
+    assert shown["portrait_search"]["portrait_search"]["chosen"].tolist() == ["yes", "", "", "", ""]
+    assert len(shown["portrait_inside"]["portrait_inside"]) == 12
+    assert shown["portrait_inside"]["portrait_alike"]["Objective"][0] == "Dropout"
+    files = render_page(run)
+    html = files[""].decode()
+    assert 0 < html.index('id="portrait_place"') < html.index('id="table1"')
+    assert {"portrait_place.csv", "portrait_search.csv", "portrait-accuracy.svg", "table1_linear.csv"} < {
+        *files
+    }
+
+
+def kept_portrait(name: str) -> Run:
+    run = read_kept(PORTRAITS / name)
+    return beside_reference(Run(run.table.frame(), run.description, run.provenance, run.arrays))
+
+
+def test_the_networks_at_each_strength_are_a_curve_beside_the_others_of_that_seed(kept: KeptStudy) -> None:
+    mine, specs = own(), [f"focal(gamma={gamma})" for gamma in (0.5, 2, 8)]
+    run = synthetic.study((0,), objectives=specs)
+    frame = Table(dataclasses.replace(row, arm=STRENGTHS) for row in run.table).frame()
+    (block,) = run.description["networks"]
+    grid = {**block, "arm": STRENGTHS, "seeds": [0], "swept": "focal.gamma"}
+    named = [{**each, "slug": each["spec"]} for each in run.description["objectives"]]
+    told = mine.description | {
+        "networks": [*mine.description["networks"], grid],
+        "objectives": [*mine.description["objectives"], *named[::2]],
+    }
+    frames = pd.concat([mine.frame, frame], ignore_index=True)
+    joined = beside(dataclasses.replace(mine, description=told, frame=frames), kept)
+    shown = show("portrait_strengths", joined)
+    (table,), ((panel,),) = shown.tables, (figure.panels for figure in shown.figures)
+    assert table.labels == ["gamma = 0.5", "gamma = 2", "gamma = 8"]
+    linear = frame[frame["metric"].astype(str).str.startswith("linear")]
+    expected = [100 * linear["value"][linear["objective"] == spec].mean() for spec in specs]
+    assert table.to_pandas()["transfer"].tolist() == pytest.approx(expected)
+    assert [*panel.curves[0].points] == [(point.x, point.y) for point in panel.points if not point.faint]
+    assert sum(point.faint for point in panel.points) == 9
+    assert "From gamma = 0.5 to 8, class separation goes from" in shown.notes[0]
+    assert not show("portrait_strengths", beside(mine, kept)).is_measured
+
+
 def test_an_objective_that_stands_alone_has_its_own_numbers_and_the_reason(kept: KeptStudy) -> None:
-    joined = beside(dataclasses.replace(own(), description=own().description | {"source": "digits"}), kept)
-    measured = admit(joined)
-    (table,) = build(entry("exhibit", "portrait_place").resolve(), joined).tables
+    joined = beside(own(source="digits"), kept)
+    (table,) = [table for table in show("portrait_place", joined).tables if table.source == "ours"]
     assert [column.label for column in table.columns] == ["Its value"]
-    transfer = [row.value for row in joined.table if row.metric.startswith("linear")]
-    values = {row.label: row.cells[0].value for row in table.rows}
-    assert values["Linear transfer, mean of the tasks, %"] == pytest.approx(100 * np.mean(transfer))
-    said = headline(measured).answer
-    assert said.endswith("No other objective stands beside it.")
-    assert f"transfers at {100 * np.mean(transfer):.1f} %" in said
-    assert "its networks were trained on digits" in render_report(joined)[""].decode()
+    assert answer(joined).sentence.endswith("No other objective stands beside it.")
+    assert "its networks were trained on digits" in render_page(joined)[""].decode()
 
 
-def test_no_other_study_has_a_portrait(kept: KeptStudy) -> None:
-    results = synthetic.study(SEEDS)
-    for name in OWN_ORDER:
-        built = build(entry("exhibit", name).resolve(), results)
-        assert (built.wanted, built.is_measured) == (False, False)
+def test_no_other_study_has_a_portrait() -> None:
+    results = synthetic.study(SEEDS).run()
+    assert not any(show(name, results).is_measured for name in EXHIBITS)
 
 
-def diverged() -> StudyResults:
+def diverged() -> Run:
     """A study whose every run diverged, after a search in which every value did."""
     run = {"seed": 100, "accuracy": None, "step": "train.x", "reason": "the loss was no number"}
     cells = [
@@ -426,46 +394,34 @@ def diverged() -> StudyResults:
     mine = own(tuning=[tuning])
     lost = synthetic.study((0,), objectives=[SPEC], diverged=(SPEC, 0))
     rows = [dataclasses.replace(row, unit="loss", metric="loss") for row in lost.table]
-    steps = {
+    network = {"objective": SPEC, "backbone": "glyphnet", "arm": ""}
+    told = {
         "diverged": {"train.focal": "the loss was no number"},
-        "diverged_networks": {
-            "train.focal": [
-                {"objective": SPEC, "backbone": "glyphnet", "arm": "", "seed": seed, "draw": seed}
-                for seed in SEEDS
-            ]
-        },
+        "diverged_networks": {"train.focal": [{**network, "seed": seed, "draw": seed} for seed in SEEDS]},
     }
-    table = Table([*lost.table, *rows])
-    return dataclasses.replace(mine, table=table, provenance={**mine.provenance, **steps})
+    frame = Table([*lost.table, *rows]).frame()
+    return dataclasses.replace(mine, frame=frame, provenance={**mine.provenance, **told})
 
 
 def test_an_objective_that_diverges_under_every_value_has_a_portrait_that_says_so(kept: KeptStudy) -> None:
     joined = beside(diverged(), kept)
-    told = headline(admit(joined)).answer
-    assert "diverged under each of three values that the search tried" in told
-    search = build(entry("exhibit", "portrait_search").resolve(), joined)
-    assert [row.cells[2].text for row in search.tables[0].rows] == ["diverged (the loss was no number)"] * 3
+    said = answer(joined).sentence
+    assert "diverged under each of three values that the search tried, as its curves show" in said
+    search = show("portrait_search", joined)
+    assert search.tables[0].to_pandas()["told"].tolist() == ["diverged (the loss was no number)"] * 3
     (panel,) = search.figures[0].panels
     assert [len(curve.points) for curve in panel.curves] == [3]
-    assert "nothing else to show but its curves until then; a lower learning rate may help" in told
-    early = Table([row for row in joined.table if row.unit != "loss"])
-    told = headline(admit(dataclasses.replace(joined, table=early))).answer
-    assert "within the first epoch, so that there is not even a curve" in told
-    assert not build(entry("exhibit", "portrait_place").resolve(), joined).tables
+    assert not show("portrait_place", joined).tables
+    assert "Diverged, and left out of every mean" in render_page(joined)[""].decode()
 
 
-@pytest.mark.parametrize("is_diverged", [pytest.param(False, marks=pytest.mark.long), True])
-def test_its_page_has_its_own_exhibits_first(is_diverged: bool, kept: KeptStudy) -> None:
-    files = render_report(beside(diverged() if is_diverged else own(), kept))
-    html = files[""].decode()
-    places = [html.find(f'<article class="exhibit" id="{name}">') for name in ("portrait_search", "table1")]
-    assert 0 < places[0] < places[1]
-    assert ('id="portrait_inside"' in html) != is_diverged
-    assert html.count("<svg") > 5
-
-
-def test_the_reference_run_is_what_a_portrait_stands_beside() -> None:
-    assert PortraitRequest(SPEC).kept.digest == reference().digest
+def test_an_objective_that_hardly_trained_is_said_to_have(kept: KeptStudy) -> None:
+    joined = beside(own(), kept)
+    is_top1 = (joined.frame["objective"] == SPEC) & (joined.frame["metric"] == "top1")
+    poor = joined.frame.assign(value=joined.frame["value"].mask(is_top1, joined.frame["value"] * 0.3))
+    said = answer(dataclasses.replace(joined, frame=poor)).points[0]
+    assert said.startswith("It is less than half as accurate as the least accurate of the others")
+    assert not any("less than half" in point for point in answer(joined).points)
 
 
 @pytest.mark.long
@@ -474,40 +430,11 @@ def test_a_portrait_is_drawn_on_a_tiny_world(smoke: Path, monkeypatch: pytest.Mo
 
     monkeypatch.chdir(smoke)
     keep(study_folder("runs", "smoke"), "kept")
-    from penultimate.records.archive import read_kept
-
     run = read_kept("kept")
     request = PortraitRequest(SPEC, seeds=(0,), run=run, base=load_study("smoke"))
     done = draw(request, "runs", 1)
     assert (done.summary.complete, done.errors) == (True, ())
-    joined = beside(read_study("runs", done.study), run)
+    joined = beside(read_run("runs", done.study), run)
     assert why_apart(joined) == ""
-    assert len(admit(joined, allow_limited=True).objectives) == 4
-    again = draw(request, "runs", 1)
-    assert again.summary.computed == 0
-
-
-def test_a_trait_that_stands_out_on_two_sets_of_images_is_named_with_them() -> None:
-    def outside(where: str) -> Trait:
-        others = {spec: {0: value} for spec, value in (("a", 0.7), ("b", 0.8), ("c", 0.75), ("d", 0.72))}
-        return Trait(
-            f"Log loss, {where}", Quantity("log_loss", "test", factor=1, decimals=2), {0: 1.4}, others
-        )
-
-    both = unusual_words([outside("test images"), outside("training images")])
-    assert "Log loss (test images: 1.40, others 0.70 to 0.80)" in both
-    assert "Log loss (training images: 1.40, others 0.70 to 0.80)" in both
-    assert "Log loss (1.40, others 0.70 to 0.80)" in unusual_words([outside("test images")])
-
-
-def test_an_objective_that_hardly_trained_is_said_to_have(kept: KeptStudy) -> None:
-    joined = beside(own(), kept)
-    worse = Table(
-        dataclasses.replace(row, value=0.3 * row.value)
-        if row.objective == SPEC and (row.metric, row.split, row.target) == ("top1", "test", row.source)
-        else row
-        for row in joined.table
-    )
-    told = headline(admit(dataclasses.replace(joined, table=worse))).details
-    assert told[0].startswith("It is less than half as accurate as the least accurate of the others")
-    assert not any("less than half" in detail for detail in headline(admit(joined)).details)
+    assert len(joined.objectives()) == 4
+    assert draw(request, "runs", 1).summary.computed == 0

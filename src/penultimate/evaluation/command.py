@@ -18,6 +18,7 @@ from penultimate.command import (
     tell_plan,
     verifies,
 )
+from penultimate.console import terminal_width
 from penultimate.errors import RequestError
 
 if TYPE_CHECKING:
@@ -44,142 +45,84 @@ class _Model(argparse.Action):
         options.model = [*options.model, (str(value), "")]
 
 
-def _takes(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--example",
-        action="store_true",
-        help="two trained networks and two tasks that come with the package, before any of your own",
-    )
-    parser.add_argument(
-        "--model",
-        action=_Model,
-        default=[],
-        metavar="[NAME=]MODEL",
-        help="timm:NAME, torchvision:NAME, hf:NAME or hf:FOLDER (transformers), open_clip:NAME/WEIGHTS or"
-        " open_clip:FOLDER, FILE.py:FUNCTION that builds a module, onnx:FILE, or a folder of"
-        " networks that were trained here; with settings 'timm:NAME(pretrained=False)'; repeatable",
-    )
-    parser.add_argument(
-        "--weights",
-        action=_Weights,
-        metavar="FILE",
-        help="a checkpoint with the weights of the --model before it",
-    )
-    parser.add_argument(
-        "--features",
-        action="append",
-        default=[],
-        metavar="NAME=FILE",
-        help="in place of models and data: features and labels in files, compared on the same examples;"
-        " twice or more",
-    )
-    parser.add_argument(
-        "--data",
-        action="append",
-        default=[],
-        metavar="[NAME=]FOLDER",
-        help="a task: a folder of images, with or without folders of splits, or a known data set; repeatable",
-    )
-    parser.add_argument(
-        "--source", default="", metavar="[NAME=]FOLDER", help="what the networks were trained on, if at hand"
-    )
-    parser.add_argument(
-        "--outside",
-        action="append",
-        default=[],
-        metavar="[NAME=]FOLDER",
-        help="images of other data, with any classes or none: measures how well each network tells them from"
-        " the source's (without a source, from the first task's); written as for --data; repeatable",
-    )
-    parser.add_argument(
-        "--classifies",
-        default="",
-        metavar="all|NAME,...",
-        help="the networks whose final layers are for the source's classes, in its order",
-    )
-    parser.add_argument(
-        "--class-order",
-        default="",
-        metavar="FILE.json|text|natural|dictionary",
-        help="the order of the source's classes in the networks' outputs: a list of names, a class_to_idx or"
-        " an id2label, or how they are sorted (default: text, as torchvision's ImageFolder sorts folders;"
+MODELS = (
+    "timm:NAME, torchvision:NAME, hf:NAME or hf:FOLDER (transformers), open_clip:NAME/WEIGHTS or"
+    " open_clip:FOLDER, FILE.py:FUNCTION that builds a module, onnx:FILE, or a folder of networks that were"
+    " trained here; with settings 'timm:NAME(pretrained=False)'; repeatable"
+)
+FLAGS = {
+    "--example": "two trained networks and two tasks that come with the package, before any of your own",
+    "--fine-tune": "also train all weights on each task, which takes long",
+    "--layers": "also name the layer of each network to read for each task, chosen on validation images, and"
+    " what it gains over the penultimate features on test images",
+    "--speed": "also measure how many images a second each network takes on this machine",
+    "--calibrate": "also measure the calibration of the linear probes, for which each is fitted again",
+    "--plan": "only say what would be done, and how long it takes",
+}
+REPEATED = {
+    "--features": (
+        "NAME=FILE",
+        "in place of models and data: features and labels in files, compared on the same examples; twice or"
+        " more",
+    ),
+    "--data": (
+        "[NAME=]FOLDER",
+        "a task: a folder of images, with or without folders of splits, or a known data set; repeatable",
+    ),
+    "--outside": (
+        "[NAME=]FOLDER",
+        "images of other data, with any classes or none: measures how well each network tells them from the"
+        " source's (without a source, from the first task's); repeatable",
+    ),
+}
+TEXTS = {
+    "--source": ("[NAME=]FOLDER", "what the networks were trained on, if at hand"),
+    "--classifies": (
+        "all|NAME,...",
+        "the networks whose final layers are for the source's classes, in its order",
+    ),
+    "--class-order": (
+        "FILE.json|text|natural|dictionary",
+        "the order of the source's classes in the networks' outputs: a list of names, a class_to_idx or an"
+        " id2label, or how they are sorted (default: text, as torchvision's ImageFolder sorts folders;"
         " natural: 2 before 10, as timm does)",
+    ),
+    "--group": (
+        "COLUMN|LEVEL",
+        "the column of your tables, or the level of your folders (1: the first below a class), such as a"
+        " patient, that must not be split between training and test; intervals and tests are of whole groups",
+    ),
+    "--poolings": (
+        "all|POOLING,...",
+        "evaluate vision transformers once more with each of these poolings of their tokens: cls, mean (of"
+        " all tokens), patches:mean, cls+mean (the class token and the mean of patches, side by side)",
+    ),
+    "--root": ("FOLDER", "where data that are only named lie"),
+    "--name": ("NAME", "the name of the study, to keep several apart (default: evaluation)"),
+}
+
+
+def _takes(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--model", action=_Model, default=[], metavar="[NAME=]MODEL", help=MODELS)
+    weights = "a checkpoint with the weights of the --model before it"
+    add("--weights", action=_Weights, metavar="FILE", help=weights)
+    for option, (metavar, told) in REPEATED.items():
+        add(option, action="append", default=[], metavar=metavar, help=told)
+    for option, (metavar, told) in TEXTS.items():
+        add(option, default="", metavar=metavar, help=told)
+    for option, told in FLAGS.items():
+        add(option, action="store_true", help=told)
+    simple = (
+        "leave out the probes on pixels, colours and random convolutions, with which networks are compared"
     )
-    parser.add_argument(
-        "--group",
-        default="",
-        metavar="COLUMN|LEVEL",
-        help="the column of your tables, or the level of your folders (1: the first below a class), such as a"
-        " patient, that must not be split between training and test; intervals and tests are then of whole"
-        " groups",
-    )
-    parser.add_argument(
-        "--copies",
-        choices=("keep", "drop"),
-        default="keep",
-        help="what to do with equal files: keep all (default), or drop all but one (a test image where there"
-        " is one), and drop all copies of an image that has two labels",
-    )
-    parser.add_argument("--root", default="", metavar="FOLDER", help="where data that are only named lie")
-    parser.add_argument(
-        "--fine-tune", action="store_true", help="also train all weights on each task, which takes long"
-    )
-    parser.add_argument(
-        "--no-baselines",
-        action="store_false",
-        dest="baselines",
-        help="leave out the probes on pixels, colours and random convolutions that each network is compared"
-        " with",
-    )
-    parser.add_argument(
-        "--join",
-        action="append",
-        default=[],
-        metavar="A+B",
-        help="also probe the features of these networks together, by their names; repeatable",
-    )
-    parser.add_argument(
-        "--poolings",
-        default="",
-        metavar="all|POOLING,...",
-        help="evaluate vision transformers once more with each of these poolings of their tokens: cls, mean"
-        " (of all tokens), patches:mean, cls+mean (the class token and the mean of patches, side by side)",
-    )
-    parser.add_argument(
-        "--layers",
-        action="store_true",
-        help="also name the layer of each network to read for each task, chosen on validation images, and"
-        " what it gains over the penultimate features on test images",
-    )
-    parser.add_argument(
-        "--speed",
-        action="store_true",
-        help="also measure how many images a second each network takes on this machine",
-    )
-    parser.add_argument(
-        "--calibrate",
-        action="store_true",
-        help="also measure the calibration of the linear probes, for which each is fitted again",
-    )
-    parser.add_argument(
-        "--size",
-        type=int,
-        metavar="PIXELS",
-        help="the size of the images that all networks see (default: each network's own)",
-    )
-    parser.add_argument(
-        "--crop",
-        type=float,
-        metavar="SHARE",
-        help="the share of the resized image that the centre crop keeps, such as 0.9 (default: each network's"
-        " own)",
-    )
-    parser.add_argument(
-        "--name", default="", help="the name of the study, to keep several apart (default: evaluation)"
-    )
-    parser.add_argument(
-        "--plan", action="store_true", help="only say what would be done, and how long it takes"
-    )
+    add("--no-baselines", action="store_false", dest="baselines", help=simple)
+    copies = "what to do with equal files: keep all (default), or drop all but one (a test image if there is)"
+    add("--copies", choices=("keep", "drop"), default="keep", help=f"{copies}, and all that have two labels")
+    size = "the size of the images that all networks see (default: each network's own)"
+    add("--size", type=int, metavar="PIXELS", help=size)
+    crop = "the share of the resized image that the centre crop keeps (default: each network's own)"
+    add("--crop", type=float, metavar="SHARE", help=crop)
     takes_out(parser)
     takes_processes(parser)
     takes_engine(parser)
@@ -212,7 +155,6 @@ def _request(options: argparse.Namespace) -> Request:
         gpus=options.gpus or 0.0,
         baselines=options.baselines,
         speed=options.speed,
-        join=options.join,
         outside=outside_named(options.outside, data, options.root),
         calibrate=options.calibrate,
         poolings="all" if options.poolings == "all" else _listed(options.poolings),
@@ -248,7 +190,7 @@ def _compare_features(options: argparse.Namespace) -> int:
 def _evaluate(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.evaluation.evaluating import carry_out
-    from penultimate.report import exhibit, render_exhibit_text
+    from penultimate.results.exhibit import show
     from penultimate.store import Store
 
     check_processes(options)
@@ -263,10 +205,10 @@ def _evaluate(options: argparse.Namespace) -> int:
     )
     if done.warnings:
         say(*done.warnings, "")
-    for name in ("ranking", "readout", "labels", "tableD1"):
-        shown = exhibit(name, options.out, done.study)
-        if shown.is_measured or name == "ranking" or any(": no value: " in note for note in shown.notes):
-            say(render_exhibit_text(shown))
+    for name in ("ranking", "readout", "labels"):
+        shown = show(name, done.run)
+        if shown.is_measured or name == "ranking":
+            say(shown.text(terminal_width() or 160))
     say(*done.remarks)
     tell(done.summary, done.report)
     return 0 if done.summary.complete else 1

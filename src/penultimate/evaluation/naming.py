@@ -41,10 +41,7 @@ def networks_named(models: Iterable[tuple[str, str]]) -> dict[str, str]:
         for called, source in _sources(text, weights).items():
             name = own or called
             if name in named:
-                raise RequestError(
-                    f"two networks are called '{name}': {named[name]} and {source}; name one of them,"
-                    f" such as --model 'another name={text}'"
-                )
+                raise RequestError(f"two networks are called '{name}'; name one: --model 'other={text}'")
             named[name] = source
     return named
 
@@ -63,9 +60,7 @@ def _sources(text: str, weights: str) -> dict[str, str]:
         return {" ".join(filter(None, (name, *further))): source}
     path = given_path(text.removeprefix("folder:"), "--model", home=True)
     if weights:
-        raise RequestError(
-            f"--weights goes with a network of timm, torchvision or a Python file, not '{text}'"
-        )
+        raise RequestError(f"--weights goes with a network of timm, torchvision or Python, not '{text}'")
     if (path / OF_TRAINING).is_file():
         return {_called(path): f"folder:{path}"}
     inner = sorted(
@@ -90,19 +85,13 @@ def _called(folder: Path) -> str:
 
 
 def outside_named(texts: Iterable[str], data: Mapping[str, str], root: str = "") -> dict[str, str]:
-    """Return data outside by name with their places; the name of a task stands for its images.
-
-    >>> outside_named(["pets", "textures=/data/dtd"], {"pets": "/data/pets"})
-    {'pets': '/data/pets', 'textures': '/data/dtd'}
-    """
+    """Return data outside by name with their places; the name of a task stands for its images."""
     named: dict[str, str] = {}
     for text in texts:
         found = {text: data[text]} if text in data else data_named([text], root)
         for name, where in found.items():
             if name in named:
-                raise RequestError(
-                    f"two data sets outside are called '{name}'; name one of them otherwise: NAME=FOLDER"
-                )
+                raise RequestError(f"two data sets outside are called '{name}'; name one: NAME=FOLDER")
             named[name] = where
     return named
 

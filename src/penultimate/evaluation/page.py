@@ -3,203 +3,96 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-from penultimate.errors import as_sentence
-from penultimate.evaluation.baselines import first_lines, shortfalls
-from penultimate.evaluation.boards import Board, boards_of, tasks_of
-from penultimate.evaluation.cautions import cautions
-from penultimate.evaluation.grouped import leaks
-from penultimate.report.base import Built
-from penultimate.report.measurements import Measurements
-from penultimate.report.networks import OF_EVALUATIONS, name_in
-from penultimate.report.page.form import Drawn, Explained
-from penultimate.report.progress import whose
-from penultimate.report.spec import Exhibit, Remarks, say_nothing
-from penultimate.report.text import counted, listed, plain
+from penultimate.evaluation.standings import Board, boards
+from penultimate.evaluation.warnings import Caution, cautions, warnings
+from penultimate.results import escape
+from penultimate.results.exhibit import marks_of
+from penultimate.results.figure import mark_icon
+from penultimate.results.page import Answer, Page, Section
+from penultimate.results.rows import Run
+from penultimate.results.text import counted, listed
 
-DEPTH, OUTSIDE = "depth", "outside"
-"""The exhibits of probes of every block, and of images of other data, if a study has them."""
-FURTHER = "Further exhibits"
-"""The heading of exhibits that are registered elsewhere with `page="evaluation"`."""
-CHAPTERS = {
-    "Task by task": ("ranking", "comparisons", "ranks", "joined", "baselines"),
-    "Several labels": ("labels", "tableD1"),
-    "What they confuse": ("confusions",),
-    "Fine-tuned": ("tuned",),
-    "Few labels": ("few_labels",),
-    "Layer by layer": ("readout", DEPTH),
-    "The features": ("features", "likeness"),
-    "What it costs": ("cost",),
-    "Transfer, foretold": ("foretold",),
-    "As classifiers": ("classifiers",),
-    "How sure they are": ("selective", "brier"),
-    "Images of other data": (OUTSIDE,),
-    "Plug-ins": ("plugins",),
-    FURTHER: (),
-    "What it rests on": ("basis",),
-}
-"""The exhibits of the page, under its headings."""
-SHOWN = frozenset(name for names in CHAPTERS.values() for name in names)
 STEP = 5
 """The step between possible ends of a board's scale, in per cent."""
+SECTIONS = {
+    "tasks": Section("Task by task"),
+    "labels": Section("Several labels"),
+    "confusions": Section("What they confuse"),
+    "tuned": Section("Fine-tuned"),
+    "readout": Section("Layer by layer"),
+    "features": Section("The features"),
+    "cost": Section("What it costs"),
+    "foretold": Section("Transfer, foretold"),
+    "classifiers": Section("As classifiers"),
+    "": Section("Further exhibits"),
+    "basis": Section("What it rests on"),
+}
+READING = (
+    "The line marks the accuracy of a linear classifier on the frozen features, and the band its 95 %"
+    " interval over test images. The number on the left is the network's place, or the range of places that"
+    " paired tests on the same images leave open. In colour: no other network is better beyond chance."
+)
 
 
-@dataclass(frozen=True)
-class ExhibitGroup:
-    """A heading with its exhibits."""
-
-    title: str
-    exhibits: tuple[Built, ...]
-
-    @property
-    def anchor(self) -> str:
-        """The id that the contents lead to."""
-        return f"section-{self.exhibits[0].name}"
-
-
-def shows(built: Built) -> bool:
-    """Return whether an exhibit shows anything of this evaluation, rather than the paper's numbers alone."""
-    return built.is_measured or bool(built.galleries)
-
-
-def _answer(boards: list[Board], measurements: Measurements) -> str:
-    if not boards and measurements.several_labels:
-        return "Images have several labels each, so each label is scored by the area under its ROC curve."
-    if not boards:
-        return "No network has been tested on any task yet."
-    single = boards[0]
-    said = single.sentence()
-    if single.name:
-        return f"On {single.title}: {said}"
-    tasks = counted(len(single.tasks), "task")
+def answer(run: Run) -> Answer:
+    """Return the top of the page: who is ahead, and the boards of all tasks and of each."""
+    found, labels = boards(run), run.labels()
+    warned = tuple(f"Caution: {warning}" for warning in warnings(run))
+    if not found:
+        of_labels = (
+            "Images have several labels each, so each label is scored by the area under its ROC curve."
+        )
+        return Answer(
+            of_labels if run.several_labels else "No network has been tested on any task yet.", warned
+        )
+    whole, *single = found
     leaders: dict[str, list[str]] = {}
-    for board in boards[1:]:
-        first = board.standings[0]
-        if [each.network for each in board.leaders] == [first.network] and len(board.standings) > 1:
-            leaders.setdefault(first.network.label, []).append(board.title)
-    ahead = "; ".join(f"{name} on {listed(titles)}" for name, titles in leaders.items())
-    told = f" Ahead of all others on a single task, beyond chance: {ahead}." if ahead else ""
-    return f"In the mean over {tasks}: {said}{told}"
-
-
-def _reading(boards: list[Board]) -> str:
-    if not boards:
-        return ""
-    return (
-        "The line marks the accuracy of a linear classifier on the frozen features, and the band its 95 %"
-        " interval over test images. The number on the left is the network's place, or the range of places"
-        " that paired tests on the same images leave open. A line in colour: no other network is better"
-        " beyond chance. Paired tests can tell networks apart whose bands overlap."
+    for board in single:
+        if len(board.standings) > 1 and len(board.leaders) == 1:
+            leaders.setdefault(labels[board.leaders[0]], []).append(board.title)
+    where = f"On {whole.title}" if whole.task else f"In the mean over {counted(len(single), 'task')}"
+    said = f"{where}: {whole.sentence(labels)}"
+    if leaders:
+        ahead = "; ".join(f"{name} on {listed(titles)}" for name, titles in leaders.items())
+        said += f" Ahead of all others on a single task, beyond chance: {ahead}."
+    odd = cautions(run)
+    drawn = "".join(picture(run, board, odd) for board in found)
+    return Answer(
+        said, warned, picture=f'<div class="boards">{drawn}</div><p class="more">{escape.html(READING)}</p>'
     )
 
 
-def _ends(board: Board) -> tuple[int, int]:
-    """Return the ends of a board's scale, in per cent."""
-    lows = [100 * standing.interval.low for standing in board.standings]
-    highs = [100 * standing.interval.high for standing in board.standings]
-    low, high = STEP * math.floor(min(lows) / STEP), STEP * math.ceil(max(highs) / STEP)
-    return max(0, low - STEP * (low == high)), min(100, max(high, low + STEP))
-
-
-def _share(ends: tuple[int, int], value: float) -> float:
-    return (value - ends[0]) / (ends[1] - ends[0])
-
-
-ONE_LABEL = "no task has images of one label each"
-
-
-def _gaps(measurements: Measurements, by_name: Mapping[str, Built]) -> list[str]:
-    """Return the missing results that a reader might look for, with the reasons."""
-    asked = set(map(name_in, measurements.networks.measured))
-    done = measurements.results.provenance.get("steps", {})
-    given = measurements.results.description.get("networks", ())
-    gaps = [note for note in by_name["ranking"].notes if note.startswith("No number")]
-    provenance = measurements.results.provenance
-    failed = {step: of["why"] for step, of in provenance.get("failed", {}).items()}
-    for step, reason in (provenance.get("undefined", {}) | failed).items():
-        kind = step.partition(".")[0]
-        if kind not in ("probed", "given", "extract", "data"):
-            gaps.append(as_sentence(f"{kind} of {whose(provenance, step)}: {plain(reason)}"))
-    if not any(block.get("classifies") for block in given):
-        gaps.append(
-            "Accuracy, calibration and agreement of the networks' own final layers, class overlap, NCE and"
-            " LEEP, and selective classification. They need a source with the classes that the networks tell"
-            " apart (--source FOLDER --classifies all)."
+def picture(run: Run, board: Board, odd: list[Caution]) -> str:
+    """Return a board as HTML: a line for each network, with its place, its interval and its cautions."""
+    labels = run.labels()
+    marks = marks_of([], list(labels))
+    table = 100 * board.standings[["accuracy", "low", "high"]]
+    start, end = STEP * math.floor(table["low"].min() / STEP), STEP * math.ceil(table["high"].max() / STEP)
+    start = max(0, start - STEP * (start == end))
+    scale = 100 / max(end - start, STEP)
+    lines = []
+    for slug, value, low, high in table.itertuples():
+        told = [each for each in odd if each.network == slug and each.task in ("", board.task)]
+        small = "".join(
+            f' <small class="caution" title="{escape.html(each.text)}">{escape.html(each.short)}</small>'
+            for each in told
         )
-    if DEPTH not in by_name or not shows(by_name[DEPTH]):
-        why = (
-            "no probe of the layers before the last was asked for"
-            if DEPTH not in asked
-            else "the networks have no layer before the last, or it has no value for the reasons above"
-            if DEPTH in done
-            else ONE_LABEL
+        is_first = slug in board.leaders and len(table) > 1
+        lines.append(
+            f'<li data-mark="{marks[slug].key}"{" class=unbeaten" * is_first}>'
+            f'<span class="place">{board.place(slug)}</span>'
+            f'<span class="name">{mark_icon(marks[slug])}{escape.html(labels[slug])}{small}</span>'
+            f'<span class="track" aria-hidden="true"><i style="left: {scale * (low - start):.2f}%; width:'
+            f' {scale * (high - low):.2f}%"></i><b style="left: {scale * (value - start):.2f}%"></b></span>'
+            f'<span class="value"><b>{value:.1f}</b> <small>{low:.1f}–{high:.1f}</small></span></li>'
         )
-        gaps.append(f"Which layer serves each task best: {why}.")
-    if "readout" not in asked:
-        gaps.append("Whether an earlier layer gains beyond chance (--layers).")
-    if "baselines" not in asked:
-        gaps.append("Pixels, colours and random convolutions, with which networks are compared by default.")
-    if OUTSIDE not in asked:
-        gaps.append("Whether images of other data are noticed (--outside FOLDER).")
-    if "given_fine_tuning" not in asked:
-        gaps.append("Fine-tuning of all weights on each task (--fine-tune).")
-    elif "given_fine_tuning" not in done:
-        gaps.append(f"Fine-tuning of all weights: {ONE_LABEL}.")
-    return gaps
+    images = f"{board.images:,} test images" if board.task else "the mean of their accuracies"
+    every = counted(len(board.answers), "task")
+    title = board.title if board.task else "Both tasks" if len(board.answers) == 2 else f"All {every}"
+    ends = f'<li class="ends" aria-hidden="true"><span>{start} %</span><span>{end} %</span></li>'
+    head = f"<h4>{escape.html(title)} <span>{images}</span></h4>"
+    return f'<div class="board">{head}<ol>{"".join(lines)}{ends}</ol></div>'
 
 
-@dataclass(frozen=True)
-class EvaluationPage:
-    """The page of networks from elsewhere: the ranking first, then why one may trust it."""
-
-    template: Path
-    explained: Mapping[str, Explained] = field(default_factory=dict)
-    remarks: Remarks = say_nothing
-    rivals: tuple[str, ...] = ()
-    curves: bool = False
-    at_full_size: Mapping[str, str] = field(default_factory=dict)
-
-    def draws(self, exhibit: Exhibit) -> bool:
-        """Return whether the page contains an exhibit: its own ones, and those that name it."""
-        return exhibit.name in SHOWN or exhibit.page == OF_EVALUATIONS
-
-    def shows(self, built: Built) -> bool:
-        """Return whether an exhibit shows anything of this evaluation, not only the paper's numbers."""
-        return shows(built)
-
-    def answer(self, measurements: Measurements) -> str:
-        """Return nothing: an evaluation ends with its ranking, which `evaluate` prints."""
-        return ""
-
-    def context(self, drawn: Drawn) -> Mapping[str, Any]:
-        """Return the variables of its template besides those of every page."""
-        measurements = drawn.measurements
-        exhibits = [built for _, built in drawn.made if built.wanted]
-        by_name = {built.name: built for built in exhibits}
-        chapters = [
-            ExhibitGroup(
-                title, tuple(by_name[name] for name in names if name in by_name and shows(by_name[name]))
-            )
-            for title, names in {**CHAPTERS, FURTHER: [name for name in by_name if name not in SHOWN]}.items()
-        ]
-        boards, odd = boards_of(tasks_of(measurements)), cautions(measurements)
-        return {
-            "chapters": [chapter for chapter in chapters if chapter.exhibits],
-            "boards": boards,
-            "warnings": [*first_lines(shortfalls(measurements)), *leaks(measurements)],
-            "answer": _answer(boards, measurements),
-            "reading": _reading(boards),
-            "gaps": _gaps(measurements, by_name),
-            "odd": lambda board, network: [
-                caution for caution in odd if caution.network == network and caution.task in ("", board.name)
-            ],
-            "scale": lambda board, value: round(100 * _share(_ends(board), 100 * value), 2),
-            "ends": _ends,
-        }
-
-
-PAGE = EvaluationPage(Path(__file__).with_name("page.html"))
+PAGE = Page("evaluation", answer, SECTIONS, others=lambda exhibit: exhibit.of_given)

@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from penultimate import registry
 from penultimate.data.catalog import card
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.places import read_place, with_group
-from penultimate.errors import RequestError, counted, unknown, with_article
+from penultimate.errors import RequestError, counted, unknown
 from penultimate.evaluation.naming import data_named, networks_named
-from penultimate.measures.joined import members
 from penultimate.networks.sources import is_a_network, read_source, with_settings
-from penultimate.specs import Spec, parse
+from penultimate.specs import parse
 from penultimate.study.blocks import Given
 from penultimate.study.spec import Study
 
@@ -29,66 +28,58 @@ if TYPE_CHECKING:
 NAME = "evaluation"
 """The default name of the study and of its folder."""
 MEASURE = (
-    "geometry",
-    "probed",
-    "confusions",
-    "layers",
-    "pair_cka",
-    "pair_likeness",
-    "transferability",
-    "few_labels",
-    "compactness",
-    "classifier",
-    "selective",
-    "brier",
-    "pair_agreement",
-    "overlap",
-    "nce",
-    "leep",
+    *("geometry", "probed", "confusions", "layers", "pair_cka", "pair_likeness", "transferability"),
+    *("few_labels", "compactness"),
+    *("classifier", "selective", "brier", "pair_agreement", "overlap", "nce", "leep"),
 )
 """The measurements of each network that can provide their input; the last seven need a final layer."""
-BASELINES, COST, JOINED, GROUPS = "baselines", "cost", "joined", "groups"
-"""The measurements of baselines and of groups, without a network, of its cost, and of joined features."""
-BY_LAYER, READOUT, FINE_TUNING, OF_LABELS = "depth", "readout", "given_fine_tuning", "multilabel"
-"""Probes of every block; the layer to read, tested beside the penultimate features; training of all weights
-on each task; areas under the ROC curve of each label."""
-OUTSIDE, OF_PROBES = "outside", "probe_calibration"
-"""Images of other data told from the source's; calibration of the linear probes."""
 OWN = {"crop": {"crop", "resize"}, "share": {"share", "resize"}}
 """The image settings for all networks, and the settings by which a source overrides each."""
 QUESTION = "Which network serves which task best?"
 
 
-LONGEST = 300
-"""The most characters of a wrong argument that a message repeats."""
+class Settings(TypedDict, total=False):
+    """The settings of `pu.evaluate`, which the options of the command are named after."""
+
+    source: str
+    """The data whose classes the networks were trained on, which are not a task; "": unknown."""
+    classifies: bool | Sequence[str]
+    """The networks whose final layers are for these classes; True: all."""
+    class_order: str | Path | Sequence[str] | Mapping[Any, Any]
+    """The order of these classes in the networks' outputs, as `read_class_order` takes it: "text" (the
+    default, as in torchvision's ImageFolder), "natural" (as in timm), names, or a file that holds them."""
+    outside: Mapping[str, str | Path]
+    """{name: place} of data whose images are told from the source's (without one, from the first task's)."""
+    group: str | int
+    """The column of the tables, or the level of the folders, of groups that no split parts."""
+    copies: str
+    """What to do with equal images on disk: "keep" all, or "drop" all but one."""
+    size: int | None
+    """The pixels of images, for all networks whose sources do not set them."""
+    crop: float | None
+    """The share of the resized image in the centre crop, likewise."""
+    poolings: str | Sequence[str]
+    """The ways in which tokens become features; "all": every way. A network with tokens is evaluated once for
+    each."""
+    fine_tune: bool
+    """Whether all weights are also trained on each task."""
+    layers: bool
+    """Whether each network's layer to read is chosen on validation images and tested."""
+    calibrate: bool
+    """Whether the calibration of the linear probes is measured, for which they are fitted again."""
+    speed: bool
+    """Whether it is measured how many images a second each network takes."""
+    baselines: bool
+    """Whether pixels, colours and random convolutions are measured on each task as well (by default)."""
+    gpus: float
+    """The share of a GPU for each step that runs a network; 0: the CPU."""
+    name: str
+    """The name of the study and of its folder."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """The networks, {name: source or module}, the data, {name: place}, and the settings of an evaluation.
-
-    source       the data whose classes the networks were trained on, which are not a task; "": unknown
-    classifies   the networks whose final layers are for these classes; True: all
-    fine_tune    whether all weights are also trained on each task
-    outside      {name: place} of data whose images are told from the source's (without a source, from the
-                 first task's); classes do not matter, and a task may be named again
-    calibrate    whether the calibration of the linear probes is measured, for which they are fitted again
-    size, crop   pixels, and the share of the resized image in the centre crop, for all networks whose
-                 sources do not set them
-    class_order  the order of the source's classes in the networks' outputs, as `read_class_order` takes it
-    copies       "keep", or "drop" to keep only one of several equal images on disk
-    name         the name of the study and of its folder
-    gpus         the share of a GPU for each step that runs a network; 0: the CPU
-    baselines    whether pixels, colours and random convolutions are measured on each task as well
-    speed        whether it is measured how many images a second each network takes
-    join         networks whose features are joined: "a+b"
-    layers       whether each network's layer to read is chosen for each task, on validation images, and
-                 tested beside the penultimate features
-    poolings     ways in which tokens become features; "all" stands for every way. A network with tokens is
-                 evaluated once for each
-    group        the column or folder level of groups that no split parts, of all tasks of your own that do
-                 not say it themselves; "": as they say
-    """
+    """The networks, {name: source or module}, the data, {name: place}, and the `Settings`."""
 
     networks: Mapping[str, str | nn.Module | Model]
     data: Mapping[str, str | Path]
@@ -103,7 +94,6 @@ class Request:
     gpus: float = 0.0
     baselines: bool = True
     speed: bool = False
-    join: Sequence[str] = ()
     outside: Mapping[str, str | Path] = field(default_factory=dict)
     calibrate: bool = False
     group: str | int = ""
@@ -111,14 +101,10 @@ class Request:
     layers: bool = False
 
     def __post_init__(self) -> None:
-        for what, given, of in (
-            ("networks", self.networks, "source"),
-            ("data", self.data, "place"),
-            ("outside", self.outside, "place"),
-        ):
+        kinds = {"networks": "source", "data": "place", "outside": "place"}
+        for what, given, of in ((what, getattr(self, what), of) for what, of in kinds.items()):
             if not isinstance(given, Mapping):
-                told = repr(given) if len(repr(given)) < LONGEST else with_article(type(given).__name__)
-                raise RequestError(f"{what} are {{name: {of}}}, not {told}{_with_names(what, given)}")
+                raise RequestError(f"{what} are {{name: {of}}}, not {given!r:.300}{_with_names(what, given)}")
 
     @property
     def modules(self) -> list[str]:
@@ -143,10 +129,6 @@ class Request:
 
         That is the first whose images have one class each, if there is one. Raises RequestError for an
         invalid request.
-
-        >>> study = Request({"ours": "timm:resnet18"}, {"digits": "", "glyphs": ""}, source="glyphs").study()
-        >>> study.source, study.targets, study.title
-        ('glyphs', ('digits',), '1 network on 1 task')
         """
         targets = tuple(name for name in self.data if name != self.source)
         self._expect_data(targets)
@@ -159,19 +141,18 @@ class Request:
         several = [name for name in targets if _has_several_labels(name, str(self.data[name]))]
         places = {**self.outside, **self.data, **self._grouped(targets)}
         further = (
-            f"{COST}(speed=True)" if self.speed else COST,
-            BY_LAYER,
-            *([READOUT] if self.layers else []),
-            *([BASELINES] if self.baselines else []),
-            *([FINE_TUNING] if self.fine_tune else []),
-            *([f"{OF_LABELS}(scores=True)"] if several else []),
-            *([GROUPS] if any(_has_groups(str(places[name])) for name in targets) else []),
-            *([OUTSIDE] if self.outside else []),
-            *([OF_PROBES] if self.calibrate else []),
-            *([str(Spec(JOINED, {"join": self._joined()}))] if self.join else []),
+            "cost(speed=True)" if self.speed else "cost",
+            "depth",
+            *(["readout"] if self.layers else []),
+            *(["baselines"] if self.baselines else []),
+            *(["given_fine_tuning"] if self.fine_tune else []),
+            *(["multilabel(scores=True)"] if several else []),
+            *(["groups"] if any(_has_groups(str(places[name])) for name in targets) else []),
+            *(["outside"] if self.outside else []),
+            *(["probe_calibration"] if self.calibrate else []),
         )
         return Study(
-            self.name,
+            self.name or NAME,
             f"{counted(len(told), 'network')} on {counted(len(targets), 'task')}",
             QUESTION,
             self.source or next((name for name in targets if name not in several), targets[0]),
@@ -184,11 +165,6 @@ class Request:
             outside=tuple(self.outside),
         )
 
-    def _joined(self) -> tuple[str, ...]:
-        """Return the networks to join; raise RequestError for names that are not among the networks."""
-        joins = (self.join,) if isinstance(self.join, str) else tuple(self.join)
-        return tuple(dict.fromkeys("+".join(members(each, [*self.sources])) for each in joins))
-
     def _expect_data(self, targets: tuple[str, ...]) -> None:
         if not self.networks:
             raise RequestError("no network to evaluate: give one or more, such as timm:resnet50")
@@ -197,16 +173,10 @@ class Request:
         known = registry.names("dataset")
         for name, where in self.outside.items():
             if name in self.data and str(where) not in ("", str(self.data[name])):
-                raise RequestError(
-                    f"'{name}' is a task and data outside, at two places; name one of them otherwise:"
-                    " NAME=FOLDER"
-                )
+                raise RequestError(f"'{name}' is a task and data outside, at two places; rename one of them")
         for name, where in {**self.outside, **self.data}.items():
             if is_a_network(str(where)):
-                raise RequestError(
-                    f"'{where}' is a network, not data; networks are given by --model, or as the first"
-                    " argument"
-                )
+                raise RequestError(f"'{where}' is a network, not data; networks are given by --model")
             if not str(where) and name not in known:
                 raise RequestError(f"{unknown('data set', name, known)} A folder: {name}=FOLDER.")
 
@@ -216,10 +186,7 @@ class Request:
         if self.group == "":
             return {}
         if not own:
-            raise RequestError(
-                f"group={self.group!r} is of tasks of your own, tables or folders; published and drawn data"
-                " are split as they are"
-            )
+            raise RequestError(f"group={self.group!r} is of tasks of your own, tables or folders")
         return {name: with_group(where, self.group) for name, where in own.items()}
 
     def _classifying(self) -> set[str]:
@@ -248,8 +215,7 @@ class Request:
             order = read_class_order(self.class_order)
             if not (classified and str(self.data.get(self.source, ""))):
                 raise RequestError(
-                    "an order of classes goes with a source on disk that the networks classify: --source"
-                    " FOLDER --classifies all"
+                    "an order of classes goes with a source on disk: --source FOLDER --classifies all"
                 )
             reading.setdefault(self.source, {})["class_order"] = order if isinstance(order, str) else [*order]
         return reading
@@ -268,27 +234,18 @@ class Request:
         return keep(name, what, self._image_settings)
 
     def _with_image_settings(self, text: str) -> str:
-        """Return a source with the image settings for all networks.
-
-        >>> request = Request({}, {}, size=160, crop=0.9)
-        >>> request._with_image_settings("timm:resnet18(seed=1, crop=96)")
-        'timm:resnet18(seed=1, crop=96, share=0.9)'
-        """
+        """Return a source with the image settings for all networks that it does not set itself."""
         if not self._image_settings:
             return text
         if self.size is not None and self.size < 1:
             raise RequestError(f"size is a number of pixels, 1 or more, not {self.size}")
         if self.crop is not None and not 0 < self.crop <= 1:
-            raise RequestError(
-                f"crop is the part of the resized image that is cut out, above 0 to 1, not {self.crop}"
-            )
+            raise RequestError(f"crop is the share of the resized image, above 0 to 1, not {self.crop}")
         source = read_source(text)
         if source.kind == "folder":
             raise RequestError(f"size and crop are not told to a network that was trained here, '{text}'")
-        own = {name for name in OWN if source.settings.keys() & OWN[name]}
-        return with_settings(
-            text, **{name: said for name, said in self._image_settings.items() if name not in own}
-        )
+        asked = self._image_settings.items()
+        return with_settings(text, **{key: of for key, of in asked if not source.settings.keys() & OWN[key]})
 
 
 def _has_groups(where: str) -> bool:
@@ -305,11 +262,7 @@ def _has_several_labels(name: str, where: str) -> bool:
 
 
 def _with_names(what: str, given: object) -> str:
-    """Return networks or places without names as they are to be written, or "" for anything else.
-
-    >>> _with_names("networks", "timm:resnet18"), _with_names("data", ["glyphs", "digits"])
-    ("; write {'resnet18': 'timm:resnet18'}", "; write {'glyphs': '', 'digits': ''}")
-    """
+    """Return networks or places without names as they are to be written, or "" for anything else."""
     listed = given if isinstance(given, list | tuple) else [given]
     texts = [str(each) for each in listed if isinstance(each, str | Path)]
     if len(texts) < max(len(listed), 1):

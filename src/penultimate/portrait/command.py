@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penultimate.command import (
     Command,
@@ -20,8 +19,10 @@ from penultimate.command import (
     takes_plugins,
     takes_processes,
     tell,
+    tell_plan,
     verifies,
 )
+from penultimate.console import terminal_width
 from penultimate.portrait import CELLS, SEEDS
 
 if TYPE_CHECKING:
@@ -34,11 +35,10 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         "--seeds",
         help=f"the seeds to train, such as 0-2 (default: {SEEDS[0]}-{SEEDS[-1]}), of the kept run's",
     )
+    append: Any = {"action": "append", "default": [], "metavar": "NAME=VALUES"}
     parser.add_argument(
         "--grid",
-        action="append",
-        default=[],
-        metavar="NAME=VALUES",
+        **append,
         help="the values to try, such as gamma=0.5,1,2 or recipe.learning_rate=0.6,1.2; one value fixes it;"
         f" repeatable (default: {CELLS} values, by factors of two around the one given)",
     )
@@ -76,29 +76,11 @@ def _request(options: argparse.Namespace) -> PortraitRequest:
 
 
 def _tell_plan(request: PortraitRequest, options: argparse.Namespace) -> int:
-    from penultimate.engine.plan import plan
-    from penultimate.engine.schedule import side_by_side
     from penultimate.portrait.request import plan_words
-    from penultimate.progress import seconds_text
-    from penultimate.report.terminal import text_width
 
-    study = request.study()
-    say(*textwrap.wrap(" ".join(plan_words(request)), text_width()))
-    processes = options.processes or side_by_side(study.threads)
-    parts = [("search", request.search)] if request.search is not None else []
-    wall, unknown = 0.0, 0
-    say("", f"{'part':<14} {'trainings':>9} {'work':>10} {'about':>10}")
-    for name, part in [*parts, ("networks", study)]:
-        made = plan(part, options.out)
-        unknown += made.unknown
-        each = next((cost.seconds_each for cost in made.costs if cost.name == "train"), None) or 0.0
-        rest = made.seconds_left - each * made.trainings
-        took = each * math.ceil(made.trainings / processes) + rest / processes
-        wall += took
-        say(f"{name:<14} {made.trainings:>9} {seconds_text(made.seconds_left):>10} {seconds_text(took):>10}")
-    say(f"{'in all':<14} {'':>9} {'':>10} {seconds_text(wall):>10}", "")
-    more = f" and {unknown} steps whose cost shows when one is done" if unknown else ""
-    say(f"About {seconds_text(wall)}{more} with {processes} {'process' if processes == 1 else 'processes'}.")
+    say(*textwrap.wrap(" ".join(plan_words(request)), terminal_width() or 100), "")
+    for part in filter(None, (request.search, request.study())):
+        tell_plan(part, options)
     return 0
 
 
@@ -106,26 +88,23 @@ def _portrait(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.portrait.request import plan_words
     from penultimate.portrait.run import draw
-    from penultimate.report import exhibit, render_exhibit_text
-    from penultimate.report.terminal import text_width
+    from penultimate.results.exhibit import show
     from penultimate.store import Store
 
     check_processes(options)
     load_plugins(options)
-    request = _request(options)
+    request, width = _request(options), terminal_width() or 100
     if options.plan:
         return _tell_plan(request, options)
-    say(*textwrap.wrap(" ".join(plan_words(request)), text_width()))
+    say(*textwrap.wrap(" ".join(plan_words(request)), width))
     display = Display(Store(options.out))
     done = draw(request, options.out, options.processes, display, options.line, options.on, options.verify)
     for error in done.errors:
         say(f"penultimate: {error}", file=sys.stderr)
-    shown = exhibit("portrait_place", options.out, done.study, allow_limited=True)
-    if shown.is_measured:
-        say(render_exhibit_text(shown))
+    shown = show("portrait_place", options.out, done.study, allow_limited=True)
+    say(*([shown.text(width)] if shown.is_measured else []))
     tell(done.summary, done.report)
-    if done.answer:
-        say("", *textwrap.wrap(done.answer, text_width()))
+    say("", *textwrap.wrap(done.answer, width))
     return 0 if done.summary.complete and not done.errors else 1
 
 

@@ -15,7 +15,7 @@ from penultimate.objectives.presets import resolve
 from penultimate.portrait import SEEDS, STRENGTHS
 from penultimate.records.archive import KeptStudy, reference
 from penultimate.records.tuning import Number, Tuned, Tuning
-from penultimate.report.beside import held_of_all
+from penultimate.results.beside import held_of_all
 from penultimate.study.blocks import Runs
 from penultimate.study.selection import load_study, own_name
 from penultimate.study.spec import Study
@@ -72,21 +72,17 @@ class PortraitRequest:
         return spec
 
     def _expect_new(self, spec: str) -> None:
-        if spec in self.whole.main.objectives or spec in {
-            text for block in self.whole.runs if not block.arm for text in block.objectives
-        }:
+        if any(spec in block.objectives for block in self.whole.runs if not block.arm):
             raise RequestError(
-                f"'{spec}' is one of the objectives of {self.whole.name}, whose numbers are kept already:"
-                " penultimate show table1 --reference"
+                f"'{spec}' is one of the objectives of {self.whole.name}: penultimate show table1 --reference"
             )
 
     @property
-    def slug(self) -> str:
-        return " + ".join(term.name for term in resolve(self.spec).terms)
-
-    @property
     def study_name(self) -> str:
-        return self.name or own_name(f"portrait-{self.slug.replace(' + ', '-')}")
+        """The name of its study, by default after the objective."""
+        return self.name or own_name(
+            "-".join(("portrait", *(term.name for term in resolve(self.spec).terms)))
+        )
 
     def axes(self, recipe: Recipe) -> Axes:
         """Return the axes: the hyperparameters and settings of the recipe, with the values to try."""
@@ -224,33 +220,28 @@ def _untimed(study: Study) -> dict[str, float]:
 
 def plan_words(request: PortraitRequest) -> list[str]:
     """Return what a portrait will do, in sentences."""
-    kept = request.whole.name
-    seeds = ", ".join(map(str, request.seeds))
     axes = request.axes(request.whole.main.recipe)
     values = ", ".join(f"{axis.key} = {axis.centre!r}" for axis in axes.values())
-    search = (
-        f"Each hyperparameter has one value ({values}), so there is no search."
-        if values
-        else "There is no strength to search for."
-    )
+    alone = f"Each hyperparameter has one value ({values}), so there is no search."
+    told = [alone if values else "There is no strength to search for."]
     if request.search is not None and request.search.tunes is not None:
-        (tuned,) = request.search.tunes.objectives
-        search = (
-            f"Search on the holdout: {'; '.join(map(str, tuned.axes))};"
-            f" {counted(len(request.search.keys()), 'training')}"
-            f" ({counted(len(request.search.main.seeds), 'seed')})."
-        )
+        axes_text = "; ".join(map(str, request.search.tunes.objectives[0].axes))
+        runs, seeds = len(request.search.keys()), len(request.search.main.seeds)
+        told = [f"Search on the holdout: {axes_text}; {_trainings(runs)} ({counted(seeds, 'seed')})."]
         if not request.thorough:
-            search += " --thorough searches with as many values and seeds as the others were."
-    of_arm = [len(block.objectives) for block in request.study().runs if block.arm == STRENGTHS]
-    further = (
-        f" On seed {request.seeds[0]}, the other values of the search"
-        f" ({counted(of_arm[0] - 1, 'training')}) show what the strength changes."
-        if of_arm
-        else ""
+            told.append("--thorough searches with as many values and seeds as the others were.")
+    listed = ", ".join(map(str, request.seeds))
+    told.append(
+        f"Then {_trainings(len(request.seeds))} (seeds {listed}) and {len(request.measured)} measurements of"
+        f" each network, beside the kept run {request.whole.name}."
     )
-    return [
-        search,
-        f"Then {counted(len(request.seeds), 'training')} (seeds {seeds}) and {len(request.measured)}"
-        f" measurements of each network, beside the kept run {kept}.{further}",
-    ]
+    for block in [block for block in request.study().runs if block.arm == STRENGTHS]:
+        others = _trainings(len(block.objectives) - 1)
+        told.append(
+            f"On seed {request.seeds[0]}, the other values ({others}) show what the strength changes."
+        )
+    return told
+
+
+def _trainings(count: int) -> str:
+    return counted(count, "training")

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from penultimate.engine.observer import Engine, Observer, Summary
 from penultimate.engine.run import run
+from penultimate.portrait.page import answer
 from penultimate.portrait.request import PortraitRequest
 from penultimate.records.reading import study_folder
-from penultimate.report import refresh_page, study_answer
+from penultimate.report import refresh_page
+from penultimate.results.rows import read_run
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,7 @@ def draw(
     """
     command = command or "penultimate.portrait(...) in Python"
     request.study()  # what cannot be run is refused before the search
-    errors: list[str] = []
-    found = None
+    errors, found = list[str](), None
     if request.search is not None:
         searched = run(request.search, out, processes, observer, command, engine, verify)
         errors += [f"failed: {step}: {why}" for step, why in searched.failed.items()]
@@ -50,4 +51,5 @@ def draw(
     study = request.study(found)
     summary = run(study, out, processes, observer, command, engine, verify)
     report = refresh_page(out, study.name)
-    return Portrait(study.name, summary, report, study_answer(out, study.name), tuple(errors))
+    said = answer(read_run(out, study.name))
+    return Portrait(study.name, summary, report, " ".join((said.sentence, *said.points)), tuple(errors))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from penultimate.data.catalog import card
 from penultimate.measures.catalogue import declared_yield
-from penultimate.report.beside import OWN
-from penultimate.report.measurements import Measurements, Seed
-from penultimate.report.networks import StudyObjective
-from penultimate.report.quantity import Quantity
-from penultimate.report.text import fixed, signed
+from penultimate.results.beside import OWN
+from penultimate.results.rows import Objective, Run, mean_of, seeds
+from penultimate.results.text import fixed, p_value, signed
 from penultimate.statistics.comparison import LEAST_RUNS, LEVEL
-from penultimate.statistics.summary import mean, summarise
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 UNITS = ("fraction", "ratio", "nats", "distance", "length")
 PASSING = ("validation", "certified", "leave_one_out", "lambda")
@@ -22,12 +23,25 @@ PASSING = ("validation", "certified", "leave_one_out", "lambda")
 LEAST_OTHERS = 4
 SPLITS = {"train": "training images", "holdout": "holdout images", "test": "test images"}
 
-BySeed = Mapping[Seed, float]
+
+def subject_of(run: Run) -> Objective | None:
+    """Return the objective that a portrait is of, or None for another study."""
+    own = run.description.get(OWN) or [one.spec for one in run.objectives()]
+    return next((one for one in run.objectives() if one.spec in own and run.page == "portrait"), None)
 
 
-@dataclass(frozen=True)
-class PairedDifference:
-    """A mean difference within seeds with its 95 % interval, and twice its one-sided p."""
+def values(run: Run, metric: str, split: str = "test", scale: float = 1.0, **where: Any) -> pd.DataFrame:
+    """Return a metric [seed, objective]; the mean over the tasks `over_tasks`, or with "{accuracy}"."""
+    if not where.pop("over_tasks", "{accuracy}" in metric):
+        return seeds(run, metric, split, scale=scale, **where)
+    names = {task: metric.format(accuracy=card(task).accuracy) for task in run.targets}
+    return mean_of(
+        [seeds(run, name, split, target=task, scale=scale, **where) for task, name in names.items()]
+    )
+
+
+class Gap(NamedTuple):
+    """A mean difference within seeds with its 95 % interval, and its two-sided p."""
 
     mean: float
     low: float
@@ -35,169 +49,129 @@ class PairedDifference:
     p: float
 
     @property
-    def is_beyond_chance(self) -> bool:
-        return self.p <= LEVEL
+    def told(self) -> str:
+        """Whether it is beyond chance, and its p."""
+        return f"{'yes' if self.p <= LEVEL else 'no'}, {p_value(self.p)}"
 
 
-def within_seeds(one: BySeed, other: BySeed) -> PairedDifference | None:
-    """Return the mean of one minus other over the seeds that both have, by a paired t test.
-
-    d_s = one_s - other_s,    mean d +- t_{.975, n-1} s_d / sqrt(n)
+def within_seeds(one: pd.Series, other: pd.Series) -> Gap | None:
+    """Return one minus other over the seeds that both have, by a paired t test.
 
     None with fewer than three common seeds, or if all differences are equal.
-
-    >>> found = within_seeds({0: 71.1, 1: 75.9, 2: 81.0}, {0: 70.0, 1: 75.0, 2: 80.0})
-    >>> round(found.low, 2), round(found.high, 2), round(found.p, 4)
-    (0.75, 1.25, 0.0033)
-
-    Student, 1908.
     """
-    seeds = [seed for seed in one if seed in other]
-    if len(seeds) < LEAST_RUNS:
+    from scipy.stats import ttest_rel
+
+    there = one.notna() & other.notna()
+    one, other = one[there], other[there]
+    least = 1e-12 * max(one.abs().max(), other.abs().max())
+    if len(one) < LEAST_RUNS or (one - other).sem() <= least:
         return None
-    summary = summarise([one[seed] - other[seed] for seed in seeds])
-    if summary.standard_error <= 1e-12 * max(abs(of[seed]) for of in (one, other) for seed in seeds):
-        return None
-    from scipy.special import stdtr, stdtrit
-
-    half = float(stdtrit(summary.n - 1, 1 - LEVEL / 2)) * summary.standard_error
-    p = 2 * float(stdtr(summary.n - 1, -abs(summary.mean) / summary.standard_error))
-    return PairedDifference(summary.mean, summary.mean - half, summary.mean + half, p)
+    found = ttest_rel(one, other)
+    interval = found.confidence_interval(1 - LEVEL)
+    numbers = float((one - other).mean()), float(interval.low), float(interval.high)
+    return Gap(*numbers, float(found.pvalue))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trait:
-    """One quantity: its name, the runs of the objective and of each other one, and how it is shown."""
+    """One quantity: its name, its runs [seed, objective] as shown, the portrait's objective, its digits."""
 
     name: str
-    quantity: Quantity
-    own: BySeed
-    others: Mapping[str, BySeed]
+    runs: pd.DataFrame
+    own: str
+    digits: int = 1
 
     @cached_property
-    def value(self) -> float:
-        return mean(self.own.values())
-
-    @cached_property
-    def means(self) -> dict[str, float]:
+    def others(self) -> pd.Series:
         """The mean of each other objective."""
-        return {spec: mean(runs.values()) for spec, runs in self.others.items()}
+        return self.runs.mean().drop(self.own)
+
+    @cached_property
+    def steps(self) -> pd.Series:
+        """How many of the others' standard deviations each objective lies above their mean."""
+        steps: pd.Series = (self.runs.mean() - self.others.mean()) / self.others.std()
+        return steps
 
     @property
-    def spread(self) -> float:
-        """The standard deviation of the others' means."""
-        values = [*self.means.values()]
-        middle = mean(values)
-        return math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1))
-
-    def steps(self, value: float) -> float:
-        """Return how many of the others' standard deviations a value lies above their mean."""
-        return (value - mean(self.means.values())) / self.spread
-
-    @property
-    def place(self) -> int:
-        """The place from the highest value."""
-        return 1 + sum(value > self.value for value in self.means.values())
-
-    @property
-    def beyond(self) -> PairedDifference | None:
-        """The difference from the nearest other objective, if the objective lies beyond all of them."""
-        nearest = min(self.means, key=lambda spec: abs(self.means[spec] - self.value))
-        inside = min(self.means.values()) <= self.value <= max(self.means.values())
-        return None if inside else within_seeds(self.own, self.others[nearest])
+    def value(self) -> float:
+        """The mean of the objective."""
+        return float(self.runs[self.own].mean())
 
     @property
     def is_outside(self) -> bool:
-        return not min(self.means.values()) <= self.value <= max(self.means.values())
+        """Whether the objective lies beyond all others."""
+        return not self.others.min() <= self.value <= self.others.max()
 
-    def text(self, value: float) -> str:
-        return fixed(self.quantity.scale * value, self.quantity.digits)
+    def minus(self, other: str) -> Gap | None:
+        """Return the difference from another objective within seeds; None if it cannot be tested."""
+        return within_seeds(self.runs[self.own], self.runs[other]) if other in self.others else None
 
-    def change(self, value: float) -> str:
-        return signed(self.quantity.scale * value, self.quantity.digits)
+    def text(self) -> str:
+        """Return the value as shown."""
+        return fixed(self.value, self.digits)
+
+    def span(self) -> str:
+        """Return the lowest and the highest of the others in words."""
+        return f"{fixed(self.others.min(), self.digits)} to {fixed(self.others.max(), self.digits)}"
+
+    def change(self, gap: Gap) -> str:
+        """Return a difference with its interval in words."""
+        change, low, high = (signed(value, self.digits) for value in gap[:3])
+        return f"{change} ({low} to {high})"
 
 
-def within_sentence(label: str) -> str:
-    """Return a label as it stands within a sentence.
-
-    >>> within_sentence("More final layer L²")
-    'more final layer L²'
-    """
-    return label[:1].lower() + label[1:]
-
-
-def subject_of(measurements: Measurements) -> StudyObjective | None:
-    """Return the objective that a portrait is of, or None for another study."""
-    if measurements.networks.page != "portrait":
+def trait(name: str, runs: pd.DataFrame, own: str, digits: int = 1) -> Trait | None:
+    """Return a quantity as a trait; None if too few objectives have it, or all others are equal."""
+    if own not in runs or len(runs.columns) <= LEAST_OTHERS:
         return None
-    own = measurements.results.description.get(OWN) or [one.spec for one in measurements.objectives]
-    return next((one for one in measurements.objectives if one.spec in own), None)
+    found = Trait(name, runs, own, digits)
+    return found if found.others.std() > 1e-9 * found.others.abs().max() else None
 
 
-def trait(measurements: Measurements, spec: str, quantity: Quantity, name: str) -> Trait | None:
-    """Return one quantity of the objective and of the others; None if too few have it, or all are equal."""
-    runs = measurements.values(quantity)
-    others = {other: of for other, of in runs.items() if other != spec and of}
-    if not runs.get(spec) or len(others) < LEAST_OTHERS:
-        return None
-    found = Trait(name, quantity, runs[spec], others)
-    return found if found.spread > 1e-9 * max(map(abs, found.means.values())) else None
-
-
-def traits(measurements: Measurements, spec: str) -> list[Trait]:
+def traits(run: Run, own: Objective) -> list[Trait]:
     """Return every trait of the penultimate features and the predictions, in the order of the rows."""
-    wanted: dict[Quantity, str] = {}
-    for row in measurements.results.table.where(objective=spec):
-        is_final = row.epoch is None and row.layer is None and row.setting is None and not row.arm
-        if not is_final or row.unit not in UNITS or any(word in row.metric for word in PASSING):
-            continue
-        split = row.split or "test"
-        if (row.target or measurements.source) == measurements.source:
-            declared = declared_yield(row.metric)
-            wanted.setdefault(
-                Quantity(row.metric, split),
-                f"{declared.called or row.metric.replace('_', ' ')}, {SPLITS.get(split, split)}",
-            )
-        elif row.target in measurements.targets:
-            metric = _of_targets(row.metric)
-            called = declared_yield(metric.replace("{accuracy}", "top1")).called
-            wanted.setdefault(
-                Quantity(metric, split, target="targets"),
-                f"{called or metric.replace('_', ' ')}, mean of the tasks",
-            )
-    found = (trait(measurements, spec, quantity, name) for quantity, name in wanted.items())
-    return _apart([one for one in found if one is not None])
-
-
-def _apart(found: Sequence[Trait]) -> list[Trait]:
-    """Return traits of which those that share a name are named by their metrics too."""
-    names = [one.name for one in found]
+    found = [(metric, made) for metric, made in _every(run, own) if made is not None]
+    names = [made.name for _, made in found]
     return [
-        Trait(f"{one.name} ({one.quantity.metric})", one.quantity, one.own, one.others)
-        if names.count(one.name) > 1
-        else one
-        for one in found
+        Trait(f"{made.name} ({metric})", made.runs, made.own, made.digits)
+        if names.count(made.name) > 1
+        else made
+        for metric, made in found
     ]
 
 
-def _of_targets(metric: str) -> str:
-    for official in ("_top1", "_mean_per_class"):
-        if metric.endswith(official):
-            return metric.removesuffix(official) + "_{accuracy}"
-    return metric
+def _every(run: Run, own: Objective) -> Iterator[tuple[str, Trait | None]]:
+    rows = run.frame[run.frame["objective"] == own.spec]
+    rows = rows[rows[["epoch", "layer", "setting", "arm"]].isna().all(axis=1) & rows["unit"].isin(UNITS)]
+    kinds = rows[["metric", "split", "target"]].astype(object)
+    known = set()
+    for metric, split, target in kinds.where(kinds.notna(), None).itertuples(index=False):
+        of_source, split = (target or run.source) == run.source, split or "test"
+        name = metric
+        if not of_source and metric.endswith(("_top1", "_mean_per_class")):
+            name = metric.removesuffix("_mean_per_class").removesuffix("_top1") + "_{accuracy}"
+        is_wanted = (of_source or target in run.targets) and not any(word in metric for word in PASSING)
+        if not is_wanted or (name, split, of_source) in known:
+            continue
+        known.add((name, split, of_source))
+        declared = declared_yield(name.format(accuracy="top1"))
+        runs = values(run, name, split, declared.scale, over_tasks=not of_source)
+        where = SPLITS.get(split, split) if of_source else "mean of the tasks"
+        called = declared.called or name.replace("_", " ")
+        yield name, trait(f"{called}, {where}", runs, own.slug, declared.digits)
 
 
-def likeness(found: Sequence[Trait]) -> dict[str, float]:
-    """Return how far the objective lies from each other one: the root mean square over the traits, in steps.
+def likeness(found: list[Trait]) -> dict[str, float]:
+    """Return how far the objective lies from each other one, the nearest first.
 
     D_o^2 = mean_t ((x_t - x_ot) / s_t)^2,    s_t the standard deviation of the others' means
 
     An objective that lacks half of the traits or more is left out.
     """
-    distances = {}
-    for spec in dict.fromkeys(spec for one in found for spec in one.means):
-        shared = [one for one in found if spec in one.means]
-        if 2 * len(shared) > len(found):
-            squares = [((one.value - one.means[spec]) / one.spread) ** 2 for one in shared]
-            distances[spec] = math.sqrt(mean(squares))
+    import pandas as pd
+
+    steps = pd.DataFrame([one.steps for one in found]).reset_index(drop=True)
+    squares = steps.rsub(steps[found[0].own], axis=0).drop(columns=found[0].own) ** 2
+    enough = squares.columns[2 * squares.count() > len(found)]
+    distances: dict[str, float] = (squares[enough].mean() ** 0.5).sort_values(kind="stable").to_dict()
     return distances

@@ -41,6 +41,7 @@ def exhibit(
     """
     from penultimate.errors import RequestError
     from penultimate.registry import entry, names
+    from penultimate.report.base import StudyResults
     from penultimate.report.several import build
 
     if name not in names("exhibit") and isinstance(source, str) and source in names("exhibit"):
@@ -49,9 +50,12 @@ def exhibit(
     from penultimate.results.exhibit import Exhibit, show
 
     if isinstance(wanted, Exhibit):
-        return show(name, source, study, allow_limited)  # type: ignore[arg-type, return-value]
+        run = source.run() if isinstance(source, StudyResults) else source
+        return show(name, run, study, allow_limited)  # type: ignore[return-value]
     results = read_study(source, study) if isinstance(source, Path | str) else source
-    return build(wanted, results, allow_limited)  # type: ignore[arg-type]
+    return build(
+        wanted, results if isinstance(results, StudyResults) else StudyResults.of_run(results), allow_limited
+    )
 
 
 def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
@@ -60,22 +64,15 @@ def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
     Several studies, separated by commas, are read as one (`report.several`). One that stands beside a kept
     run (`Study.beside`) is read with that run's networks.
     """
-    from penultimate.records.provenance import provenance
-    from penultimate.records.reading import study_folder
     from penultimate.report.base import StudyResults
-    from penultimate.report.beside import beside_reference
+    from penultimate.results.rows import read_run
 
     names = [name.strip() for name in study.split(",") if name.strip()]
     if len(names) > 1:
         from penultimate.report.several import read_studies
 
         return read_studies(path, names)
-    folder = study_folder(path, *names)
-    return beside_reference(
-        StudyResults(
-            folder.described(), folder.table(), folder.contact_sheet(), provenance(folder), folder.arrays
-        )
-    )
+    return StudyResults.of_run(read_run(path, study))
 
 
 def refresh_page(out: Path | str, study: str, again: bool = False) -> Path:
@@ -100,9 +97,14 @@ def study_answer(out: Path | str, study: str) -> str:
     from penultimate.report.measurements import admit
     from penultimate.report.page.form import page_of
     from penultimate.report.text import plain
+    from penultimate.results.page import Page
 
-    measurements = admit(read_study(out, study), allow_limited=True)
-    return plain(page_of(measurements).answer(measurements))
+    results = read_study(out, study)
+    measurements = admit(results, allow_limited=True)
+    page = page_of(measurements)
+    if isinstance(page, Page):
+        return ""
+    return plain(page.answer(measurements))
 
 
 def read_reference(study: str = "") -> StudyResults:

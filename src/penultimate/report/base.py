@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from penultimate.lazy import found
 
 if TYPE_CHECKING:
+    from penultimate.results.rows import Run
     import pandas as pd
 
     from penultimate.records.archive import KeptStudy
@@ -54,6 +55,19 @@ class StudyResults:
         """Return the results of a kept study, with the description of the study as it is `today`."""
         provenance = {**kept.provenance, "rows_sha256": kept.digest}
         return cls(kept.description, kept.table, None, provenance, kept.arrays, today or {})
+
+    @classmethod
+    def of_run(cls, run: Run) -> StudyResults:
+        """Return the results of a run of the room `results`."""
+        from penultimate.records.table import Table
+
+        return cls(run.description, Table.of_frame(run.frame), run.sheet, run.provenance, run.arrays)
+
+    def run(self) -> Run:
+        """Return the results as a run of the room `results`."""
+        from penultimate.results.rows import Run
+
+        return Run(self.table.frame(), self.description, self.provenance, self.arrays, self.sheet)
 
     @property
     def is_joined(self) -> bool:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from penultimate import registry
 from penultimate.errors import RequestError, as_sentence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penultimate.results.figure import Figure
     from penultimate.results.rows import Run
 
-Part: TypeAlias = "Table | Figure | str | None"
+Part: TypeAlias = "Table | Figure | Gallery | str | None"
 Make: TypeAlias = "Callable[[Run], Iterator[Part]]"
 POINTS = ("panel", "label", "x", "y", "x_se", "y_se", "x_label", "y_label", "detail", "source", "value")
 """The columns of the points of figures."""
@@ -39,6 +39,22 @@ BOLD, WORSE_NOTE = (
     f"Bold: no other in the column is {BETTER}.",
     f"▾: another in the column is {BETTER}.",
 )
+
+
+class Pictures(NamedTuple):
+    """Images of a gallery as PNG files, with the two lines below them."""
+
+    caption: str
+    detail: str
+    images: tuple[bytes, ...]
+
+
+class Gallery(NamedTuple):
+    """Groups of small images; `slug` gives the title the mark of an objective."""
+
+    title: str
+    slug: str
+    groups: tuple[Pictures, ...]
 
 
 @dataclass(frozen=True)
@@ -144,7 +160,7 @@ class Shown:
     name: str
     title: str
     caption: str
-    parts: tuple[Table | Figure | str, ...]
+    parts: tuple[Table | Figure | Gallery | str, ...]
     limited: bool = False
     unfinished: str = ""
     section: str = ""
@@ -157,7 +173,12 @@ class Shown:
     @property
     def figures(self) -> list[Figure]:
         """The figures."""
-        return [part for part in self.parts if not isinstance(part, Table | str)]
+        return [part for part in self.parts if not isinstance(part, Table | Gallery | str)]
+
+    @property
+    def galleries(self) -> list[Gallery]:
+        """The galleries, which only a page shows."""
+        return [part for part in self.parts if isinstance(part, Gallery)]
 
     @property
     def notes(self) -> list[str]:
@@ -168,7 +189,8 @@ class Shown:
     def is_measured(self) -> bool:
         """Whether it shows any number of this run, rather than printed numbers alone."""
         panels = [panel for figure in self.figures for panel in figure.panels]
-        return "ours" in {*(table.source for table in self.tables), *(panel.source for panel in panels)}
+        sources = {*(table.source for table in self.tables), *(panel.source for panel in panels)}
+        return "ours" in sources or bool(self.galleries)
 
     @property
     def heading(self) -> str:
@@ -281,7 +303,7 @@ def marks_of(shown: Iterable[Shown], first: Sequence[str] = ()) -> dict[str, Mar
     return marks(list(dict.fromkeys(filter(None, slugs))))
 
 
-def mark(parts: Iterable[Table | Figure | str]) -> Iterator[Table | Figure | str]:
+def mark(parts: Iterable[Table | Figure | Gallery | str]) -> Iterator[Table | Figure | Gallery | str]:
     """Yield an exhibit's parts with the exception marked, never the rule, and the legend of the marks.
 
     Values that no other in their column beats are bold, as papers print them. Where these are more than those

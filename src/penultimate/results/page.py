@@ -54,7 +54,8 @@ class Page:
 
     `answer` makes its top from a run. `sections` are its sections in order, by the `section` of exhibits,
     of which one begins with the other; "" is for exhibits without one. `glossary` and `before` (which stands
-    before the first section) return HTML, and `source` names the published values.
+    before the first section) return HTML, and `source` names the published values. `others` says whether the
+    page also shows an exhibit that names another page.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Page:
     glossary: Callable[[Run], str] = field(default=lambda run: "")
     before: Callable[[Run], str] = field(default=lambda run: "")
     source: str = ""
+    others: Callable[[Exhibit], bool] = field(default=lambda exhibit: False)
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,8 @@ def page_of(run: Run) -> Page:
 def exhibits_of(page: Page) -> list[Exhibit]:
     """Return the exhibits that a page shows, in the order in which they were declared."""
     every = [registry.entry("exhibit", name).resolve() for name in registry.names("exhibit")]
-    return [each for each in every if isinstance(each, Exhibit) and each.page == page.name]
+    known = [each for each in every if isinstance(each, Exhibit)]
+    return [each for each in known if each.page == page.name or page.others(each)]
 
 
 def write_page(run: Run, path: Path | str, page: Page | None = None) -> list[Path]:
@@ -242,6 +245,7 @@ def _template() -> Any:
     environment.filters["packed"] = lambda text: base64.b64encode(
         gzip.compress(text.encode(), mtime=0)
     ).decode()
+    environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
     environment.filters["objectives"] = _objectives
     environment.filters["drawings"] = _drawing_files
     environment.filters["number"] = lambda shown: (

@@ -524,15 +524,19 @@ def arrays_of(
 def read_run(path: Path | str = "runs", study: str = "") -> Run:
     """Return the run in a study's folder, or in the folder of all studies; `study` names one or several.
 
-    Several studies, separated by commas, are read as one run with parts.
+    Several studies, separated by commas, are read as one run with parts, and a study that stands beside a
+    kept run (`Study.beside`) with that run's networks.
     """
     from penultimate.records.provenance import provenance
     from penultimate.records.reading import study_folder
+    from penultimate.results.beside import beside_reference
 
     def read(name: str) -> Run:
         folder = study_folder(path, *filter(None, [name]))
         table = folder.table().frame()
-        return Run(table, folder.described(), provenance(folder), folder.arrays, folder.contact_sheet())
+        run = Run(table, folder.described(), provenance(folder), folder.arrays, folder.contact_sheet())
+        found: Run = beside_reference(run)
+        return found
 
     names = [name.strip() for name in study.split(",") if name.strip()]
     return joined([read(name) for name in names or [""]])

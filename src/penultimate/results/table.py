@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from penultimate.results import escape
 from penultimate.results.escape import WORSE
@@ -383,6 +383,35 @@ def table_of_rows(
     keys = [column.key for column in columns]
     frame = pd.DataFrame(cells, [label for label, _ in rows], keys, dtype=object)
     return Table(name, title, tuple(columns), frame, **table) if rows else None
+
+
+class Cell(NamedTuple):
+    """A cell of `table_of_cells`: its number or word, what is shown instead, and its mark."""
+
+    value: Any = None
+    text: str | None = None
+    mark: Mark = ""
+
+
+def table_of_cells(
+    name: str,
+    title: str,
+    columns: Sequence[Column],
+    rows: Sequence[tuple[str, Sequence[Any]]],
+    **table: Any,
+) -> Table | None:
+    """Return a table of (label, cells), each a `Cell`, a number, a word or None; None without a row."""
+    import pandas as pd
+
+    every = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in cells] for _, cells in rows]
+    labels, keys = [label for label, _ in rows], [column.key for column in columns]
+    values, texts, marks = (
+        pd.DataFrame([[cell[part] for cell in cells] for cells in every], labels, keys, dtype=object)
+        for part in range(3)
+    )
+    has_marks = any(cell.mark for cells in every for cell in cells)
+    made = {"texts": texts, "marks": marks if has_marks else None, **table}
+    return Table(name, title, tuple(columns), values, **made) if rows else None
 
 
 def _is_absent(cell: Any) -> bool:

@@ -2,137 +2,78 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from penultimate.data.catalog import card
-from penultimate.evaluation.grouped import grouping_notes, leaks
-from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
-from penultimate.report.measurements import Measurements
-from penultimate.report.spec import EVALUATE, Bespoke, Exhibit, Piece
-from penultimate.report.text import fixed, listed, plain
+from penultimate.evaluation.exhibits import shows
+from penultimate.evaluation.warnings import grouping_notes, missing_numbers, tasks_of
+from penultimate.results.exhibit import Part
+from penultimate.results.rows import Run
+from penultimate.results.table import MISSING, Column, table_of_cells
+from penultimate.results.text import fixed, plain
 
-
-def _basis(measurements: Measurements) -> Piece:
-    """Return tables of the data sets and the networks."""
-    tasks = (*measurements.targets, *measurements.several_labels)
-    names = dict.fromkeys((*tasks, measurements.source))
-    where = measurements.results.description.get("data", {})
-    left_out = measurements.results.provenance.get("left_out", {})
-    notes = [
-        f"Left out of {plain(split)}, because they cannot be read: {plain('; '.join(images))}."
-        for split, images in left_out.items()
-    ]
-    notes += [
-        f"{plain(split)}: {plain('; '.join(remarks))}."
-        for split, remarks in measurements.results.provenance.get("remarks", {}).items()
-    ]
-    notes += [
-        f"Copies in {plain(name)}: {plain('; '.join(told))}. --copies drop leaves all but one out."
-        for name, told in measurements.results.provenance.get("copies", {}).items()
-    ]
-    notes += [*leaks(measurements), *grouping_notes(measurements)]
-    there = measurements.results.provenance.get("images", {})
-    rows = []
-    for name in names:
-        known = card(name)
-        sizes = {**known.sizes, **there.get(name, {})}  # without images that are left out
-        roles = ["task" if name in tasks else "source"]
-        counts = [Cell(f"{sizes[split]:,}" if split in sizes else MISSING) for split in ("train", "test")]
-        told = known.note or "splits as the package has them"
-        folder = plain(where.get(name, "of the package"))
-        cells = (Cell(listed(roles)), Cell(f"{known.classes:,}"), *counts, Cell(told), Cell(folder))
-        rows.append(TableRow(known.title, cells))
-    columns = tuple(
-        Column(key, label)
-        for key, label in (
-            ("role", "Used as"),
-            ("classes", "Classes"),
-            ("train", "Training images"),
-            ("test", "Test images"),
-            ("splits", "Splits"),
-            ("folder", "Folder"),
-        )
-    )
-    data = ExhibitTable("basis_data", "The data", "Data set", columns, tuple(rows))
-    sources = {
-        name: text
-        for block in measurements.results.description.get("networks", ())
-        for name, text in block.get("given", {}).items()
-    }
-    classifying = {
-        name
-        for block in measurements.results.description.get("networks", ())
-        if block.get("classifies")
-        for name in block.get("given", {})
-    }
-    of_networks = tuple(
-        TableRow(
-            each.label,
-            (
-                Cell(plain(sources.get(each.spec, ""))),
-                Cell("the source's classes" if each.spec in classifying else "not used"),
-            ),
-            each.slug,
-        )
-        for each in measurements.objectives
-    )
-    heads = (Column("from", "From"), Column("final", "Final layer"))
-    networks = ExhibitTable("basis_networks", "The networks", "Network", heads, of_networks)
-    prepared = _prepared(measurements)
-    return Piece((data, networks, *([prepared] if prepared else [])), notes=tuple(notes), method=METHOD)
-
-
-def _prepared(measurements: Measurements) -> ExhibitTable | None:
-    """Return a table of the networks' preprocessing of images."""
-    known = measurements.results.provenance.get("prepared", {})
-    rows = []
-    for each in measurements.objectives:
-        if each.spec not in known:
-            continue
-        found = known[each.spec]
-        resized = f"both sides {found['resize']}" if found["squash"] else f"shorter side {found['resize']}"
-        numbers = [
-            ", ".join(fixed(value, 3) for value in found["statistics"][name]) for name in ("mean", "std")
-        ]
-        cells = (resized, f"{found['crop']} x {found['crop']}", plain(found["interpolation"]), *numbers)
-        rows.append(
-            TableRow(each.label, tuple(Cell(text) for text in (*cells, plain(found["from"]))), each.slug)
-        )
-    columns = tuple(
-        Column(key, label)
-        for key, label in (
-            ("resized", "Resized to, pixels"),
-            ("crop", "Crop in the middle"),
-            ("interpolation", "Interpolation"),
-            ("mean", "Mean"),
-            ("std", "Deviation"),
-            ("from", "As in"),
-        )
-    )
-    title = "How each network is shown its images"
-    return ExhibitTable("basis_prepared", title, "Network", columns, tuple(rows)) if rows else None
-
-
-METHOD = (
-    "Preprocessing: an image is turned upright, resized and cropped in the middle as each network's own"
-    " weights say, and normalised as they expect. An image that cannot be read is left out for all networks.",
+DATA = {"role": "Used as", "classes": "Classes", "train": "Training images", "test": "Test images"}
+DATA |= {"splits": "Splits", "folder": "Folder"}
+PREPARED = {"resized": "Resized to, pixels", "crop": "Crop in the middle", "interpolation": "Interpolation"}
+PREPARED |= {"mean": "Mean", "std": "Deviation", "from": "As in"}
+METHODS = (
     "Linear probe: logistic regression on the frozen features, its strength chosen among 45 on a fifth of the"
     " training images, then fitted to all of them; every optimum is certified. Nearest neighbours: cosine"
     " distance, the number chosen by leaving one out.",
-    "Intervals: of a share of the test images exact (Clopper and Pearson); of a mean over classes or tasks by"
-    " the variances of its parts, with two more right and two more wrong answers (Agresti and Caffo; Price"
-    " and Bonett). They hold for few images too. They cover other test images of the same kind, but not other"
-    " training images or other weights.",
-    "Places, marks and comparisons: paired tests on the same test images, corrected for all pairs of a column"
-    " (Holm). They can tell networks apart whose intervals overlap.",
+    "Intervals are over other test images of the same kind, not over other training images or other weights:"
+    " Clopper and Pearson's for a share of the images; Agresti and Caffo's, as Price and Bonett extend it, for a"
+    " mean over classes or tasks.",
     "Class separation, sparsity, ranks and CKA are of test images alone.",
 )
 
-BASIS = Exhibit(
-    name="basis",
-    title="What the ranking rests on",
-    caption="The images, classes and splits, the networks, and how they were measured.",
-    parts=(Bespoke(_basis),),
-    place=19,
-    measured_by=EVALUATE,
-    summary="The data, the networks and the methods behind a ranking",
-    short="What it rests on",
-)
+
+@shows("basis", "What the ranking rests on", section="basis")
+def basis(run: Run) -> Iterator[Part]:
+    """The images, classes and splits, the networks, and how they were measured. An image is turned upright,
+    resized, cropped in the middle and normalised as each network's own weights say; one that cannot be read
+    is left out for all networks."""
+    told, blocks = run.provenance, run.description.get("networks", ())
+    rows = []
+    for name in dict.fromkeys((*tasks_of(run), run.source)):
+        known = card(name)
+        sizes = {**known.sizes, **told.get("images", {}).get(name, {})}  # without images that are left out
+        counts = [f"{sizes[split]:,}" if split in sizes else MISSING for split in ("train", "test")]
+        where = plain(run.description.get("data", {}).get(name, "of the package"))
+        role, note = (
+            "task" if name in tasks_of(run) else "source",
+            known.note or "splits as the package has them",
+        )
+        rows.append((known.title, [role, f"{known.classes:,}", *counts, plain(note), where]))
+    yield table_of_cells("basis_data", "The data", _columns(DATA), rows, corner="Data set")
+    sources = {name: text for block in blocks for name, text in block.get("given", {}).items()}
+    classify = {name for block in blocks if block.get("classifies") for name in block.get("given", {})}
+    of_networks, prepared = [], []
+    for each in run.objectives():
+        final = "the source's classes" if each.spec in classify else "not used"
+        of_networks.append((each.label, [plain(sources.get(each.spec, "")), final]))
+        if found := told.get("prepared", {}).get(each.spec):
+            side = "both sides" if found["squash"] else "shorter side"
+            numbers = [[fixed(value, 3) for value in found["statistics"][name]] for name in ("mean", "std")]
+            crop = f"{found['crop']} x {found['crop']}"
+            cells = [
+                f"{side} {found['resize']}",
+                crop,
+                plain(found["interpolation"]),
+                *map(", ".join, numbers),
+            ]
+            prepared.append((each.label, [*cells, plain(found["from"])]))
+    heads = _columns({"from": "From", "final": "Final layer"})
+    yield table_of_cells("basis_networks", "The networks", heads, of_networks, corner="Network")
+    title = "How each network is shown its images"
+    yield table_of_cells("basis_prepared", title, _columns(PREPARED), prepared, corner="Network")
+    for split, images in told.get("left_out", {}).items():
+        yield f"Left out of {plain(split)}, because they cannot be read: {plain('; '.join(images))}."
+    for split, remarks in told.get("remarks", {}).items():
+        yield f"{plain(split)}: {plain('; '.join(remarks))}."
+    for name, copies in told.get("copies", {}).items():
+        yield f"Copies in {plain(name)}: {plain('; '.join(copies))}. --copies drop leaves all but one out."
+    yield from (*grouping_notes(run), *missing_numbers(run, of_tasks=False), *METHODS)
+
+
+def _columns(heads: dict[str, str]) -> list[Column]:
+    return [Column(key, label) for key, label in heads.items()]

@@ -1,17 +1,36 @@
-"""The ranking of networks on each task, and the paired comparisons behind it."""
+"""The ranking of networks on each task, and what stands behind it: comparisons, ranks and baselines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-import pandas as pd
-
-from penultimate.evaluation.standings import PROBES, Board, boards
-from penultimate.results.exhibit import Part, exhibit
-from penultimate.results.means import task_label
-from penultimate.results.rows import MEAN, Run
-from penultimate.results.table import MISSING, Column, Table, table_of_rows
-from penultimate.results.text import fixed, p_value, signed
+from penultimate.data.catalog import card
+from penultimate.evaluation.exhibits import shows
+from penultimate.evaluation.standings import PROBES, Board, boards, with_interval
+from penultimate.evaluation.warnings import (
+    TITLES,
+    beside_baselines,
+    caution_notes,
+    missing_numbers,
+    shortfalls,
+)
+from penultimate.measures.baselines import MOST, NAMES
+from penultimate.results.exhibit import Part
+from penultimate.results.means import PER_CLASS, task_label
+from penultimate.results.rows import Run
+from penultimate.results.table import MISSING, Cell, Column, Mark, Table, table_of_cells
+from penultimate.results.text import counted, listed, p_value, signed
+from penultimate.statistics.comparison import LEVEL
+from penultimate.statistics.paired import Answers, Pair, intervals
+from penultimate.statistics.ranks import (
+    DRAWS,
+    POWER,
+    detectable_difference,
+    letter,
+    rank_intervals,
+    tie_groups,
+)
 
 PAIRED = (
     "Beyond chance: by paired tests on the same images (two-sided level 0.05, corrected for all pairs of the"
@@ -19,105 +38,201 @@ PAIRED = (
 )
 COMPARED = {"linear": "comparisons", "knn": "comparisons_knn", "tuned": "comparisons_tuned"}
 """The table of paired comparisons of each probe."""
+FEW_TASKS = 5
+"""The number of tasks below which drawing tasks with replacement says little."""
 
 
-@exhibit("ranking", "Which network serves which task best", page="evaluation", of_given=True)
+@shows("ranking", "Which network serves which task best", section="tasks")
 def ranking(run: Run) -> Iterator[Part]:
     """Accuracy on each task's test images of a classifier on the frozen features (and, where it was asked
     for, after fine-tuning), with 95 % intervals. The place is by the mean over tasks, with equal weight for
     each: the range of places that the paired comparisons leave open."""
     for probe, title in PROBES.items():
-        found = boards(run, probe)
-        if found:
+        if found := boards(run, probe):
             yield _ranking(run, f"ranking_{probe}", title, found)
-    if any(label.endswith("†") for label in map(task_label, run.targets)):
-        yield "† mean of the classes' accuracies; all others are shares of the images."
+    if any(label.endswith(PER_CLASS) for label in map(task_label, run.targets)):
+        yield f"{PER_CLASS} mean of the classes' accuracies; all others are shares of the images."
+    yield from caution_notes(run)
+    yield from missing_numbers(run, of_tasks=True)
 
 
-def _ranking(run: Run, name: str, title: str, found: list[Board]) -> Table:
+def _ranking(run: Run, name: str, title: str, found: list[Board]) -> Table | None:
     """Return a table of networks with a column for each board."""
     order = list(dict.fromkeys(network for board in found for network in board.standings.index))
-    keys = {f"{board.task or MEAN}_percent": board for board in found}
-    columns = [Column(key, task_label(board.task or MEAN), f"{title}, %") for key, board in keys.items()]
-    shown, values, marks = {}, {}, {}
-    for key, board in keys.items():
-        of = board.standings.reindex(order)
-        values[key] = 100 * of["accuracy"]
-        texts = [
-            f"{fixed(100 * row.accuracy, 1)} [{fixed(100 * row.low, 1)}, {fixed(100 * row.high, 1)}]"
-            if row.accuracy == row.accuracy
-            else None
-            for row in of.itertuples()
-        ]
-        shown[key] = pd.Series(texts, order, dtype=object)
-        several = len(board.standings) > 1
-        marks[key] = of["first"].map(
-            {place: "best" if place == 1 else "worse" for place in of["first"].dropna()} if several else {}
+    columns = [Column(f"{board.key}_percent", task_label(board.key), f"{title}, %") for board in found]
+    rows = [
+        (
+            run.labels()[network],
+            [
+                found[0].place(network) if network in found[0].standings.index else MISSING,
+                *(_accuracy(board, network) for board in found),
+            ],
         )
-        marks[key] = marks[key].fillna("")
-    first = found[0]
-    places = [first.place(network) if network in first.standings.index else MISSING for network in order]
-    labels = [run.labels()[network] for network in order]
-    texts = pd.DataFrame({"place": pd.Series(places, order, dtype=object), **shown}).set_axis(labels)
-    return Table(
-        name,
-        f"{title}: test accuracy, with 95 % intervals",
-        (Column("place", "Place"), *columns),
-        pd.DataFrame({"place": places, **{key: list(of) for key, of in values.items()}}, labels),
-        corner="Network",
-        texts=texts,
-        marks=pd.DataFrame(marks).set_axis(labels),
-        slugs=tuple(order),
-        test=PAIRED,
-    )
+        for network in order
+    ]
+    heading = f"{title}: test accuracy, with 95 % intervals"
+    columns = [Column("place", "Place"), *columns]
+    return table_of_cells(name, heading, columns, rows, corner="Network", slugs=tuple(order), test=PAIRED)
 
 
-@exhibit("comparisons", "Who is ahead of whom, on the same images", page="evaluation", of_given=True)
+def _accuracy(board: Board, network: str) -> Cell | None:
+    if network not in board.standings.index:
+        return None
+    row = board.standings.loc[network]
+    mark: Mark = "" if len(board.standings) < 2 else "best" if row["first"] == 1 else "worse"
+    return Cell(100 * row.accuracy, with_interval(row.accuracy, row.low, row.high), mark)
+
+
+@shows("comparisons", "Who is ahead of whom, on the same images", section="tasks")
 def comparisons(run: Run) -> Iterator[Part]:
     """By how many points one network is ahead of another. Both classified the same test images, so only
     images on which exactly one is wrong count (McNemar's exact test; where images have different weights,
     flips of signs). p is two-sided and corrected for all pairs of a column (Holm). Bold: a difference
     beyond chance."""
+    labels = run.labels()
     for probe, name in COMPARED.items():
         found = boards(run, probe)
-        if not found or not found[0].pairs:
-            continue
-        ahead = sorted(found[0].pairs, key=lambda pair: -found[0].pairs[pair].difference)
-        columns, rows, marks = [], [], []
-        for board in found:
-            group = board.title if board.task else "Mean of the tasks"
-            columns += [
-                Column(f"{board.task or MEAN}_{key}", label, group)
-                for key, label in (("points", "Points"), ("p", "p"))
-            ]
-        labels = run.labels()
-        for one, other in ahead:
-            told = [board.difference(one, other) or (None, None, False) for board in found]
-            rows.append(
-                (
-                    f"{labels[one]} – {labels[other]}",
-                    [cell for points, p, _ in told for cell in (points and 100 * points, p)],
-                )
+        pairs = found[0].pairs if found else {}
+        rows = [
+            (
+                f"{labels[one]} – {labels[other]}",
+                [
+                    cell
+                    for board in found
+                    for cell in difference_cells(board.difference(one, other) or (None, None, False))
+                ],
             )
-            marks.append([mark for *_, apart in told for mark in ("best" if apart else "", "")])
-        keys, heads = [column.key for column in columns], [label for label, _ in rows]
-        texts = [[_text(cell, key) for cell, key in zip(cells, keys, strict=True)] for _, cells in rows]
+            for one, other in sorted(pairs, key=lambda pair: -pairs[pair].difference)
+        ]
         title = f"{PROBES[probe]}: the first network's accuracy less the second's, on the same test images"
-        yield table_of_rows(
-            name,
-            title,
-            columns,
-            rows,
-            corner="Networks",
-            texts=pd.DataFrame(texts, heads, keys, dtype=object),
-            marks=pd.DataFrame(marks, heads, keys),
-            own_marks=True,
+        columns = [
+            Column(f"{board.key}_{key}", label, board.title)
+            for board in found
+            for key, label in (("points", "Points"), ("p", "p"))
+        ]
+        yield table_of_cells(name, title, columns, rows, corner="Networks", own_marks=True)
+
+
+def difference_cells(found: tuple[float | None, float | None, bool]) -> list[Cell]:
+    """Return the cells of a difference in points, bold beyond chance, and of its p."""
+    difference, p, is_told_apart = found
+    if difference is None or p is None:
+        return [Cell(), Cell()]
+    points = Cell(100 * difference, signed(100 * difference, 1), "best" if is_told_apart else "")
+    return [points, Cell(p, p_value(p).removeprefix("p = ").removeprefix("p "))]
+
+
+@shows("ranks", "Which ranks are real", section="tasks")
+def ranks(run: Run) -> Iterator[Part]:
+    """How far each network's rank would move on other test images of the same kind, and on other tasks;
+    which networks form a tie group, in which no two can be told apart; and the smallest difference that these
+    test images would have shown with a power of 80 %."""
+    found = [board for board in boards(run) if len(board.standings) > 1]
+    if not found:
+        return
+    columns, by_board = list[Column](), [(board, _rank_cells(board)) for board in found]
+    for board in found:
+        heads = {"images": "Rank, other images", "tasks": "and other tasks", "group": "Tie group"}
+        kinds = [key for key in heads if key != "tasks" or not board.task]
+        columns += [Column(f"{board.key}_{key}", heads[key], board.title) for key in kinds]
+    order = list(dict.fromkeys(network for board in found for network in board.standings.index))
+    rows = [
+        (
+            run.labels()[network],
+            [cell for board, of in by_board for cell in of.get(network, [None] * (3 - bool(board.task)))],
         )
-
-
-def _text(cell: float | None, key: str) -> str | None:
-    if cell is None:
-        return None
-    return (
-        signed(cell, 1) if key.endswith("_points") else p_value(cell).removeprefix("p = ").removeprefix("p ")
+        for network in order
+    ]
+    title = "Ranks by the linear probe's accuracy, with 95 % intervals of the paired bootstrap"
+    yield table_of_cells("ranks", title, columns, rows, corner="Network", slugs=tuple(order))
+    yield _power(found)
+    if not found[0].task and len(found[0].answers) < FEW_TASKS:
+        tasks = counted(len(found[0].answers), "task")
+        yield f"With only {tasks} to draw from, how ranks would change on other tasks is uncertain."
+    if grouped := [board.title for board in found if board.task and board.answers[0].groups is not None]:
+        yield f"Of {listed(grouped)} whole groups of images are drawn."
+    yield (
+        f"Rank intervals: percentiles of {DRAWS:,} draws with replacement of the test images (and of the"
+        " tasks first). A tie counts half a place. Tie groups: Piepho's compact letter display. Detectable"
+        f" differences: at the level {LEVEL:g} divided by the number of pairs, Holm's strictest step"
+        " (Connor, 1987)."
     )
+
+
+def _rank_cells(board: Board) -> dict[str, list[Any]]:
+    """Return each network's ranks on other images (and tasks), and the letters of its tie groups."""
+    order = list(board.standings.index)
+    made = [rank_intervals(board.answers, over_tasks=kind) for kind in (False, True)[: 2 - bool(board.task)]]
+    pairs = [
+        Pair(order.index(one), order.index(other), pair.difference, pair.p)
+        for (one, other), pair in board.pairs.items()
+    ]
+    groups = tie_groups(pairs, len(order))
+    letters = [
+        " ".join(letter(number) for number, group in enumerate(groups) if place in group)
+        for place in range(len(order))
+    ]
+    return {
+        network: [
+            *(Cell(of[at].rank, f"{of[at].rank:g} [{of[at].low}, {of[at].high}]") for of in made),
+            letters[at],
+        ]
+        for at, network in enumerate(order)
+    }
+
+
+def _power(found: list[Board]) -> Table | None:
+    """Return the smallest difference that the tests of each board would probably have found."""
+    rows = []
+    for board in found:
+        order, level = list(board.standings.index), LEVEL / len(board.pairs)
+        every = [
+            detectable_difference(board.answers, order.index(one), order.index(other), level=level)
+            for one, other in board.pairs
+        ]
+        known = sorted(100 * each for each in every if each == each)
+        ends = [known[0], known[len(known) // 2], known[-1]] if known else [None] * 3
+        same = sum(not pair.is_told_apart for pair in board.pairs.values())
+        rows.append((board.title, [f"{board.images:,}", f"{same} of {len(board.pairs)}", *ends]))
+    group = f"Difference found with {100 * POWER:.0f} % power, points"
+    columns = [Column("images", "Test images"), Column("level", "Pairs not told apart")]
+    heads = {"least": "Least", "median": "Median pair", "most": "Most"}
+    columns += [Column(key, label, group) for key, label in heads.items()]
+    return table_of_cells(
+        "ranks_power", "What these test images could have shown", columns, rows, corner="Task"
+    )
+
+
+@shows("baselines", "Baselines without a network", section="tasks")
+def baselines(run: Run) -> Iterator[Part]:
+    """Linear probes on features that need no training, on the same test images. A network that does worse
+    than one of them was probably shown wrongly prepared images, or lost its weights."""
+    found = {task: made for task in run.targets if (made := beside_baselines(run, task))}
+    if not found:
+        yield "Not measured (`--no-baselines`), or no task has images of one label each."
+        return
+    answers = [of_all for _, of_all in found.values()]
+    rows = [("Always one class", [Cell(100 * of_all.chance()) for of_all in answers])]
+    rows += [
+        (title, [_interval(of_all, row) for of_all in answers]) for row, title in enumerate(TITLES.values())
+    ]
+    for title, choose in (("The weakest network", min), ("The best network", max)):
+        accuracies = [of_all.accuracies().tolist()[len(NAMES) :] for of_all in answers]
+        places = [len(NAMES) + values.index(choose(values)) for values in accuracies]
+        rows.append((title, [_interval(of_all, at) for of_all, at in zip(answers, places, strict=True)]))
+    columns = [Column(f"{task}_percent", card(task).title, "Linear probe, %") for task in found]
+    yield table_of_cells("baselines", "Test accuracy, with 95 % intervals", columns, rows, corner="Features")
+    below = [
+        f"{run.labels()[each.network]} on {card(each.task).title}: {each.text}." for each in shortfalls(run)
+    ]
+    yield from below or ["No network is worse than a baseline, beyond chance."]
+    yield (
+        "Baselines: linear probes on standardised features: the colours of 8 x 8 cells; mean, deviation and"
+        f" histogram of the colours; 32 random filters, rectified and pooled. Of a split at most {MOST:,}"
+        " images are used."
+    )
+
+
+def _interval(of_all: Answers, row: int) -> Cell:
+    found = intervals([of_all.of([row])])[0]
+    return Cell(100 * found.value, with_interval(found.value, found.low, found.high))

@@ -2,208 +2,159 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from penultimate.evaluation.boards import ProbedTask, arrays_of, task_of
-from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, TableRow
-from penultimate.report.measurements import Measurements
-from penultimate.report.networks import StudyObjective
-from penultimate.report.quantity import TARGETS, Quantity
-from penultimate.report.shapes.depth import PENULTIMATE
-from penultimate.report.spec import EVALUATE, OURS, Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, fixed, in_words, listed, p_value, plain, signed
+from penultimate.data.catalog import card
+from penultimate.evaluation.exhibits import shows
+from penultimate.evaluation.standings import answers_to
+from penultimate.results.exhibit import Part
+from penultimate.results.rows import Run, arrays_of
+from penultimate.results.table import Cell, Column, table_of_cells
+from penultimate.results.text import counted, fixed, in_words, listed, p_value, plain, signed
 from penultimate.statistics.comparison import LEVEL, holm
-from penultimate.statistics.paired import AccuracyInterval, difference_interval, paired_p
+from penultimate.statistics.paired import AccuracyInterval, Answers, difference_interval, paired_p
 
-ACCURACIES = (Quantity("readout_{accuracy}", target=TARGETS, over="layers", optional=True),)
-CHOSEN, LAST = (StudyObjective(name, name, name) for name in ("chosen", "last"))
+LAST = "penultimate"
 MOST = 3
 """The most networks that a sentence names."""
-METHOD = (
-    "Every layer's linear probe is that of the ranking, and its accuracy on the validation images, which are"
-    " held back from the training images, chooses the layer; of equals the later one. Test images are seen"
-    " by the chosen layer and the penultimate features alone. Both answer the same test images: the interval"
-    " of the gain is that of Bonett and Price (2012) in the form for weights and groups, p is of the paired"
-    " test of the ranking, corrected for the networks of a column whose layer is an earlier one (Holm).",
-)
 
 
 @dataclass(frozen=True)
 class Readout:
-    """A network's layers of all tasks (or its layer of one), and its gain over the penultimate features."""
+    """A network's layer on a task (or its layers on all), and its gain over the penultimate features."""
 
-    network: StudyObjective
+    network: str
     layers: tuple[str, ...]
-    tasks: tuple[ProbedTask, ...]
+    answers: tuple[Answers, ...]
     gain: AccuracyInterval
     p: float = 1.0
 
     @property
     def is_earlier(self) -> bool:
-        return any(layer != PENULTIMATE for layer in self.layers)
+        """Whether an earlier layer was chosen."""
+        return any(layer.lower() != LAST for layer in self.layers)
 
     @property
     def is_told_apart(self) -> bool:
+        """Whether it gains or loses beyond chance."""
         return self.is_earlier and self.p <= LEVEL
 
+    def __str__(self) -> str:
+        """Return the gain with its interval, in points."""
+        gain, low, high = (signed(100 * end, 1) for end in (self.gain.value, self.gain.low, self.gain.high))
+        return f"{gain} ({low} to {high})"
 
-def readouts(measurements: Measurements) -> dict[str, list[Readout]]:
-    """Return the chosen layers by task, those of a task with the p of their gains corrected (Holm).
+
+def readouts(run: Run) -> dict[str, list[Readout]]:
+    """Return the chosen layers by task, with the p of their gains corrected for all networks (Holm).
 
     Over several tasks, "" has the mean gain of each network that was tested on all of them.
     """
-    of_task: dict[str, list[Readout]] = {}
-    for target in measurements.targets:
-        found = []
-        for network in measurements.objectives:
-            one = _readout(measurements, target, network)
-            found += [one] if one else []
-        if found:
-            of_task[target] = found
+    of_task = {task: found for task in run.targets if (found := _on_task(run, task))}
     if len(of_task) > 1:
-        every = [
-            [next((one for one in found if one.network == network), None) for found in of_task.values()]
-            for network in measurements.objectives
-        ]
-        whole = [[one for one in of if one] for of in every if all(of)]
-        means = [_joined(of) for of in whole]
-        of_task = {**({"": means} if means else {}), **of_task}
-    return {name: _corrected(found) for name, found in of_task.items()}
+        by_network = {each.slug: list[Readout]() for each in run.objectives()}
+        for one in (one for found in of_task.values() for one in found):
+            by_network[one.network].append(one)
+        whole = [each for each in by_network.values() if len(each) == len(of_task)]
+        of_task = {"": [_readout(each) for each in whole], **of_task}
+    return {task: _corrected(found) for task, found in of_task.items() if found}
 
 
-def _readout(measurements: Measurements, target: str, network: StudyObjective) -> Readout | None:
-    row = next(
-        (
-            row
-            for row in measurements.rows("readout_predictions", "test", target)
-            if row.objective == network.spec
-        ),
-        None,
-    )
-    layers = [
-        str(row.layer)
-        for metric in ("readout_top1", "readout_mean_per_class")
-        for row in measurements.rows(metric, "test", target)
-        if row.objective == network.spec and row.layer
-    ]
-    arrays = arrays_of(measurements, row) if row else {}
-    if not arrays or len(layers) != 1:
-        return None
-    ids, labels = arrays["ids"], arrays["labels"]
-    task = task_of(
-        measurements,
-        target,
-        {CHOSEN: (ids, labels, arrays["chosen"]), LAST: (ids, labels, arrays["last"])},
-    )
-    assert task is not None
-    layer = PENULTIMATE if layers[0] == PENULTIMATE.lower() else layers[0]
-    return Readout(network, (layer,), (task,), difference_interval([task.answers], 0, 1))
+def _on_task(run: Run, task: str) -> list[Readout]:
+    rows = run.rows(f"readout_{card(task).accuracy}", target=task)
+    layers = dict(zip(run.slugs(rows["objective"]), rows["layer"].astype(str), strict=True))
+    names = ("ids", "labels", "chosen", "last")
+    found = []
+    for slug, _, held in arrays_of(run, "readout_predictions", names, target=task):
+        both = {which: (held["ids"], held["labels"], held[which]) for which in ("chosen", "last")}
+        answers = answers_to(run, task, both)
+        found.append(_readout([Readout(slug, (layers[slug],), (answers,), AccuracyInterval(0, 0, 0))]))
+    return found
 
 
-def _joined(found: Sequence[Readout]) -> Readout:
-    """Return the mean over tasks of a network, each task by its own layer."""
-    tasks = tuple(task for one in found for task in one.tasks)
+def _readout(found: list[Readout]) -> Readout:
+    """Return a network's readouts as one, each task by its own layer."""
     layers = tuple(layer for one in found for layer in one.layers)
-    gain = difference_interval([task.answers for task in tasks], 0, 1)
-    return Readout(found[0].network, layers, tasks, gain)
+    answers = tuple(of for one in found for of in one.answers)
+    return Readout(found[0].network, layers, answers, difference_interval(answers, 0, 1))
 
 
-def _corrected(found: Sequence[Readout]) -> list[Readout]:
-    earlier = [one for one in found if one.is_earlier]
-    p = iter(holm([paired_p([task.answers for task in one.tasks], 0, 1) for one in earlier]))
-    return [
-        Readout(one.network, one.layers, one.tasks, one.gain, next(p) if one.is_earlier else 1.0)
-        for one in found
-    ]
+def _corrected(found: list[Readout]) -> list[Readout]:
+    p = iter(holm([paired_p(one.answers, 0, 1) for one in found if one.is_earlier]))
+    return [replace(one, p=next(p)) if one.is_earlier else one for one in found]
 
 
-def _gain(one: Readout) -> str:
-    """Return a gain with its interval, in points."""
-    low, high = (signed(100 * end, 1) for end in (one.gain.low, one.gain.high))
-    return f"{signed(100 * one.gain.value, 1)} ({low} to {high})"
-
-
-def _build(measurements: Measurements) -> Piece:
-    found = readouts(measurements)
+@shows("readout", "Which layer to read, and what it gains", section="readout")
+def readout(run: Run) -> Iterator[Part]:
+    """For each network and task the layer whose linear probe does best on validation images, its accuracy on
+    the test images, and by how many points that is above the accuracy of the penultimate features, with a
+    95 % interval over test images. Bold: beyond chance."""
+    found = readouts(run)
     if not found:
-        asked = measurements.networks.requested("readout") is not None
-        return Piece(wanted=asked, notes=("No network has two layers to choose from.",) if asked else ())
-    columns, titles = [], {}
-    for name, of_task in found.items():
-        titles[name] = of_task[0].tasks[0].title if name else "Mean of the tasks"
-        columns += [
-            *([Column(f"{name}_layer", "Layer", titles[name])] if name else []),
-            *([Column(f"{name}_percent", "Accuracy there, %", titles[name], "%")] if name else []),
-            Column(f"{name or 'mean'}_gain", "Gain, points", titles[name]),
-            Column(f"{name or 'mean'}_p", "p", titles[name]),
-        ]
+        yield "Not measured (`--layers`), or no network has two layers to choose from."
+        return
+    columns = []
+    for task in found:
+        title, key = (card(task).title, task) if task else ("Mean of the tasks", "mean")
+        own = {"layer": "Layer", "percent": "Accuracy there, %"} if task else {}
+        heads = {**own, "gain": "Gain, points", "p": "p"}
+        columns += [Column(f"{key}_{name}", label, title) for name, label in heads.items()]
+    labels = run.labels()
     rows = []
-    for network in measurements.objectives:
-        cells: list[Cell] = []
-        for name, of_task in found.items():
-            one = next((each for each in of_task if each.network == network), None)
-            cells += _cells(one, bool(name))
-        if any(cell.text != MISSING for cell in cells):
-            rows.append(TableRow(network.label, tuple(cells), network.slug))
-    table = ExhibitTable(
+    for network in labels:
+        of_each = {task: [one for one in of if one.network == network] for task, of in found.items()}
+        if any(of_each.values()):
+            cells = [cell for task, ones in of_each.items() for cell in _cells(ones, bool(task))]
+            rows.append((network, cells))
+    yield table_of_cells(
         "readout",
         "The layer to read, and its gain on test images over the penultimate features",
-        "Network",
-        tuple(columns),
-        tuple(rows),
-        notes=("Bold: another accuracy than that of the penultimate features, beyond chance.",),
+        columns,
+        [(labels[network], cells) for network, cells in rows],
+        corner="Network",
+        slugs=tuple(network for network, _ in rows),
+        own_marks=True,
     )
-    return Piece((table,), notes=(_sentence(found, titles),), method=METHOD)
+    yield _sentence(found, labels)
+    yield (
+        "Gains: Bonett and Price's interval (2012) for answers to the same images; p of the ranking's"
+        " paired test, corrected for the networks of a column whose layer is an earlier one (Holm). Test"
+        " images are seen by the chosen layer and the penultimate features alone."
+    )
 
 
-def _cells(one: Readout | None, of_one_task: bool) -> list[Cell]:
-    if one is None:
-        return [Cell(MISSING)] * (4 if of_one_task else 2)
-    cells = []
-    if of_one_task:
-        accuracy = 100 * float(one.tasks[0].answers.accuracies()[0])
-        layer = plain(one.layers[0])
-        cells += [Cell("last" if not one.is_earlier else layer), Cell(fixed(accuracy, 1), accuracy)]
+def _cells(found: list[Readout], of_one_task: bool) -> list[Cell]:
+    if not found:
+        return [Cell()] * (4 if of_one_task else 2)
+    (one,) = found
+    accuracy = 100 * float(one.answers[0].accuracies()[0])
+    layer = plain(one.layers[0]) if one.is_earlier else "last"
+    cells = [Cell(layer), Cell(accuracy, fixed(accuracy, 1))] if of_one_task else []
     if not one.is_earlier:
-        return [*cells, Cell(MISSING, detail="the penultimate features are chosen"), Cell(MISSING)]
-    p = p_value(one.p).removeprefix("p = ").removeprefix("p ")
-    return [*cells, Cell(_gain(one), 100 * one.gain.value, best=one.is_told_apart), Cell(p, one.p)]
+        return [*cells, Cell(), Cell()]
+    gain = Cell(100 * one.gain.value, str(one), "best" if one.is_told_apart else "")
+    return [*cells, gain, Cell(one.p, p_value(one.p).removeprefix("p = ").removeprefix("p "))]
 
 
-def _sentence(found: dict[str, list[Readout]], titles: dict[str, str]) -> str:
-    """Return which layers to read: those that gain beyond chance, or that none does."""
-    single = [(name, one) for name, of_task in found.items() if name for one in of_task]
-    earlier = [(name, one) for name, one in single if one.is_earlier]
-    which = f"{in_words(len(earlier), 'none')} of {counted(len(single), 'combination')} of network and task"
-    if len(single) == 1:
-        which = " on ".join((plain(single[0][1].network.label), titles[single[0][0]]))
-    layer = "an earlier layer than " if earlier or len(single) > 1 else ""
-    said = f"{OURS}: for {which}, validation chooses {layer}the penultimate features"
-    told = [(name, one) for name, one in earlier if one.is_told_apart]
-    for better, word in ((True, "better"), (False, "worse")):
+def _sentence(found: dict[str, list[Readout]], labels: dict[str, str]) -> str:
+    """Return which layers to read: those that gain or lose beyond chance, or that none does."""
+    single = [(task, one) for task, of_task in found.items() if task for one in of_task]
+    earlier = sum(one.is_earlier for _, one in single)
+    said = (
+        f"For {in_words(earlier, 'none')} of {counted(len(single), 'combination')} of network and task,"
+        " validation chooses an earlier layer than the penultimate features"
+    )
+    told = [(task, one) for task, one in single if one.is_told_apart]
+    for is_better, word in ((True, "better"), (False, "worse")):
         names = [
-            f"{plain(one.network.label)} on {titles[name]} from {plain(one.layers[0])}, {_gain(one)}"
-            for name, one in told
-            if (one.gain.value > 0) == better
+            f"{labels[one.network]} on {card(task).title} from {plain(one.layers[0])}, {one}"
+            for task, one in told
+            if (one.gain.value > 0) == is_better
         ]
         if names:
-            more = len(names) - MOST
-            shown = [*names[:MOST], f"{in_words(more)} more"] if more > 0 else names
+            shown = [*names[:MOST], *([f"{in_words(len(names) - MOST)} more"] if len(names) > MOST else [])]
             said += f"; it is {word} there on test images, beyond chance, for {listed(shown)}"
-    none = "it does not differ" if len(single) == 1 else "none of them differs"
-    return said + ("." if told or not earlier else f"; {none} on test images beyond chance.")
-
-
-READOUT = Exhibit(
-    name="readout",
-    title="Which layer to read, and what it gains",
-    caption="For each network and task the layer whose linear probe does best on validation images, its"
-    " accuracy on the test images, and by how many points that is above the accuracy of the penultimate"
-    " features, with a 95 % interval over test images.",
-    parts=(Bespoke(_build, ACCURACIES),),
-    place=13,
-    measured_by=EVALUATE,
-    summary="The layer to read of networks of your own, chosen on validation images (--layers)",
-    short="The layer to read",
-)
+    return (
+        f"{said}." if told or not earlier else f"{said}; none of them differs on test images beyond chance."
+    )

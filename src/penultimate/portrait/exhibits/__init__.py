@@ -1,5 +1,16 @@
-"""The exhibits of a portrait as data."""
+"""The exhibits of a portrait: functions of a run, imported when they are asked for."""
 
-from penultimate.report.spec import declare_exhibits
+from functools import partial
 
-declare_exhibits(__name__, __path__)
+from penultimate.results.exhibit import declare_exhibits, exhibit
+
+shows = partial(exhibit, page="portrait", section="portrait")
+"""Makes an exhibit of the page of portraits."""
+SEARCH = {"portrait_search": "Of a portrait: the search for the objective's strength, and the cost"}
+STRENGTHS = {"portrait_strengths": "Of a portrait: class separation and transfer at each strength"}
+INSIDE = {
+    "portrait_inside": "Of a portrait: what is unusual about the objective, and what it resembles",
+    "portrait_follows": "Of a portrait: which of the paper's statements the objective follows",
+}
+PLACE = {"portrait_place": "Of a portrait: accuracy against transfer, and the objective's ranks"}
+declare_exhibits(__name__, {"place": PLACE, "strengths": STRENGTHS, "inside": INSIDE, "search": SEARCH})

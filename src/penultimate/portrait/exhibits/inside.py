@@ -1,176 +1,130 @@
-"""What an objective does inside: in which traits it is unusual, and which other objective it resembles."""
+"""What an objective does inside: in which traits it is unusual, which other objective it resembles, and
+which of the paper's statements it follows."""
 
 from __future__ import annotations
 
-from penultimate.portrait.traits import Trait, likeness, subject_of, traits, within_sentence
-from penultimate.report.base import Cell, Column, ExhibitTable, Figure, Panel, Raster, TableRow
-from penultimate.report.drawing.rasters import raster_size
-from penultimate.report.measurements import Measurements
-from penultimate.report.networks import StudyObjective
-from penultimate.report.spec import OURS, PORTRAIT, Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, fixed, listed, p_value, signed
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-MOST = 12
-"""The greatest number of traits in the map, those farthest from the others' mean."""
-WIDE = 3.0
-"""The ends of the map's scale, in standard deviations."""
-MOST_NAMED = 3
+from penultimate import registry
+from penultimate.portrait.exhibits import shows
+from penultimate.portrait.traits import Trait, likeness, subject_of, traits
+from penultimate.results.exhibit import Part
+from penultimate.results.figure import Figure, heat
+from penultimate.results.rows import USUAL_PAGE, Objective, Run
+from penultimate.results.table import Cell, Column, table_of_cells
+from penultimate.results.text import counted, fixed, listed, p_value, signed
 
-
-def _farthest(found: list[Trait]) -> list[Trait]:
-    return sorted(found, key=lambda one: -abs(one.steps(one.value)))[:MOST]
-
-
-def _map(measurements: Measurements, subject: StudyObjective, found: list[Trait]) -> Figure:
-    shown = _farthest(found)
-    others = [one for one in measurements.objectives if one.spec in shown[0].means]
-    columns = [subject, *others]
-    values = tuple(
-        tuple(
-            one.steps(one.value if other is subject else one.means[other.spec])
-            if other is subject or other.spec in one.means
-            else None
-            for other in columns
-        )
-        for one in shown
-    )
-    marks = tuple(one.slug for one in columns)
-    names = tuple(one.label for one in columns)
-    raster = Raster(
-        tuple(str(place) for place in range(1, len(shown) + 1)),
-        names,
-        values,
-        column_marks=marks,
-        row_marks=(),
-        low=-WIDE,
-        high=WIDE,
-    )
-    panel = Panel(
-        "portrait-inside",
-        "Each trait, in the others' standard deviations from their mean",
-        "",
-        "",
-        labelled=False,
-        raster=raster,
-        size=raster_size(len(shown), len(columns), 420),
-        finding="Dark: high; pale: low. The table below names the rows, the legend the marks.",
-    )
-    return Figure(
-        "portrait_inside",
-        "What it does inside",
-        "A map: a row for each trait, a column for each objective, darker where the trait is higher.",
-        (panel,),
-        legend=True,
-    )
+MOST, MOST_NAMED = 12, 3
+"""The most traits in the map, those farthest from the others' mean, and in a sentence."""
+ENDS: dict[str, Any] = {"low": -3.0, "high": 3.0, "width": 420.0}
+"""The ends of the map's scale, in standard deviations, and its width."""
 
 
-def _unusual(found: list[Trait]) -> ExhibitTable:
-    rows = []
-    for place, one in enumerate(_farthest(found), 1):
-        beyond = one.beyond
-        told = (
-            "within the others' range"
-            if not one.is_outside
-            else "beyond all others"
-            if beyond is None
-            else f"beyond all others, {p_value(beyond.p)}"
-        )
-        low, high = min(one.means.values()), max(one.means.values())
-        cells = (
-            Cell(one.text(one.value), one.quantity.scale * one.value),
-            Cell(f"{one.text(low)} to {one.text(high)}"),
-            Cell(signed(one.steps(one.value), 1), one.steps(one.value)),
-            Cell(told),
-        )
-        rows.append(TableRow(f"{place}. {one.name}", cells))
-    columns = (
-        Column("value", "Its value"),
-        Column("others", "The others"),
-        Column("steps", "Standard deviations"),
-        Column("told", "Unusual?"),
-    )
-    notes = (
-        "p: of the difference from the nearest other objective, within seeds. It is not corrected for the"
-        " number of traits.",
-    )
-    return ExhibitTable(
-        "portrait_inside", "What is unusual about it", "Trait", columns, tuple(rows), notes=notes
-    )
+@shows("portrait_inside", "What it does inside")
+def portrait_inside(run: Run) -> Iterator[Part]:
+    """Every number that both this objective and the others have, of features, final layer and predictions:
+    how far it lies from the others' mean, counted in the standard deviations of their means."""
+    import pandas as pd
 
-
-def _alike(measurements: Measurements, found: list[Trait]) -> ExhibitTable:
-    near = sorted(likeness(found).items(), key=lambda item: item[1])
-    rows = tuple(
-        TableRow(
-            measurements.objective(spec).label,
-            (Cell(fixed(distance, 2), distance),),
-            measurements.objective(spec).slug,
-        )
-        for spec, distance in near
-    )
-    columns = (Column("distance", "Distance"),)
-    notes = (
-        f"The root mean square over {counted(len(found), 'trait')} of the difference, each in the standard"
-        " deviations of the other objectives' means.",
-    )
-    return ExhibitTable("portrait_alike", "What it resembles", "Objective", columns, rows, notes=notes)
-
-
-def unusual_words(found: list[Trait]) -> str:
-    """Return a sentence on the traits in which the objective lies beyond all others."""
-    outside = [one for one in _farthest(found) if one.is_outside]
-    if not outside:
-        return f"In none of {counted(len(found), 'trait')} does it lie beyond the others."
-    every = sum(one.is_outside for one in found)
-    shown = outside[:MOST_NAMED]
-    short = [one.name.partition(", ")[0] for one in shown]
-    named = listed(
-        [
-            f"{name} ({where}{one.text(one.value)}, others {one.text(min(one.means.values()))}"
-            f" to {one.text(max(one.means.values()))})"
-            for name, one in zip(short, shown, strict=True)
-            # The images are named where the same trait stands out on two sets of them.
-            for where in [one.name.partition(", ")[2] + ": " if short.count(name) > 1 else ""]
-        ]
-    )
-    return f"It lies beyond all others in {every} of {counted(len(found), 'trait')}, farthest in {named}."
-
-
-def resembles_words(measurements: Measurements, found: list[Trait]) -> str:
-    """Return a sentence on the objective that is nearest, or "" if there is none."""
-    near = sorted(likeness(found).items(), key=lambda item: item[1])
-    if len(near) < MOST_NAMED - 1:
-        return ""
-    first, second = (within_sentence(measurements.objective(spec).label) for spec, _ in near[:2])
-    one, two = (fixed(distance, 2) for _, distance in near[:2])
-    return f"It resembles {first} most (distance {one}), then {second} ({two})."
-
-
-def _inside(measurements: Measurements) -> Piece:
-    subject = subject_of(measurements)
-    if subject is None:
-        return Piece(wanted=False)
-    found = traits(measurements, subject.spec)
+    subject = subject_of(run)
+    found = traits(run, subject) if subject else []
     if not found:
-        return Piece()
-    said = f"{unusual_words(found)} {resembles_words(measurements, found)}".strip()
-    return Piece(
-        (_unusual(found), _alike(measurements, found)),
-        (_map(measurements, subject, found),),
-        notes=(f"{OURS}: {said[0].lower()}{said[1:]}",),
+        return
+    shown, labels = farthest(found), run.labels()
+    slugs = (found[0].own, *(slug for slug in labels if slug in shown[0].others))
+    steps = [one.steps.reindex(slugs).to_list() for one in shown]
+    numbers = [str(place) for place in range(1, len(shown) + 1)]
+    matrix = pd.DataFrame(steps, numbers, [labels[slug] for slug in slugs])
+    title = "Each trait, in the others' standard deviations from their mean"
+    legend = "Dark: high; pale: low. The table below names the rows, the legend the marks."
+    panel = heat("portrait-inside", title, matrix, slugs=((), slugs), finding=legend, **ENDS)
+    yield Figure("portrait_inside", "What it does inside", (panel,), legend=True)
+    heads = {"value": "Its value", "others": "The others", "steps": "Standard deviations", "told": "Unusual?"}
+    yield table_of_cells(
+        "portrait_inside",
+        "What is unusual about it",
+        [Column(key, label) for key, label in heads.items()],
+        [(f"{place}. {one.name}", _cells(one)) for place, one in enumerate(shown, 1)],
+        corner="Trait",
+        notes=("p: of the difference from the nearest other objective, within seeds, not corrected.",),
+    )
+    near = likeness(found)
+    yield table_of_cells(
+        "portrait_alike",
+        "What it resembles",
+        [Column("distance", "Distance", digits=2)],
+        [(labels[slug], [distance]) for slug, distance in near.items()],
+        slugs=tuple(near),
+        notes=(f"The root mean square over {counted(len(found), 'trait')} of the standardised difference.",),
+    )
+    yield inside_words(run, found)
+
+
+def farthest(found: Sequence[Trait]) -> list[Trait]:
+    """Return the traits in which the objective is farthest from the others' mean."""
+    return sorted(found, key=lambda one: -abs(one.steps[one.own]))[:MOST]
+
+
+def _cells(one: Trait) -> list[Any]:
+    gap, steps = one.minus(str((one.others - one.value).abs().idxmin())), float(one.steps[one.own])
+    p = f", {p_value(gap.p)}" if gap else ""
+    told = f"beyond all others{p}" if one.is_outside else "within the others' range"
+    return [Cell(one.value, one.text()), one.span(), Cell(steps, signed(steps, 1)), told]
+
+
+def inside_words(run: Run, found: list[Trait]) -> str:
+    """Return a sentence on the traits in which the objective is unusual, and one on what it resembles."""
+    every, near = sum(one.is_outside for one in found), [*likeness(found).items()][:2]
+    outside = [one for one in farthest(found) if one.is_outside][:MOST_NAMED]
+    short = [one.name.partition(", ")[0] for one in outside]
+    named = [
+        # The images are named where the same trait stands out on two sets of them.
+        f"{name} ({one.name.partition(', ')[2] + ': ' if short.count(name) > 1 else ''}{one.text()},"
+        f" others {one.span()})"
+        for name, one in zip(short, outside, strict=True)
+    ]
+    said = f"It lies beyond all others in {every} of {counted(len(found), 'trait')}"
+    said += f", farthest in {listed(named)}." if named else "."
+    labels = {slug: f"{label[:1].lower()}{label[1:]}" for slug, label in run.labels().items()}
+    like = [f"{labels[slug]} ({fixed(distance, 2)})" for slug, distance in near]
+    return f"{said} It resembles most, by their distance, {listed(like)}." if like else said
+
+
+def followed_by(run: Run, subject: Objective | None) -> tuple[Any, ...]:
+    """Return the statements that the usual page asks of the objective; none without such a page."""
+    page = registry.entry("page", USUAL_PAGE).resolve() if USUAL_PAGE in registry.names("page") else None
+    ask = getattr(page, "follows", None)
+    if subject is None or run.limited or ask is None:
+        return ()
+    from penultimate.report.base import StudyResults
+    from penultimate.report.measurements import admit
+
+    return tuple(ask(admit(StudyResults.of_run(run)), subject.spec))
+
+
+def follows_words(found: Sequence[Any]) -> str:
+    """Return a sentence that counts the verdicts."""
+    counts = Counter(one.verdict for one in found)
+    return (
+        f"Of {len(found)} statements that the paper makes about alternatives to softmax it follows"
+        f" {counts['follows']}, departs from {counts['departs']}, and {counts['undecided']} are open."
     )
 
 
-INSIDE = Exhibit(
-    name="portrait_inside",
-    title="What it does inside",
-    caption="Every number that both this objective and the others have, of features, final layer and"
-    " predictions: how far it lies from the others' mean, counted in the standard deviations of their means.",
-    parts=(Bespoke(_inside),),
-    page="portrait",
-    measured_by=PORTRAIT,
-    place=3,
-    of_given=False,
-    summary="Of a portrait: what is unusual about the objective, and what it resembles",
-    short="What it does inside",
-)
+@shows("portrait_follows", "Which of the paper's statements it follows")
+def portrait_follows(run: Run) -> Iterator[Part]:
+    """What the paper says of every alternative to softmax, asked of this one, by the rules that judge the
+    paper's claims; and whether it lies where the line of the other objectives expects it."""
+    if found := followed_by(run, subject_of(run)):
+        heads = {"verdict": "Verdict", "evidence": "Evidence", "where": "In the paper", "reason": "Why"}
+        cells = [(one.verdict, one.evidence, one.where, one.reason.replace("`", "")) for one in found]
+        yield table_of_cells(
+            "portrait_follows",
+            "Statement by statement",
+            [Column(key, label) for key, label in heads.items()],
+            [(one.says, row) for one, row in zip(found, cells, strict=True)],
+            corner="The paper says",
+        )
+        yield follows_words(found)

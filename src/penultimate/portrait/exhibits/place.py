@@ -2,158 +2,114 @@
 
 from __future__ import annotations
 
-from penultimate.portrait.traits import Trait, subject_of, trait, within_seeds
-from penultimate.report.base import MISSING, Cell, Column, ExhibitTable, Figure, TableRow
-from penultimate.report.measurements import Measurements
-from penultimate.report.networks import StudyObjective
-from penultimate.report.quantity import Quantity
-from penultimate.report.shapes.scatter import ScatterPanel
-from penultimate.report.spec import OURS, PORTRAIT, Bespoke, Exhibit, Piece
-from penultimate.report.text import fixed, p_value
-from penultimate.statistics.summary import MeanWithError, mean, summarise
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-LINEAR = Quantity("linear_{accuracy}", target="targets", label="Mean linear transfer accuracy, %")
-TOP1 = Quantity("top1", label="Test accuracy where trained, %")
-R2 = Quantity("class_separation", "train", label="Class separation R² on the training images")
-PANELS = (
-    ScatterPanel("portrait-accuracy", "Accuracy against transfer", TOP1, LINEAR, ""),
-    ScatterPanel("portrait-separation", "Class separation against transfer", R2, LINEAR, ""),
-)
-ASKED = (
-    (TOP1, "Test accuracy where trained, %"),
-    (Quantity("top1", "train"), "Training accuracy, %"),
-    (LINEAR, "Linear transfer, mean of the tasks, %"),
-    (Quantity("knn_{accuracy}", target="targets"), "kNN transfer, mean of the tasks, %"),
-    (R2, "Class separation R²"),
-    (Quantity("ece", factor=100, decimals=1), "Calibration error (ECE), %"),
-    (Quantity("top1", target="v2"), "Test accuracy on the nearest shifted set, %"),
-)
-COLUMNS = (
-    Column("value", "Its value"),
-    Column("difference", "Minus {baseline} (95 %)"),
-    Column("rank", "Its place"),
-    Column("range", "The others"),
-    Column("told", "Beyond chance"),
-)
+from penultimate.data.catalog import shifted
+from penultimate.portrait.exhibits import shows
+from penultimate.portrait.traits import Trait, subject_of, trait, values
+from penultimate.results.exhibit import Part
+from penultimate.results.figure import Axis, Figure, scatter
+from penultimate.results.rows import Objective, Run
+from penultimate.results.table import Cell, Column, table_of_cells
+from penultimate.results.text import fixed
+from penultimate.statistics.comparison import LEVEL
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TOP1 = Axis("Test accuracy where trained, %", unit="%")
+LINEAR = Axis("Mean linear transfer accuracy, %", unit="%")
+R2 = Axis("Class separation R² on the training images", 3)
 
 
-def _table(measurements: Measurements, subject: StudyObjective) -> ExhibitTable | None:
-    baseline = measurements.baseline
-    found = [(trait(measurements, subject.spec, quantity, name)) for quantity, name in ASKED]
-    rows = tuple(_row(one, baseline) for one in found if one is not None)
-    if not rows:
-        return _alone(measurements, subject)
-    label = measurements.objective(baseline).label if baseline else "the first"
-    columns = tuple(Column(of.key, of.label.format(baseline=label.lower())) for of in COLUMNS)
-    notes = ("Places are counted from the highest value. The others: their lowest and highest mean.",)
-    return ExhibitTable(
-        "portrait_place", "Its ranks, beside the others", "Quantity", columns, rows, notes=notes
+def frames(run: Run, arm: str = "") -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Return test accuracy, class separation and linear transfer [seed, objective] of an arm."""
+    return (
+        values(run, "top1", scale=100, arm=arm),
+        values(run, "class_separation", "train", arm=arm),
+        values(run, "linear_{accuracy}", scale=100, arm=arm),
     )
 
 
-def _alone(measurements: Measurements, subject: StudyObjective) -> ExhibitTable | None:
-    """Return the objective's own numbers, where nothing stands beside it that they can be compared with."""
-    rows = []
-    for quantity, name in ASKED:
-        runs = measurements.values(quantity).get(subject.spec, {})
-        if runs:
-            summary = summarise([quantity.scale * value for value in runs.values()])
-            rows.append(TableRow(name, (_value(summary, quantity),)))
-    if not rows:
-        return None
-    return ExhibitTable("portrait_place", "Its own numbers", "Quantity", COLUMNS[:1], tuple(rows))
-
-
-def _value(summary: MeanWithError, quantity: Quantity) -> Cell:
-    error = "" if summary.is_single else f" ± {fixed(summary.standard_error, quantity.digits)}"
-    return Cell(f"{fixed(summary.mean, quantity.digits)}{error}", summary.mean, of_runs=True)
-
-
-def _row(one: Trait, baseline: str) -> TableRow:
-    summary = summarise([one.quantity.scale * value for value in one.own.values()])
-    gap = within_seeds(one.own, one.others[baseline]) if baseline in one.others else None
-    difference = (
-        f"{one.change(gap.mean)} ({one.change(gap.low)} to {one.change(gap.high)})" if gap else MISSING
-    )
-    ends = f"{one.text(min(one.means.values()))} to {one.text(max(one.means.values()))}"
-    told = MISSING if gap is None else f"{'yes' if gap.is_beyond_chance else 'no'}, {p_value(gap.p)}"
-    cells = (
-        _value(summary, one.quantity),
-        Cell(difference, gap.mean * one.quantity.scale if gap else None),
-        Cell(f"{one.place} of {len(one.means) + 1}"),
-        Cell(ends),
-        Cell(told),
-    )
-    return TableRow(one.name, cells)
-
-
-def standing(measurements: Measurements, subject: StudyObjective) -> str:
-    """Return a sentence on accuracy and transfer, against the baseline if it can be compared with it.
-
-    It is "" if neither was measured.
-    """
-    parts = []
-    baseline = measurements.baseline
-    for quantity, verb in ((TOP1, "is {} where it was trained"), (LINEAR, "transfers {}")):
-        one = trait(measurements, subject.spec, quantity, "")
-        if one is None or baseline not in one.others:
-            continue
-        gap = within_seeds(one.own, one.others[baseline])
-        size = one.quantity.scale * (one.value - one.means[baseline])
-        words = ("more accurate", "less accurate") if quantity is TOP1 else ("better", "worse")
-        amount = f"{fixed(abs(size), 1)} points {words[size < 0]}"
-        sure = gap is not None and gap.is_beyond_chance
-        parts.append(f"{verb.format(amount)}{' (beyond chance)' if sure else ' (not beyond chance)'}")
-    if not parts:
-        return _own_words(measurements, subject)
-    label = measurements.objective(baseline).label.lower()
-    return f"Compared with {label}, {subject.label} {' and '.join(parts)}."
-
-
-def _own_words(measurements: Measurements, subject: StudyObjective) -> str:
-    """Return a sentence on accuracy and transfer alone, or "" if neither was measured."""
-    parts = []
-    for quantity, verb in ((TOP1, "is {} % accurate where it was trained"), (LINEAR, "transfers at {} %")):
-        runs = measurements.values(quantity).get(subject.spec, {})
-        if runs:
-            parts.append(verb.format(fixed(quantity.scale * mean(runs.values()), quantity.digits)))
-    if not parts:
-        return ""
-    told = " No other objective stands beside it." if len(measurements.objectives) == 1 else ""
-    return f"{subject.label} {' and '.join(parts)}.{told}"
-
-
-def _place(measurements: Measurements) -> Piece:
-    subject = subject_of(measurements)
+@shows("portrait_place", "Where it stands")
+def portrait_place(run: Run) -> Iterator[Part]:
+    """Accuracy on the classes trained on, and what the frozen features are worth on new tasks. All objectives
+    are shown by the same seeds, each with its own draw of the images, and differences are tested within
+    seeds."""
+    subject = subject_of(run)
     if subject is None:
-        return Piece(wanted=False)
-    panels = tuple(panel for shape in PANELS if (panel := shape.panel(measurements)) is not None)
-    table = _table(measurements, subject)
-    said = standing(measurements, subject)
-    figure = Figure(
+        return
+    top1, r2, linear = frames(run)
+    panels = (
+        scatter(run, "portrait-accuracy", "Accuracy against transfer", top1, linear, (TOP1, LINEAR)),
+        scatter(run, "portrait-separation", "Class separation against transfer", r2, linear, (R2, LINEAR)),
+    )
+    if any(panels):
+        yield Figure("portrait_place", "Where it stands", tuple(filter(None, panels)))
+    asked = {
+        TOP1.label: top1,
+        "Training accuracy, %": values(run, "top1", "train", 100),
+        "Linear transfer, mean of the tasks, %": linear,
+        "kNN transfer, mean of the tasks, %": values(run, "knn_{accuracy}", scale=100),
+        "Class separation R²": r2,
+        "Calibration error (ECE), %": values(run, "ece", scale=100),
+    }
+    if nearest := shifted(run.source).get("v2"):
+        name = "Test accuracy on the nearest shifted set, %"
+        asked[name] = values(run, "top1", scale=100, target=nearest)
+    found = {name: (runs, 3 if runs is r2 else 1) for name, runs in asked.items()}
+    made = [trait(name, runs, subject.slug, digits) for name, (runs, digits) in found.items()]
+    rows = [(one.name, _cells(one, run.baseline)) for one in made if one is not None]
+    alone = [
+        (name, [_own(runs[subject.slug], digits)])
+        for name, (runs, digits) in found.items()
+        if subject.slug in runs and not rows
+    ]
+    minus = f"Minus {run.labels().get(run.baseline, 'the first').lower()} (95 %)"
+    heads = {"value": "Its value", "difference": minus, "rank": "Its place", "range": "The others"}
+    columns = [Column(key, label) for key, label in {**heads, "told": "Beyond chance"}.items()]
+    yield table_of_cells(
         "portrait_place",
-        "Where it stands",
-        "Scatter plots of accuracy and of class separation against linear transfer, a mark an objective.",
-        panels,
+        "Its ranks, beside the others" if rows else "Its own numbers",
+        columns if rows else columns[:1],
+        rows or alone,
+        corner="Quantity",
+        notes=("Places are from the highest value. The others: their lowest and highest mean.",) * bool(rows),
     )
-    return Piece(
-        (table,) if table else (),
-        (figure,) if panels else (),
-        notes=(f"{OURS}: {said[0].lower()}{said[1:]}",) if said else (),
-    )
+    yield standing(run, subject)
 
 
-PLACE = Exhibit(
-    name="portrait_place",
-    title="Where it stands",
-    caption="Accuracy on the classes trained on, and what the frozen features are worth on new tasks. All"
-    " objectives are shown by the same seeds, each with its own draw of the images, and differences are"
-    " tested within seeds.",
-    parts=(Bespoke(_place),),
-    page="portrait",
-    measured_by=PORTRAIT,
-    place=1,
-    of_given=False,
-    summary="Of a portrait: accuracy against transfer, and the objective's ranks",
-    short="Where it stands",
-)
+def _own(runs: pd.Series, digits: int) -> Cell:
+    error = f" ± {fixed(runs.sem(), digits)}" if runs.count() > 1 else ""
+    return Cell(float(runs.mean()), f"{fixed(runs.mean(), digits)}{error}")
+
+
+def _cells(one: Trait, baseline: str) -> list[Any]:
+    gap, place = one.minus(baseline), 1 + int((one.others > one.value).sum())
+    difference = Cell(gap.mean, one.change(gap)) if gap else None
+    of = f"{place} of {len(one.others) + 1}"
+    return [_own(one.runs[one.own], one.digits), difference, of, one.span(), gap.told if gap else None]
+
+
+def standing(run: Run, subject: Objective) -> str | None:
+    """Return a sentence on accuracy and transfer, against the baseline if it can be compared with it."""
+    top1, _, linear = frames(run)
+    verbs = (
+        (top1, "is {} points {} where it was trained", ("more accurate", "less accurate")),
+        (linear, "transfers {} points {}", ("better", "worse")),
+    )
+    parts = []
+    for runs, verb, words in verbs:
+        one = trait("", runs, subject.slug)
+        if one is not None and run.baseline in one.others:
+            gap, size = one.minus(run.baseline), one.value - float(one.others[run.baseline])
+            sure = "beyond chance" if gap and gap.p <= LEVEL else "not beyond chance"
+            parts.append(f"{verb.format(fixed(abs(size), 1), words[size < 0])} ({sure})")
+    if parts:
+        label = run.labels()[run.baseline].lower()
+        return f"Compared with {label}, {subject.label} {' and '.join(parts)}."
+    own = ((top1, "is {} % accurate where it was trained"), (linear, "transfers at {} %"))
+    parts = [verb.format(fixed(of[subject.slug].mean(), 1)) for of, verb in own if subject.slug in of]
+    alone = " No other objective stands beside it." if len(run.objectives()) == 1 else ""
+    return f"{subject.label} {' and '.join(parts)}.{alone}" if parts else None

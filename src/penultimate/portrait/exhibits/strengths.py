@@ -2,117 +2,66 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Iterator
+from typing import Any
 
 from penultimate.portrait import STRENGTHS
-from penultimate.portrait.exhibits.place import LINEAR, R2, TOP1
+from penultimate.portrait.exhibits import shows
+from penultimate.portrait.exhibits.place import LINEAR, R2, TOP1, frames
 from penultimate.portrait.traits import subject_of
-from penultimate.report.base import Cell, Column, Curve, ExhibitTable, Figure, Panel, Point, TableRow
-from penultimate.report.measurements import Measurements, run_name
-from penultimate.report.spec import OURS, PORTRAIT, Bespoke, Exhibit, Piece
-from penultimate.report.text import fixed
+from penultimate.results.exhibit import Part
+from penultimate.results.figure import Curve, Figure, Panel, Point
+from penultimate.results.rows import Run
+from penultimate.results.table import Column, table_of_cells
+from penultimate.results.text import fixed
 from penultimate.specs import parse_sum
 
-QUANTITIES = (TOP1, R2, LINEAR)
-COLUMNS = (
-    Column("accuracy", "Test accuracy where trained, %"),
-    Column("separation", "Class separation R²"),
-    Column("transfer", "Linear transfer, mean of the tasks, %"),
-)
 
-
-def values_at_strengths(measurements: Measurements) -> tuple[str, dict[float, tuple[float, ...]]]:
-    """Return the hyperparameter that is varied, and the QUANTITIES at each of its values, as shown."""
-    grids = measurements.networks.grids(STRENGTHS)
-    if not grids:
-        return "", {}
+@shows("portrait_strengths", "What its strength changes")
+def portrait_strengths(run: Run) -> Iterator[Part]:
+    """Networks at each value that the search tried, trained and measured as the one that was chosen, but on
+    one seed. Faint: the other objectives on the same seed, at the strengths of their own searches."""
+    subject, grids = subject_of(run), run.grids(STRENGTHS)
+    if subject is None or not grids:
+        return
     owner, _, name = str(grids[0].get("swept", "")).rpartition(".")
-    (seed,) = grids[0]["seeds"]
-    columns = [measurements.values(dataclasses.replace(of, arm=STRENGTHS)) for of in QUANTITIES]
+    (seed,), slug = grids[0]["seeds"], subject.slug
     found = {}
-    for spec in grids[0]["objectives"]:
-        if all(seed in column.get(spec, {}) for column in columns):
-            value = next(term.arguments[name] for term in parse_sum(spec) if term.name == owner)
-            scaled = (of.scale * column[spec][seed] for of, column in zip(QUANTITIES, columns, strict=True))
-            found[float(value)] = tuple(scaled)
-    return name, dict(sorted(found.items()))
-
-
-def strengths_words(name: str, found: dict[float, tuple[float, ...]], seed: int) -> str:
-    """Return a sentence on what changes from the smallest value to the largest."""
-    (low, first), (high, last) = next(iter(found.items())), [*found.items()][-1]
-    parts = [
-        f"{words} from {fixed(first[place], of.digits)} to {fixed(last[place], of.digits)}{unit}"
-        for place, of, words, unit in (
-            (1, R2, "class separation goes", ""),
-            (2, LINEAR, "linear transfer", " %"),
-            (0, TOP1, "test accuracy", " %"),
-        )
-    ]
-    return (
-        f"From {name} = {low:g} to {high:g}, {parts[0]}, {parts[1]} and {parts[2]} ({run_name(seed)} alone)."
-    )
-
-
-def _strengths(measurements: Measurements) -> Piece:
-    subject = subject_of(measurements)
-    if subject is None:
-        return Piece(wanted=False)
-    name, found = values_at_strengths(measurements)
+    for each in run.objectives(STRENGTHS):
+        numbers = _at(frames(run, STRENGTHS), seed, each.slug)
+        if numbers and each.spec in grids[0]["objectives"]:
+            value = next(term.arguments[name] for term in parse_sum(each.spec) if term.name == owner)
+            found[float(value)] = numbers
     if len(found) < 2:
-        return Piece(wanted=False)
-    (seed,) = measurements.networks.grids(STRENGTHS)[0]["seeds"]
-    own = tuple(
-        Point(
-            x, y, subject.slug, f"{name} = {value:g}", f"{fixed(x, R2.digits)}, {fixed(y, LINEAR.digits)} %"
-        )
-        for value, (_, x, y) in found.items()
-    )
-    across, up = measurements.values(R2), measurements.values(LINEAR)
-    others = tuple(
-        Point(
-            R2.scale * across[one.spec][seed],
-            LINEAR.scale * up[one.spec][seed],
-            one.slug,
-            one.label,
-            run_name(seed),
-            faint=True,
-        )
-        for one in measurements.objectives
-        if one.spec != subject.spec and seed in across.get(one.spec, {}) and seed in up.get(one.spec, {})
-    )
-    curve = Curve(tuple((point.x, point.y) for point in own), subject.slug, f"from small to large {name}")
+        return
+    found = dict(sorted(found.items()))
+    details = {of: f"{fixed(x, R2.digits)}, {fixed(y, LINEAR.digits)} %" for of, (_, x, y) in found.items()}
+    own = [Point(x, y, slug, f"{name} = {of:g}", details[of]) for of, (_, x, y) in found.items()]
+    others = {other: _at(frames(run), seed, other) for other in run.labels() if other != slug}
+    faint = [
+        Point(at[1], at[2], other, run.labels()[other], f"seed {seed}", faint=True)
+        for other, at in others.items()
+        if at
+    ]
+    curve = Curve(tuple((point.x, point.y) for point in own), slug, f"from small to large {name}")
     title = "Class separation against transfer, as its strength changes"
-    panel = Panel("portrait-strengths", title, R2.label, LINEAR.label, (*others, *own), (curve,))
-    rows = tuple(
-        TableRow(
-            f"{name} = {value:g}",
-            tuple(
-                Cell(fixed(number, of.digits), number) for number, of in zip(numbers, QUANTITIES, strict=True)
-            ),
-        )
-        for value, numbers in found.items()
-    )
-    table = ExhibitTable("portrait_strengths", "At each strength", "Strength", COLUMNS, rows)
-    said = strengths_words(name, found, seed)
-    description = "Class separation against linear transfer, a mark a strength, joined from weak to strong."
-    return Piece(
-        (table,),
-        (Figure("portrait_strengths", "What its strength changes", description, (panel,)),),
-        notes=(f"{OURS}: {said[0].lower()}{said[1:]}",),
+    panel = Panel("portrait-strengths", title, R2.label, LINEAR.label, (*faint, *own), (curve,))
+    yield Figure("portrait_strengths", "What its strength changes", (panel,))
+    heads = (("accuracy", TOP1.label, 1), ("separation", "Class separation R²", 3))
+    columns = [Column(key, label, digits=digits) for key, label, digits in heads]
+    columns.append(Column("transfer", "Linear transfer, mean of the tasks, %"))
+    rows = [(f"{name} = {value:g}", numbers) for value, numbers in found.items()]
+    yield table_of_cells("portrait_strengths", "At each strength", columns, rows, corner="Strength")
+    low, high = min(found), max(found)
+    both = zip(found[low], found[high], (1, 3, 1), strict=True)
+    top1, r2, linear = (f"from {fixed(a, digits)} to {fixed(b, digits)}" for a, b, digits in both)
+    yield (
+        f"From {name} = {low:g} to {high:g}, class separation goes {r2}, linear transfer {linear} % and test"
+        f" accuracy {top1} % (seed {seed} alone)."
     )
 
 
-STRENGTH = Exhibit(
-    name="portrait_strengths",
-    title="What its strength changes",
-    caption="Networks at each value that the search tried, trained and measured as the one that was chosen,"
-    " but on one seed. Faint: the other objectives on the same seed, at the strengths of their own searches.",
-    parts=(Bespoke(_strengths),),
-    page="portrait",
-    measured_by=PORTRAIT,
-    place=2,
-    of_given=False,
-    summary="Of a portrait: class separation and transfer at each strength of the search",
-    short="What its strength changes",
-)
+def _at(of_each: Any, seed: int, slug: str) -> list[float]:
+    """Return the numbers of one network in each frame [seed, objective]; nothing if one lacks it."""
+    numbers = [float(frame.at[seed, slug]) for frame in of_each if slug in frame and seed in frame.index]
+    return numbers if len(numbers) == len(of_each) and all(value == value for value in numbers) else []

@@ -15,7 +15,6 @@ from urllib.parse import quote
 from penultimate.errors import RequestError, legible
 from penultimate.files import atomic_write, given_path, make_folder
 from penultimate.report.base import WORSE, Built, ExhibitTable, Figure, Panel, StudyResults
-from penultimate.report.beside import why_apart
 from penultimate.report.drawing.figures import Drawing, draw_panel, mark_icon, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
 from penultimate.report.marks import BOLD, UNMARKED
@@ -29,6 +28,7 @@ from penultimate.report.shapes.cells import MEAN_PER_CLASS
 from penultimate.report.spec import all_exhibits
 from penultimate.report.tables import column_groups, latex_of, points_csv, to_csv
 from penultimate.report.text import plain, typeset
+from penultimate.results import page as results_page
 
 HERE = Path(__file__).parent
 SMALL = 240
@@ -94,6 +94,8 @@ def render_report(results: StudyResults, stem: str = "report") -> dict[str, byte
     of = members(results, allow_limited=True)
     measurements = of[0]
     page = page_of(measurements)
+    if isinstance(page, results_page.Page):
+        return results_page.render_page(results.run(), stem, page)
     made = [(exhibit, assemble_of(exhibit, of)) for exhibit in all_exhibits() if page.draws(exhibit)]
     exhibits = [built for _, built in made if built.wanted and page.shows(built)]
     curves = training_curves(measurements) if page.curves else None
@@ -184,7 +186,7 @@ def _page(
         title=plain(results.description.get("title", "") or results.description.get("name", "")),
         question=plain(results.description.get("question", "")),
         measurements=measurements,
-        several=of_several(results) or why_apart(results),
+        several=of_several(results),
         unfinished=unfinished(measurements),
         drawings={
             panel.name: Markup(drawings[panel.name].styled(panel.name))

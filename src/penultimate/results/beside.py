@@ -6,82 +6,99 @@ main arm and architecture, of the seeds and draws that both have, and of the mea
 
 from __future__ import annotations
 
-import dataclasses
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penultimate.errors import as_sentence
-from penultimate.records.archive import KeptStudy, reference
-from penultimate.records.table import Row, Table
-from penultimate.report.base import StudyResults
-from penultimate.report.measurements import measured_by
-from penultimate.report.networks import name_in
-from penultimate.report.text import listed, plain
+from penultimate.results.text import listed, plain
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from penultimate.records.archive import KeptStudy
+
+Run: TypeAlias = Any
+"""A `rows.Run`, which is not imported from there: reading one imports this file."""
 OWN = "own"
 """The entry of a description that lists the specs of the study's own objectives, beside those of the run."""
 FREE = ("learning_rate", "evaluate_every", "snapshot_every")
 """Settings of a recipe that may differ: a loss may have its own learning rate, and the others show more."""
-TRAINED = "train"
 DRAWING = ("matplotlib", "numpy", "penultimate", "pillow", "scipy", "torch")
 """The packages that decide which images are drawn, but for rounding, which depends on the processor."""
 
 
-def beside_reference(results: StudyResults) -> StudyResults:
-    """Return the results of a study with the kept run that it names, or as they are if it names none."""
-    name = str(results.description.get("beside", ""))
-    return beside(results, reference(name)) if name else results
+def beside_reference(run: Run) -> Run:
+    """Return a study with the kept run that it names, or as it is if it names none."""
+    from penultimate.records.archive import reference
+
+    name = str(run.description.get("beside", ""))
+    return beside(run, reference(name)) if name else run
 
 
-def beside(own: StudyResults, kept: KeptStudy) -> StudyResults:
-    """Return the results of a study and those of a kept run that can be compared with them.
+def beside(own: Run, kept: KeptStudy) -> Run:
+    """Return a study with the networks of a kept run that can be compared with its own.
 
-    If none can, the study's own results are returned, and `why_apart` says why.
+    If none can, the study is returned, and `why_apart` says why.
     """
-    why = reason_apart(own, kept)
-    name = str(kept.description["name"])
+    import pandas as pd
+
+    why, name = reason_apart(own, kept), str(kept.description["name"])
     if why:
-        return dataclasses.replace(own, provenance={**own.provenance, "apart": {name: why}})
+        return replace(own, provenance={**own.provenance, "apart": {name: why}})
     specs = {spec for block in _main(own.description) for spec in block["objectives"]}
     pairs = _seeds(own.description) & _seeds(kept.description)
-    asked = _texts_asked(own.description)
+    asked = {text for block in _main(own.description) for text in _measured(own.description, block)}
     grids = [
-        {**block, "backbones": block["backbones"][:1], "seeds": seeds, "measure": measured}
+        {**block, "seeds": seeds, "measure": measured}
         for block in _main(kept.description, _backbone(own.description))
         if (seeds := [seed for seed in block["seeds"] if (seed, _draw(block, seed)) in pairs])
         and (measured := [text for text in _measured(kept.description, block) if text in asked])
     ]
     theirs = [spec for block in grids for spec in block["objectives"]]
-    rows = [row for row in kept.table if _is_shown(row, {*theirs} - specs, pairs, asked, own.description)]
+    rows = _shown(kept.table.frame(), {*theirs} - specs, pairs, asked, _backbone(own.description))
     entries = {entry["spec"]: entry for entry in kept.description["objectives"] if entry["spec"] in theirs}
-    entries |= {entry["spec"]: entry for entry in _named_apart(own.description["objectives"], entries)}
-    facts = {key: kept.description[key] for key in ("num_features", "layers") if key in kept.description}
-    searches = [
-        *_as_list(kept.description.get("tuning")),
-        *(one for one in _as_list(own.description.get("tuning")) if one["study"] == own.name),
-    ]
+    slugs = {entry["slug"]: spec for spec, entry in entries.items()}
+    for entry in own.description["objectives"]:
+        is_taken = slugs.get(entry["slug"], entry["spec"]) != entry["spec"]
+        entries[entry["spec"]] = {**entry, "slug": entry["spec"]} if is_taken else entry
+    searches = [_as_list(each.description.get("tuning")) for each in (kept, own)]
     description = {
-        **facts,
+        **{key: kept.description[key] for key in ("num_features", "layers") if key in kept.description},
         **own.description,
         "networks": [*grids, *own.description["networks"]],
         "objectives": [*entries.values()],
-        "tuning": searches,
+        "tuning": [*searches[0], *(one for one in searches[1] if one["study"] == own.name)],
         "limited": bool(own.description.get("limited")) or bool(kept.description.get("limited")),
         OWN: sorted(specs),
     }
-    steps = frozenset(own.description.get("steps") or (str(row.step) for row in own.table))
+    steps = frozenset(own.description.get("steps") or own.frame["step"].dropna().astype(str))
 
     def arrays(step: str, metric: str) -> Mapping[str, Any]:
-        if step in steps and own.arrays is not None:
-            return own.arrays(step, metric)
-        return kept.arrays(step, metric)
+        return own.arrays(step, metric) if step in steps and own.arrays else kept.arrays(step, metric)
 
     told = {key: kept.provenance.get(key) for key in ("command", "measured", "commit", "processor")}
-    told["rounding"] = rounding_words(own.provenance, kept.provenance)
-    record = {**own.provenance, "beside": {name: {**told, "rows_sha256": kept.digest}}}
-    return dataclasses.replace(
-        own, description=description, table=Table([*rows, *own.table]), provenance=record, arrays=arrays
+    told |= {"rounding": rounding_words(own.provenance, kept.provenance), "rows_sha256": kept.digest}
+    return replace(
+        own,
+        frame=pd.concat([rows, own.frame], ignore_index=True),
+        description=description,
+        provenance={**own.provenance, "beside": {name: told}},
+        arrays=arrays,
     )
+
+
+def _shown(
+    rows: pd.DataFrame, specs: set[str], pairs: set[tuple[int, int]], asked: set[str], backbone: str
+) -> pd.DataFrame:
+    """Return the rows of some objectives' networks by the measurements that were asked for."""
+    kinds = {"train", *(text.partition("(")[0] for text in asked)}
+    where = rows["arm"].isna() & rows["objective"].isin(specs) & rows["objective_b"].isna()
+    where &= rows["backbone"].isna() | (rows["backbone"] == backbone)
+    where &= rows["step"].astype(object).str.partition(".")[0].isin(kinds)
+    rows = rows[where & rows["seed"].notna() & rows["draw"].notna()]
+    return rows[[pair in pairs for pair in zip(rows["seed"], rows["draw"], strict=True)]]
 
 
 def held_of_all(
@@ -92,48 +109,41 @@ def held_of_all(
     The seeds come with their draws.
     """
     grids = _main(description)
-    of_first = [block for block in grids if grids[0]["objectives"][0] in block["objectives"]]
     held: dict[str, set[int]] = {}
-    for block in of_first:
-        if block["backbones"] == grids[0]["backbones"]:
+    for block in grids:
+        if grids[0]["objectives"][0] in block["objectives"] and block["backbones"] == grids[0]["backbones"]:
             for text in _measured(description, block):
                 held.setdefault(text, set()).update(block["seeds"])
     wanted = {*seeds} & {seed for seed, _ in _seeds(description)}
     return tuple(text for text, of in held.items() if wanted <= of), frozenset(_seeds(description))
 
 
-def why_apart(results: StudyResults) -> str:
+def why_apart(run: Run) -> str:
     """Return the sentence on why a study does not stand beside the kept run that it names, or ""."""
-    apart = results.provenance.get("apart", {}) if results.description.get("beside") else {}
-    return "".join(
-        as_sentence(f"Not shown beside `{plain(name)}`: {plain(why)}") for name, why in apart.items()
-    )
+    apart = run.provenance.get("apart", {}) if run.description.get("beside") else {}
+    told = (f"Not shown beside `{plain(name)}`: {plain(why)}" for name, why in apart.items())
+    return "".join(map(as_sentence, told))
 
 
-def reason_apart(own: StudyResults, kept: KeptStudy) -> str:
+def reason_apart(own: Run, kept: KeptStudy) -> str:
     """Return why no number of a kept run can be compared with those of a study, or ""."""
-    name = str(kept.description["name"])
-    if own.description["source"] != kept.description["source"]:
-        return (
-            f"its networks were trained on {own.description['source']}, those of {name} on"
-            f" {kept.description['source']}"
-        )
-    ours, theirs = _main(own.description), _main(kept.description, _backbone(own.description))
+    name, backbone = str(kept.description["name"]), _backbone(own.description)
+    sources = own.description["source"], kept.description["source"]
+    if sources[0] != sources[1]:
+        return f"its networks were trained on {sources[0]}, those of {name} on {sources[1]}"
+    ours, theirs = _main(own.description), _main(kept.description, backbone)
     if not ours or not theirs:
-        return f"{name} has no networks of the architecture {_backbone(own.description) or 'of this study'}"
+        return f"{name} has no networks of the architecture {backbone or 'of this study'}"
     for setting, value in theirs[0]["recipe"].items():
         found = ours[0]["recipe"].get(setting)
-        if setting not in FREE and _plain(found) != _plain(value):
+        if setting not in FREE and json.dumps(found, sort_keys=True) != json.dumps(value, sort_keys=True):
             return f"its networks were trained with {setting} = {found}, those of {name} with {value}"
     if not _seeds(own.description) & _seeds(kept.description):
         seeds = listed([str(seed) for seed, _ in sorted(_seeds(kept.description))])
         return f"none of its seeds, each with its draw of the data, is one of {name}'s ({seeds})"
     data = _drawn_otherwise(own.provenance, kept.provenance)
     if data and not _differs_by_rounding(own.provenance, kept.provenance):
-        return (
-            f"the images of {data} are not those of {name}; other versions of the libraries that draw"
-            " them, or of this package, make other images"
-        )
+        return f"the images of {data} are not those of {name}: other versions of libraries drew them"
     return ""
 
 
@@ -160,20 +170,6 @@ def _differs_by_rounding(own: Mapping[str, Any], kept: Mapping[str, Any]) -> boo
     return ours == theirs and None not in ours.values() and processors[0] != processors[1]
 
 
-def _is_shown(
-    row: Row,
-    specs: set[str],
-    pairs: set[tuple[int, int]],
-    asked: frozenset[str],
-    description: Mapping[str, Any],
-) -> bool:
-    if row.arm or row.objective not in specs or row.backbone not in (None, _backbone(description)):
-        return False
-    if row.objective_b is not None or row.seed is None or row.draw is None:
-        return False
-    return (row.seed, row.draw) in pairs and measured_by(row) in {TRAINED, *map(name_in, asked)}
-
-
 def _main(description: Mapping[str, Any], backbone: str = "") -> list[dict[str, Any]]:
     """Return the trained grids of the main arm, or those of one architecture among them."""
     return [
@@ -184,7 +180,7 @@ def _main(description: Mapping[str, Any], backbone: str = "") -> list[dict[str, 
 
 
 def _backbone(description: Mapping[str, Any]) -> str:
-    return next((block["backbones"][0] for block in _main(description)), "")
+    return next((str(block["backbones"][0]) for block in _main(description)), "")
 
 
 def _draw(block: Mapping[str, Any], seed: int) -> int:
@@ -200,30 +196,5 @@ def _measured(description: Mapping[str, Any], block: Mapping[str, Any]) -> list[
     return list(description["measure"] if block["measure"] is None else block["measure"])
 
 
-def _texts_asked(description: Mapping[str, Any]) -> frozenset[str]:
-    """Return what a study measures of its main networks, as canonical specs."""
-    return frozenset(text for block in _main(description) for text in _measured(description, block))
-
-
-def _named_apart(
-    ours: Sequence[Mapping[str, str]], theirs: Mapping[str, Mapping[str, str]]
-) -> list[Mapping[str, str]]:
-    """Return the study's own objectives; one whose short name the run has already is called by its spec."""
-    taken = {entry["slug"]: spec for spec, entry in theirs.items()}
-    return [
-        entry
-        if taken.get(entry["slug"], entry["spec"]) == entry["spec"]
-        else {**entry, "slug": entry["spec"]}
-        for entry in ours
-    ]
-
-
 def _as_list(held: Any) -> list[Any]:
     return [held] if isinstance(held, Mapping) else list(held or ())
-
-
-def _plain(value: Any) -> Any:
-    """Return a setting as JSON has it, so that tuples and lists of equal values are equal."""
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value

@@ -1,26 +1,16 @@
-"""Tables with several labels for an image: read, evaluated by AUC, compared on the same images."""
+"""Tables with several labels for an image."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 from tests.evaluation.pictures import SHAPES, picture
-from tests.inprocess import InProcess
 
-import penultimate as pu
-from penultimate.cli import main
 from penultimate.data.readers.opening import open_dataset
 from penultimate.data.readers.own import stratified
 from penultimate.errors import RequestError
-from penultimate.evaluation.request import Request
-from penultimate.report import exhibit, read_study
-from penultimate.report.page.page import render_report
-
-NAMES = ("round", "red")
 
 
 def table(root: Path, count: int = 48, wrong: str = "") -> Path:
@@ -41,16 +31,6 @@ def table(root: Path, count: int = 48, wrong: str = "") -> Path:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return table(tmp_path_factory.mktemp("shapes"))
-
-
-@pytest.fixture(scope="module")
-def evaluated(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The measurement alone, as an evaluation asks for it."""
-    networks = {f"net{seed}": f"timm:test_resnet(pretrained=False, seed={seed}, crop=32)" for seed in (1, 2)}
-    asked = Request(networks, {"shapes": f"{file}(labels=('round', 'red'))"}).study()
-    out = tmp_path_factory.mktemp("evaluated") / "runs"
-    assert pu.run(replace(asked, measure=("multilabel(scores=True)",)), out, engine=InProcess()).complete
-    return out
 
 
 def test_labels_are_read_by_name_and_by_pattern(file: Path) -> None:
@@ -105,34 +85,3 @@ def test_missing_images_move_no_label(tmp_path: Path) -> None:
 def test_a_label_that_no_test_image_shows_is_named(tmp_path: Path) -> None:
     notes = open_dataset(f"{table(tmp_path, wrong='0')}(labels=('round', 'red'))").notes
     assert "of the test images all or none show 1 label ('red')" in " ".join(notes)
-
-
-@pytest.mark.long
-def test_an_evaluation_scores_each_label_and_compares_networks(evaluated: Path) -> None:
-    results = read_study(evaluated)
-    areas, compared = exhibit("labels", evaluated).tables
-    assert [row.label for row in areas.rows] == ["net1", "net2"]
-    assert [column.label for column in areas.columns] == ["Mean of the labels", "Round", "red"]
-    assert [row.label for row in compared.rows] == ["net1 – net2"]
-    assert len(compared.rows[0].cells) == 6
-    (step,) = [row for row in results.table.where(metric="multilabel_scores") if row.objective == "net1"]
-    assert results.arrays is not None
-    arrays = results.arrays(str(step.step), "multilabel_scores")
-    by_hand = [roc_auc_score(arrays["labels"][:, at], arrays["scores"][:, at]) for at in range(2)]
-    shown = [cell.value for cell in areas.rows[0].cells]
-    assert shown == pytest.approx([100 * np.mean(by_hand), *(100 * each for each in by_hand)])
-    measured = results.table.where(metric="multilabel_auc", objective="net1")
-    assert sorted(measured.values()) == pytest.approx(sorted(by_hand), abs=1e-6)
-    assert "Each label by itself" in render_report(results)[""].decode()
-
-
-def test_the_request_knows_before_anything_is_read(file: Path) -> None:
-    study = Request({"one": "timm:resnet18"}, {"shapes": f"{file}(labels='r*')", "digits": ""}).study()
-    assert study.source == "digits"
-    assert "multilabel(scores=True)" in study.measure
-    assert "multilabel(scores=True)" not in Request({"one": "timm:resnet18"}, {"digits": ""}).study().measure
-
-
-def test_data_check_reads_such_a_table(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["data", "check", f"{file}(labels=('round', 'red'))"]) == 0
-    assert "test: 16 of 16 images, Round, red" in capsys.readouterr().out
