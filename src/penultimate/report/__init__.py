@@ -6,7 +6,7 @@ Names are resolved when first used; nothing here needs a tensor library, and a d
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penultimate.lazy import attributes
 
@@ -25,7 +25,7 @@ __getattr__, __dir__ = attributes(
         "page.page": "render_report write_report",
         "terminal": "render_exhibit_text",
     },
-    "exhibit read_reference read_study refresh_page study_answer",
+    "exhibit read_reference read_study refresh_page study_answer write_study",
 )
 __all__ = __dir__()
 
@@ -41,7 +41,6 @@ def exhibit(
     """
     from penultimate.errors import RequestError
     from penultimate.registry import entry, names
-    from penultimate.report.base import StudyResults
     from penultimate.report.several import build
 
     if name not in names("exhibit") and isinstance(source, str) and source in names("exhibit"):
@@ -50,12 +49,9 @@ def exhibit(
     from penultimate.results.exhibit import Exhibit, show
 
     if isinstance(wanted, Exhibit):
-        run = source.run() if isinstance(source, StudyResults) else source
-        return show(name, run, study, allow_limited)  # type: ignore[return-value]
+        return show(name, source, study, allow_limited)  # type: ignore[arg-type, return-value]
     results = read_study(source, study) if isinstance(source, Path | str) else source
-    return build(
-        wanted, results if isinstance(results, StudyResults) else StudyResults.of_run(results), allow_limited
-    )
+    return build(wanted, results, allow_limited)  # type: ignore[arg-type]
 
 
 def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
@@ -64,15 +60,22 @@ def read_study(path: Path | str = "runs", study: str = "") -> StudyResults:
     Several studies, separated by commas, are read as one (`report.several`). One that stands beside a kept
     run (`Study.beside`) is read with that run's networks.
     """
+    from penultimate.records.provenance import provenance
+    from penultimate.records.reading import study_folder
     from penultimate.report.base import StudyResults
-    from penultimate.results.rows import read_run
+    from penultimate.report.beside import beside_reference
 
     names = [name.strip() for name in study.split(",") if name.strip()]
     if len(names) > 1:
         from penultimate.report.several import read_studies
 
         return read_studies(path, names)
-    return StudyResults.of_run(read_run(path, study))
+    folder = study_folder(path, *names)
+    return beside_reference(
+        StudyResults(
+            folder.described(), folder.table(), folder.contact_sheet(), provenance(folder), folder.arrays
+        )
+    )
 
 
 def refresh_page(out: Path | str, study: str, again: bool = False) -> Path:
@@ -82,29 +85,48 @@ def refresh_page(out: Path | str, study: str, again: bool = False) -> Path:
     """
     from penultimate.files import atomic_write
     from penultimate.records.reading import PAGE, PAGE_STATE, study_folder
-    from penultimate.report.page.page import write_report
 
     folder = study_folder(out, study)
     page, shown, state = folder.path / PAGE, folder.path / PAGE_STATE, folder.state()
     if again or not page.is_file() or not shown.is_file() or shown.read_bytes() != state:
-        write_report(read_study(out, study), page)
+        write_study(out, study, page)
         atomic_write(shown, state, durable=False)
     return page
+
+
+def write_study(out: Path | str, study: str, to: Path | str, reference: bool = False) -> None:
+    """Write the page of a study, of several, or of a kept run; those that have not moved by the old room."""
+    from penultimate.report.page.page import write_report
+    from penultimate.results import rows
+    from penultimate.results.page import Page, write_page
+
+    run = rows.read_reference(study) if reference else rows.read_run(out, study)
+    page = _page_of(run)
+    if isinstance(page, Page):
+        write_page(run, to, page)
+    else:
+        write_report(read_reference(study) if reference else read_study(out, study), to)
 
 
 def study_answer(out: Path | str, study: str) -> str:
     """Return the verdict of a study by a rule of its own, in a sentence; empty if it has no such rule."""
     from penultimate.report.measurements import admit
-    from penultimate.report.page.form import page_of
     from penultimate.report.text import plain
     from penultimate.results.page import Page
+    from penultimate.results.rows import read_run
 
-    results = read_study(out, study)
-    measurements = admit(results, allow_limited=True)
-    page = page_of(measurements)
+    run = read_run(out, study)
+    page = _page_of(run)
     if isinstance(page, Page):
-        return ""
-    return plain(page.answer(measurements))
+        answer = None if run.limited else page.answer(run)
+        return plain(answer.sentence) if answer and answer.decides else ""
+    return plain(page.answer(admit(read_study(out, study), allow_limited=True)))
+
+
+def _page_of(run: Run) -> Any:
+    from penultimate.registry import entry
+
+    return entry("page", run.page).resolve()
 
 
 def read_reference(study: str = "") -> StudyResults:
