@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from penultimate import specs
+from penultimate.paper.claims.verdicts import judge_all
 from penultimate.records.archive import read_kept
 from penultimate.records.reading import reference_tuning
-from penultimate.results.exhibit import show
 from penultimate.results.rows import MEAN, Run, read_reference, seeds, transfer
 from penultimate.results.text import counted, fixed
 from penultimate.statistics import spearman
@@ -50,14 +50,17 @@ def means(run: Run) -> dict[str, list[float]]:
 
 @functools.cache
 def claims() -> list[dict[str, str]]:
-    """Return what the main reference run shows of each claim, as the exhibit's table has it."""
-    return [{key.lower(): str(cell) for key, cell in row.items()} for row in claim_rows()]
-
-
-def claim_rows() -> list[dict[str, object]]:
-    table = show("claims", read_reference(MAIN)).tables[0].json()
-    rows_of: list[dict[str, object]] = table["rows"]
-    return rows_of
+    """Return what the main reference run shows of each claim."""
+    return [
+        {
+            "says": one.claim.says,
+            "verdict": one.ours.verdict,
+            "ours": one.ours.numbers,
+            "printed": one.printed.verdict if one.printed else "no number printed",
+            "whose": "ours" if one.claim.ours else "the paper's",
+        }
+        for one in judge_all(read_reference(MAIN))
+    ]
 
 
 @quote
@@ -116,11 +119,10 @@ def tally() -> str:
 @quote
 def all_verdicts() -> str:
     """Every claim with its verdict and evidence."""
-    table = rows(
+    return rows(
         ("claim", "the paper's numbers", "here", "evidence here"),
         *((one["says"], one["printed"], f"**{one['verdict']}**", one["ours"]) for one in claims()),
     )
-    return table.replace("the paper prints no number for it", "no number printed")
 
 
 @quote

@@ -31,8 +31,8 @@ from penultimate.results.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from penultimate.results.rows import Run
     from penultimate.report.base import ExhibitTable
+    from penultimate.results.rows import Run
 
 Tables: TypeAlias = dict[str, list[list[object]]]
 """Tables by name: a list of columns, then a list for each row."""
@@ -43,9 +43,7 @@ SENTENCES = {"reason", "relation", "licence", "detail", "x_label", "y_label"}
 """Columns of prose."""
 VERDICTS = ("claim", "verdict", "on the paper's numbers")
 EFFECTS = ("claim", "effect", "estimate", "low", "high", "margin", "p_for", "p_against")
-CLAIMS = {
-    claim.key: claim for of in (EVERY_CLAIM, DOSE_CLAIMS, *SETS) for claim in of
-}
+CLAIMS = {claim.key: claim for of in (EVERY_CLAIM, DOSE_CLAIMS, *SETS) for claim in of}
 
 
 def freeze(run: str) -> Tables:

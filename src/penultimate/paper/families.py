@@ -15,7 +15,6 @@ from penultimate.paper.claims.evidence import (
     SEPARATION,
     TRAIN,
     Evidence,
-    Quantity,
     level_crossing,
     snapshots,
 )
@@ -164,4 +163,6 @@ def below_softmax_in_training(run: Run, strength: Strength) -> dict[int, float]:
 
 
 def _has(frame: pd.DataFrame, seed: int) -> bool:
-    return BASELINE in frame and seed in frame.index and frame.loc[seed, BASELINE] == frame.loc[seed, BASELINE]
+    return (
+        BASELINE in frame and seed in frame.index and frame.loc[seed, BASELINE] == frame.loc[seed, BASELINE]
+    )

@@ -1,1 +1,1 @@
-"""The paper's claims and ours: each a sentence, its place, and a rule that judges a run and the printed means."""
+"""The paper's claims and ours: each a sentence, its place, and a rule that judges runs and printed means."""

@@ -81,8 +81,6 @@ def better_in_both(transfer: Quantity) -> Rule:
         trials = [found for quantity in (ACCURACY, transfer) if (found := gain(of, quantity))]
         if len(trials) < 2 or of.run is None:
             return None
-        other = other_of(of.run)
-        extent = of.extent(trial.runs for trial in trials)
-        return Trials({"": trials}, lead=other.label if other else "", extent=extent)
+        return Trials({"": trials})
 
     return rule

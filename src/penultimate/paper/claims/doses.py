@@ -42,8 +42,6 @@ from penultimate.results.text import counted, fixed, listed, p_value, signed
 from penultimate.statistics import Anova, equivalence, holm, least_squares, two_way_anova
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from penultimate.paper.claims.evidence import Frame, Runs
     from penultimate.paper.claims.rules import Rule
 
@@ -219,7 +217,9 @@ def on_strengths(judge: Judge, quantity: Quantity = LINEAR, families: Sequence[s
     return rule
 
 
-def _judged(verdict: Verdict, numbers: str, why: str, effects: Mapping[str, Effect], judged: bool = True) -> Judged:
+def _judged(
+    verdict: Verdict, numbers: str, why: str, effects: Mapping[str, Effect], judged: bool = True
+) -> Judged:
     return Judged(verdict if judged else "undecided", numbers, why, judged, tuple(effects.items()))
 
 
@@ -347,14 +347,17 @@ def at_equal_accuracy(of: Evidence, found: Sequence[Curve], quantity: Quantity) 
         return _judged("undecided", "–", f"No pair of strengths counts.{others}", {}, False)
     said = "; ".join(
         f"{PRESETS[one.pair.family].label} {signed(float(one.transfer.mean()), 2)} points at"
-        f" {signed(float(one.separation.mean()), 3)} of R² and {signed(float(one.accuracy.mean()), 2)} of accuracy"
+        f" {signed(float(one.separation.mean()), 3)} of R² and"
+        f" {signed(float(one.accuracy.mean()), 2)} of accuracy"
         for one in counting
         if one.transfer is not None and one.separation is not None and one.accuracy is not None
     )
     pairs = counted(len(counting), "pair")
     numbers = f"{price_text(effect)} points for each .1 of R², the mean of {pairs}: {said}"
     verdict = decide(effect)
-    what = {"holds": "is shown", "does not hold": "is ruled out"}.get(verdict, "is neither shown nor ruled out")
+    what = {"holds": "is shown", "does not hold": "is ruled out"}.get(
+        verdict, "is neither shown nor ruled out"
+    )
     why = f"A fall of {LEAST_PRICE:g} points or more for each .1 of R² {what} ({p_value(effect.p)}).{others}"
     return _judged(verdict, numbers, why, {"mean": effect})
 
@@ -370,7 +373,9 @@ def on_one_line(of: Evidence, found: Sequence[Curve], quantity: Quantity) -> Jud
     runs = [len(of_curve) for of_curve in seeds] or [0]
     counts = f"{counted(len(read), 'family', 'families')}, {runs_each(runs)}"
     beyond = [curve.label for curve in found if curve not in read]
-    note = f" Not read at R² = {fixed(ONE_PLACE, 2)}, which it does not reach: {listed(beyond)}." * bool(beyond)
+    note = f" Not read at R² = {fixed(ONE_PLACE, 2)}, which it does not reach: {listed(beyond)}." * bool(
+        beyond
+    )
     note += _left_out(found)
     if min(runs) < LEAST_RUNS or any(of_curve != seeds[0] for of_curve in seeds):
         return _judged("undecided", counts, too_few_runs(runs), {}, False)
@@ -403,7 +408,10 @@ def on_one_line(of: Evidence, found: Sequence[Curve], quantity: Quantity) -> Jud
 def _families_differ(columns: Mapping[str, Runs]) -> Anova:
     """Return the analysis of variance of families, with seeds as blocks and one value in every cell."""
     return two_way_anova(
-        {family: {str(seed): [float(value)] for seed, value in runs.items()} for family, runs in columns.items()}
+        {
+            family: {str(seed): [float(value)] for seed, value in runs.items()}
+            for family, runs in columns.items()
+        }
     )
 
 

@@ -276,9 +276,7 @@ def rho_over_seeds(x: pd.DataFrame, y: pd.DataFrame) -> tuple[float, float]:
         found = side.reindex(seeds).to_numpy(dtype=float).T
         present, values = ~np.isnan(found), np.nan_to_num(found)
         weight = draws @ present.T.astype(float)
-        means = np.where(
-            weight > 0, draws @ values.T / np.maximum(weight, 1), values.sum(1) / present.sum(1)
-        )
+        means = np.where(weight > 0, draws @ values.T / np.maximum(weight, 1), values.sum(1) / present.sum(1))
         means = np.round(means, 12)  # equal runs, summed in another order, stay equal
         ranks.append(np.sign(means[:, :, None] - means[:, None, :]).sum(2))
     size = np.sqrt((ranks[0] ** 2).sum(1) * (ranks[1] ** 2).sum(1))

@@ -17,10 +17,20 @@ from penultimate.paper import published
 from penultimate.paper.arms import AUTOAUGMENT, SWEEP
 from penultimate.paper.claims.effects import Effect, exact, of_independent, of_mean
 from penultimate.paper.claims.margins import LEAST_GAIN, LEAST_RUNS, LIMITED_DATA
-from penultimate.paper.claims.trials import Unit, runs_each
+from penultimate.paper.claims.trials import Unit
 from penultimate.paper.printed_numbers import TASKS, mean_of_printed
 from penultimate.results.means import printed
-from penultimate.results.rows import MEAN, UNTRAINED_HERE, Run, by_setting, epochs, layers, mean_of, seeds, transfer
+from penultimate.results.rows import (
+    MEAN,
+    UNTRAINED_HERE,
+    Run,
+    by_setting,
+    epochs,
+    layers,
+    mean_of,
+    seeds,
+    transfer,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,11 +136,6 @@ class Evidence:
         """Return whether this number of runs is enough to judge anything."""
         return self.is_printed or runs >= LEAST_RUNS
 
-    def extent(self, counts: Iterable[int]) -> str:
-        """Return the number of runs behind each mean, in words; nothing for printed means alone."""
-        counts = [*counts]
-        return "" if self.is_printed and {*counts} <= {0, 1} else runs_each(counts)
-
     def effect(
         self, groups: Sequence[Runs], weights: Sequence[float], margin: float = 0.0
     ) -> tuple[Effect, int]:
@@ -225,7 +230,7 @@ def _fall(of: Evidence, task: str) -> Frame:
     The peak is taken from the mean of the other runs, because the highest of several snapshots of the run
     itself would be high by chance too. There is no value for runs of fewer than three snapshots.
     """
-    course = epochs(of.study, "class_separation", "train", **_where(of))
+    course = epochs(of.study, "class_separation", "train", arm=of.arm, backbone=of.backbone)
     falls: dict[str, dict[int, float]] = {}
     for slug in course.columns.get_level_values(0).unique() if len(course) else ():
         runs = course[slug].dropna(axis=1, how="all").dropna()
@@ -332,7 +337,7 @@ def _labels(of: Evidence) -> dict[str, Frame]:
     """Return the areas of each label, with uncertain labels counted as absent, as the paper counts them."""
     found: dict[str, Frame] = {}
     for target in of.study.several_labels[:1]:
-        rows = of.study.rows("multilabel_auc", target=target, **_where(of))
+        rows = of.study.rows("multilabel_auc", target=target, arm=of.arm, backbone=of.backbone)
         rows = rows[rows["epoch"].isna() & rows["layer"].isna() & rows["setting"].notna()]
         for text in rows["setting"].unique():
             parts = dict(part.partition("=")[::2] for part in text.split(", "))
@@ -366,9 +371,14 @@ def _printed(quantity: Quantity, place: str, task: str) -> Frame:
     if "augmentation" in found:
         found = found[found["augmentation"] == place]
     values = column(found) if callable(column) else found[column]
-    return values.astype(float).rename(index=lambda name: f"{name:g}" if isinstance(name, float) else name)[
-        values.notna().to_numpy()
-    ].to_frame().T.set_axis([0])
+    return (
+        values.astype(float)
+        .rename(index=lambda name: f"{name:g}" if isinstance(name, float) else name)[
+            values.notna().to_numpy()
+        ]
+        .to_frame()
+        .T.set_axis([0])
+    )
 
 
 def _printed_tasks(quantity: Quantity) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from penultimate.objectives.presets import resolve
 from penultimate.paper.arms import BEHIND_A_PROJECTOR
 from penultimate.paper.claims.effects import Effect
-from penultimate.paper.claims.evidence import ACCURACY, BASELINE, LINEAR, Evidence, Quantity, least
+from penultimate.paper.claims.evidence import BASELINE, LINEAR, Evidence, Quantity, least
 from penultimate.paper.claims.margins import LEAST_TASKS
 from penultimate.paper.claims.spreads import by_task, of_resamples, spreads
 from penultimate.paper.claims.trials import Trial, Trials, Unit, alone, refused, too_few
@@ -97,7 +97,7 @@ def _mean(of: Evidence, quantity: Quantity, found: Mapping[int, pd.DataFrame], i
     effect, runs = of.effect(groups, weights, least(quantity, plain[BASELINE]))
     lead = f"Softmax with no layer thrown away {fixed(plain[BASELINE].mean(), 2)} %; " if is_loss else ""
     trial = Trial(effect, quantity.unit, denied=is_loss, sign=-1 if is_loss else 1, runs=runs)
-    return alone(trial, lead=f"{lead}{_levels(found)}", extent=of.extent([runs]))
+    return alone(trial, lead=f"{lead}{_levels(found)}")
 
 
 def _levels(found: Mapping[int, pd.DataFrame]) -> str:
@@ -127,5 +127,4 @@ def _spread(of: Evidence, quantity: Quantity, found: Mapping[int, pd.DataFrame])
     effect = Effect(apart.of_y - apart.of_x, low, high, margin, p_for=none, p_against=counts)
     unit = Unit("{} points of spread in transfer")
     lead = f"Spread {fixed(apart.of_y, 2)} points with no layer thrown away, {fixed(apart.of_x, 2)} with two"
-    extent = f"99 %; {extent}, {of.extent([len(seeds)])}"
-    return alone(Trial(effect, unit, sign=-1, runs=len(seeds)), lead=lead, extent=extent)
+    return alone(Trial(effect, unit, sign=-1, runs=len(seeds)), lead)

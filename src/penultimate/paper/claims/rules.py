@@ -17,24 +17,23 @@ from penultimate.data.catalog import SHARES
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import PRESETS
 from penultimate.paper.arms import COMBINATIONS, COSINE_DECAY, ONE_DRAW, SWEEP
-from penultimate.paper.claims.effects import corrected, exact, of_ranks, of_trend, rho_over_seeds
+from penultimate.paper.claims.effects import corrected, of_ranks, of_trend, rho_over_seeds
 from penultimate.paper.claims.evidence import (
     ACCURACY,
     ALTERNATIVES,
     BASELINE,
     FALL,
     FRESH,
+    GAP,
     LABELS,
     LINEAR,
     RELEARNED,
-    GAP,
     SEPARATION,
     SNAPSHOTS,
     Evidence,
     Quantity,
     in_order,
     least,
-    relearned,
     shots_of,
     trained_here,
 )
@@ -56,18 +55,15 @@ from penultimate.paper.claims.trials import (
     Unit,
     alone,
     refused,
-    runs_each,
     too_few,
     too_few_runs,
 )
 from penultimate.results.means import printed
 from penultimate.results.rows import Run, both, epochs, pairs
-from penultimate.results.text import counted, fixed, listed, signed
+from penultimate.results.text import counted, fixed, listed
 from penultimate.statistics import spearman
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from penultimate.paper.claims.evidence import Frame, Runs
 
 Rule: TypeAlias = "Callable[[Evidence], Trials | Judged | None]"
@@ -105,7 +101,6 @@ def compared(
     return Trials(
         {"": trials},
         lead=f"Softmax {level}",
-        extent=of.extent(trial.runs for trial in trials),
         absent=[_label(slug) for slug in sides if slug not in present],
     )
 
@@ -122,7 +117,7 @@ def better(quantity: Quantity, objective: str) -> Rule:
             return refused("–", f"No run of {label} is left: all diverged.") if gone else None
         tested = {each.name: each.effect for each in family.every if _is_tested(of, each)}
         effect = corrected(tested).get(own[0].name, own[0].effect)
-        return alone(replace(own[0], effect=effect, name=""), extent=of.extent([own[0].runs]))
+        return alone(replace(own[0], effect=effect, name=""))
 
     return rule
 
@@ -184,7 +179,9 @@ def best_for_most(quantity: Quantity, share: float = 0.0) -> Rule:
 
     def rule(of: Evidence) -> Trials | None:
         tasks = of.tasks(quantity)
-        found = {task: compared(of, quantity, dict.fromkeys(ALTERNATIVES, LOWER), task=task) for task in tasks}
+        found = {
+            task: compared(of, quantity, dict.fromkeys(ALTERNATIVES, LOWER), task=task) for task in tasks
+        }
         by_task = {task: one for task, one in found.items() if one is not None}
         if not by_task or len(by_task) < len(found):
             return None
@@ -203,7 +200,6 @@ def best_for_most(quantity: Quantity, share: float = 0.0) -> Rule:
             {task: one.every for task, one in by_task.items()},
             needed,
             lead=lead,
-            extent=of.extent(each.runs for one in by_task.values() for each in one.every),
             of_groups=noun,
             absent=() if share else next(iter(by_task.values())).absent,
         )
@@ -222,14 +218,13 @@ def below(quantity: Quantity, limit: float, objectives: Sequence[str]) -> Rule:
             effect, count = of.effect((limit - runs[slug],), (1,))
             trials.append(Trial(effect, unit, _label(slug), sign=-1, runs=count, offset=limit))
         absent = [_label(slug) for slug in objectives if slug not in runs]
-        extent = of.extent(trial.runs for trial in trials) if trials else ""
-        return Trials({"": trials}, extent=extent, absent=absent) if trials else None
+        return Trials({"": trials}, absent=absent) if trials else None
 
     return rule
 
 
 def adds(arm: str) -> Rule:
-    """Make the rule that in an arm alternatives are better than softmax there, and than themselves outside."""
+    """Make the rule that in an arm alternatives beat softmax there, and themselves outside."""
 
     def rule(of: Evidence) -> Trials | None:
         softmax, inside = of.at(arm).beside_softmax(ACCURACY)
@@ -239,10 +234,13 @@ def adds(arm: str) -> Rule:
             if softmax is None or slug not in outside:
                 continue
             margin = least(ACCURACY, softmax)
-            for words, other in (("on softmax, augmented too", softmax), ("on itself without", outside[slug])):
+            for words, other in (
+                ("on softmax, augmented too", softmax),
+                ("on itself without", outside[slug]),
+            ):
                 effect, count = of.effect((runs, other), (1, -1), margin)
                 trials.append(Trial(effect, ACCURACY.unit, f"{_label(slug)} {words}", runs=count))
-        return Trials({"": trials}, extent=of.extent(t.runs for t in trials)) if trials else None
+        return Trials({"": trials}) if trials else None
 
     return rule
 
@@ -254,17 +252,14 @@ def no_single_best(of: Evidence) -> Trials | None:
     for title, frame in benchmarks.items():
         runs = {label: frame[label].dropna() for label in frame}
         margin = least(ACCURACY, runs.get(_label(BASELINE), next(iter(runs.values()))))
-        best.append(f"best on {title}: {frame.mean().idxmax()}")
+        best.append(f"Best on {title}: {frame.mean().idxmax()}")
         for label, rival in itertools.permutations(runs, 2):
             effect, count = of.effect((runs[rival], runs[label]), (1, -1), margin)
             trial = Trial(effect, ACCURACY.unit, f"{rival} on {title}", True, runs=count)
             groups.setdefault(label, []).append(trial)
     if not groups:
         return None
-    counts = [trial.runs for group in groups.values() for trial in group]
-    lead = "; ".join(best)
-    lead = f"{lead[0].upper()}{lead[1:]}"
-    return Trials(groups, len(groups), True, lead, of.extent(counts), of_groups="objective")
+    return Trials(groups, len(groups), True, "; ".join(best), of_groups="objective")
 
 
 def _benchmarks(of: Evidence) -> dict[str, Frame]:
@@ -317,12 +312,12 @@ def ranked(x: Quantity, y: Quantity, sign: int, denied: bool = False) -> Rule:
         refusal = "" if len(enough) >= LEAST_OBJECTIVES else too_few_runs(counts)
         if sides[0].shape[1] < LEAST_OBJECTIVES:
             refusal = too_few(sides[0].shape[1], LEAST_OBJECTIVES, "objective")
-        parts = counted(len(chosen), "objective"), of.extent(counts), _shots(of, {x, y})
-        left_out = [slug for slug in sides[0] if slug not in chosen] if of.run else []
-        labels = [of.study.labels(of.arm).get(slug, slug) for slug in left_out] if left_out else []
-        remark = f" Left out for too few runs: {listed(labels)}." if labels else ""
-        extent = ", ".join(filter(None, parts))
-        return Trials({"": trials}, extent=extent, refusal=refusal, remark=remark)
+        remark = (
+            f" Left out for too few runs: {listed(left)}." if (left := _without(of, sides[0], chosen)) else ""
+        )
+        if of.run and {x, y} & {RELEARNED, GAP}:
+            remark += f" Relearned from {shots_of(of)} images of each class."
+        return Trials({"": trials}, refusal=refusal, remark=remark)
 
     return rule
 
@@ -333,10 +328,8 @@ def _balanced(of: Evidence, x: Frame, y: Frame) -> tuple[Frame, Frame]:
     return (x.loc[kept], y.loc[kept]) if len(kept) and of.is_enough(len(kept)) else (x, y)
 
 
-def _shots(of: Evidence, sides: set[Quantity]) -> str:
-    if of.run is None or not sides & {RELEARNED, GAP}:
-        return ""
-    return f"{shots_of(of)} of {listed([str(shots) for shots in relearned(of)])} images per class"
+def _without(of: Evidence, frame: Frame, chosen: Sequence[str]) -> list[str]:
+    return [of.study.labels(of.arm)[slug] for slug in frame if slug not in chosen] if of.run else []
 
 
 def trend(quantity: Quantity, sign: int) -> Rule:
@@ -358,7 +351,6 @@ def trend(quantity: Quantity, sign: int) -> Rule:
         few = len(names) < LEAST_TEMPERATURES
         return alone(
             Trial(effect, MEAN_RHO if len(whole) > 1 else RHO, sign=sign, runs=runs),
-            extent=f"{noun}, {runs_each([len(whole)])}" if of.run else noun,
             refusal=too_few(len(names), LEAST_TEMPERATURES, "temperature") if few else "",
         )
 
@@ -399,7 +391,7 @@ def levels(quantity: Quantity) -> Rule:
         few = len(groups) < LEAST_TEMPERATURES
         refusal = too_few(len(groups), LEAST_TEMPERATURES, "temperature") if few else ""
         lead = ", ".join(dict.fromkeys((means[0], means[middle], means[-1])))
-        return _told(Trials({"": trials}, lead=lead, extent=of.extent([runs]), refusal=refusal))
+        return _told(Trials({"": trials}, lead=lead, refusal=refusal))
 
     return rule
 
@@ -423,7 +415,7 @@ def positive(numbers: Numbers, unit: Unit) -> Rule:
         if found is None or not len(found[0]):
             return None
         effect, runs = of.effect((found[0],), (1,), found[1])
-        return alone(Trial(effect, unit, runs=runs), extent=of.extent([runs]))
+        return alone(Trial(effect, unit, runs=runs))
 
     return rule
 
@@ -444,7 +436,7 @@ def none_falls(of: Evidence) -> Trials | None:
     for slug, runs in values.items():
         effect, count = of.effect((runs,), (1,), least(SEPARATION, softmax))
         trials.append(Trial(effect, FALL.unit, _label(slug), True, runs=count))
-    return Trials({"": trials}, extent=of.extent(trial.runs for trial in trials))
+    return Trials({"": trials})
 
 
 def shared_slope(of: Evidence) -> tuple[Runs, float] | None:
@@ -532,7 +524,9 @@ def only_accuracy(arm: str) -> Rule:
     """Make the rule that in this arm accuracy is higher than in the main one, and separation unchanged."""
 
     def rule(of: Evidence) -> Trials | None:
-        plain, other = ([at.frame(quantity) for quantity in (ACCURACY, SEPARATION)] for at in (of, of.at(arm)))
+        plain, other = (
+            [at.frame(quantity) for quantity in (ACCURACY, SEPARATION)] for at in (of, of.at(arm))
+        )
         slugs = [slug for slug in other[0] if all(slug in frame for frame in (*plain, *other))]
         if not slugs:
             return None
@@ -542,9 +536,8 @@ def only_accuracy(arm: str) -> Rule:
         )
         seeds = gain.index.intersection(change.index)
         gain, change = gain[seeds], change[seeds]
-        extent = ", ".join(filter(None, (counted(len(slugs), "objective"), of.extent([len(seeds)]))))
         if len(slugs) < 2:
-            return refused(extent, "One objective has no spread of R², of which to take a share.")
+            return refused("–", "One objective has no spread of R², of which to take a share.")
         baseline = plain[0][BASELINE if BASELINE in plain[0] else slugs[0]].dropna()
         spread = float(plain[1][slugs].mean().std())
         margin, unit = FAR * spread, SEPARATION.unit
@@ -554,7 +547,9 @@ def only_accuracy(arm: str) -> Rule:
         for sign in (1, -1):
             effect, runs = of.effect((change,), (sign,), margin)
             trials.append(Trial(effect, unit, "Separation", True, sign, runs, either))
-        return Trials({"": trials}, extent=f"{extent}; spread among the objectives {fixed(spread, 3)}")
+        return Trials(
+            {"": trials}, lead=f"{counted(len(slugs), 'objective')} with a spread of R² of {fixed(spread, 3)}"
+        )
 
     return rule
 
@@ -571,15 +566,15 @@ def no_sum(of: Evidence) -> Trials | None:
     ]
     if not seeds:
         return refused(counted(len(wholes), "combination"), "No seed has all combinations and their parts.")
-    gains = {label: on_better(whole[seeds], [part[seeds] for part in parts]) for label, whole, parts in wholes}
+    gains = {
+        label: on_better(whole[seeds], [part[seeds] for part in parts]) for label, whole, parts in wholes
+    }
     mean = sum(gains.values()) / len(gains)
-    effect, runs = of.effect((mean,), (1,), least(ACCURACY, softmax))  # type: ignore[arg-type]
-    best = max(gains, key=lambda label: float(gains[label].mean()))
-    told = f"mean of {counted(len(wholes), 'combination')}; the best: {best}"
-    extent = f"{told}, {signed(float(gains[best].mean()), 2)}"
+    effect, runs = of.effect((mean,), (1,), least(ACCURACY, softmax))
     unit = Unit("{} points of holdout accuracy")
-    parts = of.extent([runs]), extent
-    return alone(Trial(effect, unit, denied=True, runs=runs), extent=", ".join(filter(None, parts)))
+    return alone(
+        Trial(effect, unit, denied=True, runs=runs), f"Mean of {counted(len(wholes), 'combination')}"
+    )
 
 
 def on_better(whole: Runs, parts: Sequence[Runs]) -> Runs:
@@ -696,7 +691,7 @@ def kin(found: Frame) -> tuple[Runs, float]:
 
 
 def last_layers(of: Evidence) -> Trials | None:
-    """Judge that networks of one objective are more alike than of two in the last layers, not in the first."""
+    """Judge that networks of one objective are more alike than of two in the last layers alone."""
     found = _pairs(of, "cka")
     if found is None or of.run is None:
         return None
@@ -738,7 +733,7 @@ def last_layers(of: Evidence) -> Trials | None:
         f"CKA within less between objectives {Trial(shown, CKA).text} in {labels[0]},"
         f" {Trial(last, CKA).text} in {labels[1]}"
     )
-    return _told(Trials({"": trials}, lead=lead, extent=extent))
+    return _told(Trials({"": trials}, lead=lead))
 
 
 def jackknife(gap: Callable[[Sequence[str]], float], objectives: Sequence[str]) -> Runs:
@@ -769,7 +764,7 @@ def no_mixture(of: Evidence) -> Trials | None:
     mixtures = {pair: v for pair, v in values.items() if pair[0] != pair[1] and {*pair} <= {*objectives}}
     if not mixtures:
         return None
-    extent = f"mean of {counted(len(mixtures), 'mixture')} of {counted(len(objectives), 'objective')}"
+    extent = f"Mean of {counted(len(mixtures), 'mixture')} of {counted(len(objectives), 'objective')}"
     if len(objectives) < LEAST_OBJECTIVES:
         return refused(extent, too_few(len(objectives), LEAST_OBJECTIVES, "objective"))
 
@@ -782,7 +777,7 @@ def no_mixture(of: Evidence) -> Trials | None:
         return math.fsum(gains) / len(gains)
 
     effect, runs = of.effect((jackknife(gain, objectives),), (1,), least(ACCURACY, softmax))
-    return alone(Trial(effect, ACCURACY.unit, denied=True, runs=runs), extent=extent)
+    return alone(Trial(effect, ACCURACY.unit, denied=True, runs=runs), extent)
 
 
 # Wholes.
@@ -814,12 +809,10 @@ def regained(among: Sequence[str], share: float) -> Rule:
         gain = float((paper[[*among]] - paper[BASELINE]).mean() / (100 - paper[BASELINE]))
         margin, count = share * gain * (100 - float(softmax.mean())), len(there)
         effect, seeds = own.effect([*there, softmax], [1 / count] * count + [-1], margin)
-        trial = Trial(effect, ACCURACY.unit, runs=seeds)
-        extent = f"{own.extent([seeds])}, mean of {counted(count, 'alternative')}"
         absent = [_label(slug) for slug in among if slug not in runs]
-        if absent:
-            return refused(f"{trial.text}, {extent}", f"Not measured, or diverged: {listed(absent)}.")
-        return alone(trial, extent=extent)
+        refusal = f"Not measured, or diverged: {listed(absent)}." if absent else ""
+        lead = f"Mean of {counted(count, 'alternative')}"
+        return alone(Trial(effect, ACCURACY.unit, runs=seeds), lead, refusal)
 
     return rule
 

@@ -1,4 +1,4 @@
-"""The rule that objectives are spread far less in one quantity than in another, by resampled seeds and tasks."""
+"""The rule that objectives are spread far less in one quantity than in another, by resampling."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from penultimate.paper.claims.margins import (
     SPREAD_RESAMPLES,
     TAIL,
 )
-from penultimate.paper.claims.trials import Trial, Trials, Unit, alone, refused, runs_each, too_few, too_few_runs
+from penultimate.paper.claims.trials import (
+    Trial,
+    Trials,
+    Unit,
+    alone,
+    refused,
+    too_few,
+    too_few_runs,
+)
 from penultimate.results.text import counted, fixed
 
 if TYPE_CHECKING:
@@ -58,7 +66,8 @@ def spreads(x: np.ndarray, y: np.ndarray, same_tasks: bool) -> Spreads:
         pairs = seeds[:, :, None] * seeds[:, None, :] * (1 - np.eye(seeds.shape[1]))
         products = np.einsum("bnk,bmk,bnm->b", means, means, pairs, optimize=True)
         found: np.ndarray = products / pairs.sum((1, 2)) / (len(values) - 1)
-        return np.maximum(found, 0)
+        found[found < 0] = 0
+        return found
 
     n, t, u = x.shape[1], x.shape[2], y.shape[2]
     once = np.ones((1, n))
@@ -118,8 +127,7 @@ def narrower(x: Quantity, y: Quantity) -> Rule:
         if of.is_printed:
             means = [of.frame(quantity).iloc[0] for quantity in (x, y)]
             effect = exact(FAR - float(means[0].std() / means[1].std()), 0.0)
-            extent = counted(len(means[0]), "objective")
-            return alone(Trial(effect, RATIO, sign=-1, offset=FAR), extent=extent)
+            return alone(Trial(effect, RATIO, sign=-1, offset=FAR))
         frames = [*sides[0], *sides[1]]
         seeds_of = {
             slug: set.intersection(*({*of[slug].dropna().index} if slug in of else set() for of in frames))
@@ -134,16 +142,17 @@ def narrower(x: Quantity, y: Quantity) -> Rule:
         if len(usable) < LEAST_OBJECTIVES or not of.is_enough(len(seeds)):
             counts = [len(seeds)] if len(usable) >= LEAST_OBJECTIVES else map(len, seeds_of.values())
             return refused(extent, too_few_runs(counts))
-        for tasks, enough in zip(sides, (LEAST_SETS if x is ROBUST else LEAST_TASKS, LEAST_TASKS), strict=True):
+        for tasks, enough in zip(
+            sides, (LEAST_SETS if x is ROBUST else LEAST_TASKS, LEAST_TASKS), strict=True
+        ):
             if len(tasks) < enough:
                 return refused(extent, too_few(len(tasks), enough, noun if tasks is sides[0] else "task"))
         same = of.tasks(x) == of.tasks(y)
-        found = ratio(*(by_task(side, usable, seeds) for side in sides), same_tasks=same)
+        found = ratio(by_task(sides[0], usable, seeds), by_task(sides[1], usable, seeds), same)
         if found is None:
             return refused(extent, f"No spread beyond chance in {y.name}, of which to take a share.")
         apart, effect = found
         lead = f"Spread {fixed(apart.of_x, 2)} points in {x.name}, {fixed(apart.of_y, 2)} in {y.name}"
-        extent = f"99 %; {extent}, {runs_each([len(seeds)])}"
-        return alone(Trial(effect, RATIO, sign=-1, offset=FAR, runs=len(seeds)), lead=lead, extent=extent)
+        return alone(Trial(effect, RATIO, sign=-1, offset=FAR, runs=len(seeds)), f"{lead} ({extent})")
 
     return rule

@@ -75,7 +75,8 @@ FIRST: tuple[Claim, ...] = (
     ),
     Claim(
         "matched_accuracy",
-        "At equal accuracy on the training images, every alternative is more accurate than softmax on new ones",
+        "At equal accuracy on the training images, every alternative is more accurate than"
+        " softmax on new ones",
         "appendix C.1, figure C.3",
         best_of_all(MATCHED, -1),
         prints=_DRAWN,
@@ -162,7 +163,8 @@ FIRST: tuple[Claim, ...] = (
     ),
     Claim(
         "separation_linear",
-        "The further an objective separates the classes, the worse its features transfer (linear classifiers)",
+        "The further an objective separates the classes, the worse its features transfer (linear"
+        " classifiers)",
         "section 3.4, figure 5a",
         ranked(SEPARATION, LINEAR, -1),
     ),
@@ -188,7 +190,8 @@ FIRST: tuple[Claim, ...] = (
     ),
     Claim(
         "separation_gap",
-        "The further an objective separates the classes, the less the relearned head falls behind the original",
+        "The further an objective separates the classes, the less the relearned head falls"
+        " behind the original",
         _RELEARNED,
         ranked(SEPARATION, GAP, 1),
     ),
@@ -206,7 +209,8 @@ FIRST: tuple[Claim, ...] = (
     ),
     Claim(
         "temperature_accuracy",
-        "A higher temperature of cosine softmax raises the accuracy on the classes trained on, then levels off",
+        "A higher temperature of cosine softmax raises the accuracy on the classes trained on,"
+        " then levels off",
         "section 3.4, table 4",
         rules.levels(ACCURACY),
     ),
@@ -259,7 +263,8 @@ _filed = partial(Claim, since="2026-11-26")
 FOURTH: tuple[Claim, ...] = (
     _filed(
         "thesis",
-        "Higher accuracy on the classes trained on is not associated with better transfer (linear classifiers)",
+        "Higher accuracy on the classes trained on is not associated with better transfer"
+        " (linear classifiers)",
         "figure 1, table 1",
         ranked(ACCURACY, LINEAR, 1, denied=True),
     ),
@@ -277,14 +282,15 @@ FOURTH: tuple[Claim, ...] = (
     ),
     _filed(
         "second_best",
-        "In a second architecture, too, softmax's features transfer best (linear classifiers, mean of the tasks)",
+        "In a second architecture, too, softmax's features transfer best (linear classifiers,"
+        " mean of the tasks)",
         "appendix B, table B.1",
         elsewhere(best_of_all(LINEAR)),
     ),
     _filed(
         "second_separation",
-        "In a second architecture, too, the further an objective separates the classes, the worse its features"
-        " transfer",
+        "In a second architecture, too, the further an objective separates the classes, the worse its"
+        " features transfer",
         "appendix B, table B.1",
         elsewhere(ranked(SEPARATION, LINEAR, -1)),
     ),
@@ -351,7 +357,7 @@ FOURTH: tuple[Claim, ...] = (
         rules.no_single_best,
     ),
 )
-"""Of 2026-11-26, after the runs that come with the package: they describe these runs, and do not test them."""
+"""Of 2026-11-26, after the runs that come with the package: they describe these, and do not test them."""
 EVERY_CLAIM = (*FIRST, *SECOND, *FOURTH)
 
 
@@ -407,12 +413,12 @@ DOSE_CLAIMS = _ours(
     ),
     (
         "dose_strengths",
-        "At the strengths that the paper prints, the further an objective separates the classes, the worse its"
-        " features transfer",
+        "At the strengths that the paper prints, the further an objective separates the classes, the worse"
+        " its features transfer",
         doses.at_papers_strengths,
     ),
 )
-"""The claims about strengths, of 2026-11-26, before any network that they judge; the first is the primary one."""
+"""The claims about strengths, of 2026-11-26, before any network that they judge; the first is primary."""
 BOTH_CLAIMS = _ours(
     "section 3.1, tables 1 and 3; no objective of the paper is better in both",
     "2026-11-27",
@@ -432,8 +438,8 @@ HEAD_DECAY_CLAIMS = _ours(
     "2026-11-26",
     (
         "head_decay_gains",
-        "With the paper's weight decay in the final layer, the alternatives gain on softmax in accuracy as they"
-        " do in the paper",
+        "With the paper's weight decay in the final layer, the alternatives gain on softmax in accuracy as"
+        " they do in the paper",
         rules.regained([name for name in ALTERNATIVES if name != "squared_error"], 0.5),
     ),
 )
@@ -443,8 +449,8 @@ PROJECTOR_CLAIMS = _ours(
     "2026-11-27",
     (
         "projector_gain",
-        "Features before two hidden layers that are thrown away after training transfer better than those of a"
-        " network without (linear classifiers)",
+        "Features before two hidden layers that are thrown away after training transfer better than those of"
+        " a network without (linear classifiers)",
         projected("gain"),
     ),
     ("projector_gain_knn", "The same holds for kNN classifiers", projected("gain", KNN)),

@@ -98,7 +98,7 @@ class Trials:
     """The effects that a rule tests, in groups, of which `needed` must agree with the claim.
 
     A group agrees if all its effects do; with `any_of`, one that is not as denied is enough. `lead` stands
-    before the numbers, `extent` after them, `of_groups` names a group. `absent` are names that a claim about
+    before the numbers, and `of_groups` names a group. `absent` are names that a claim about
     all lacks, and `refusal` says why nothing can be judged. Without `tells`, the lead has the numbers.
     """
 
@@ -106,7 +106,6 @@ class Trials:
     needed: int = 1
     any_of: bool = False
     lead: str = ""
-    extent: str = ""
     of_groups: str = "task"
     absent: Sequence[str] = ()
     refusal: str = ""
@@ -134,9 +133,9 @@ class Judged:
     effects: tuple[tuple[str, Effect], ...] = ()
 
 
-def alone(trial: Trial, **words: str) -> Trials:
+def alone(trial: Trial, lead: str = "", refusal: str = "") -> Trials:
     """Return the trials of a rule that tests a single effect."""
-    return Trials({"": (trial,)}, **words)  # type: ignore[arg-type]
+    return Trials({"": (trial,)}, lead=lead, refusal=refusal)
 
 
 def refused(numbers: str, why: str) -> Trials:
@@ -177,13 +176,15 @@ def verdict_on(trials: Trials, printed: bool = False) -> Judged:
     if total > 1:
         agree, against = of_groups.count("holds"), of_groups.count("does not hold")
         reason = (
-            f"Of {counted(total, trials.of_groups)} {agree} bear it out beyond chance and {against} contradict"
-            f" it; it takes {needed}, or {total - needed + 1} against it."
+            f"Of {counted(total, trials.of_groups)} {agree} bear it out beyond chance and {against}"
+            f" contradict it; it takes {needed}, or {total - needed + 1} against it."
         )
     else:
         ((group, verdicts),) = zip(tested.values(), found.values(), strict=True)
         own = negated(verdict) if trials.any_of else verdict
-        reason = _reason([trial for trial, one in zip(group, verdicts, strict=True) if one == own], own, group)
+        reason = _reason(
+            [trial for trial, one in zip(group, verdicts, strict=True) if one == own], own, group
+        )
     return replace(open_, verdict=verdict, judged=True, reason=f"{reason}{trials.remark}")
 
 
@@ -201,7 +202,11 @@ def _numbers(trials: Trials) -> str:
     if shown and len(named) > 3:
         worst = min(trials.every, key=lambda trial: trial.favour)
         shown = f"{'most' if trials.any_of else 'least'} in its favour: {worst.text}"
-    return ", ".join(filter(None, ("; ".join(filter(None, (trials.lead, shown))), trials.extent))) or "–"
+    runs = (
+        dict.fromkeys((min(counts), max(counts))) if (counts := [each.runs for each in trials.every]) else ()
+    )
+    n = f"n = {' to '.join(map(str, runs))}" if {*runs} - {0, 1} else ""
+    return "; ".join(filter(None, (trials.lead, shown, n))) or "–"
 
 
 def _reason(decisive: Sequence[Trial], verdict: Verdict, group: Sequence[Trial]) -> str:

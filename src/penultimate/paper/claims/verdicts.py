@@ -89,7 +89,7 @@ def edges(run: Run) -> tuple[int, int]:
 
 @cache
 def with_repeats(run: Run) -> Run:
-    """Return a kept run with the draws on which another kept run repeats its networks; else the run itself."""
+    """Return a kept run with the draws on which another kept run repeats its networks, or the run."""
     import pandas as pd
 
     if run.name not in REPEATED_IN or "rows_sha256" not in run.provenance:
@@ -113,7 +113,7 @@ def _pooled_words(own: Evidence, pooled: Evidence) -> str:
     )
 
 
-def verdict_table(name: str, title: str, judged: Iterable[JudgedClaim]) -> Table:
+def verdict_table(name: str, title: str, judged: Iterable[JudgedClaim]) -> Table | None:
     """Return the table of claims with their verdicts, this study's evidence and the reasons."""
     columns = Column("verdict", "Verdict"), Column("ours", "This study's evidence"), Column("reason", "Why")
     rows = [(one.claim.says, [one.ours.verdict, one.ours.numbers, one.ours.reason]) for one in judged]

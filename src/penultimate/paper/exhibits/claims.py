@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from penultimate.paper.claims.effects import Verdict
 from penultimate.paper.claims.margins import NUMBERS
 from penultimate.paper.claims.quick import is_quick
 from penultimate.paper.claims.verdicts import CLAIM, JudgedClaim, judge_all
+from penultimate.paper.page.came_out import NOTE, is_reference
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.rows import Run
 from penultimate.results.table import Column, table_of_rows
@@ -21,7 +23,10 @@ COLUMNS = (
     Column("whose", "Whose claim"),
     Column("reason", "Why"),
 )
-VERBS = {"holds": ("holds", "hold"), "does not hold": ("does not hold", "do not hold")}
+VERBS: dict[Verdict, tuple[str, str]] = {
+    "holds": ("holds", "hold"),
+    "does not hold": ("does not hold", "do not hold"),
+}
 
 
 @exhibit("claims", "The paper's claims, and a few of ours", section="claims", study="glyphs")
@@ -32,7 +37,8 @@ def claims(run: Run) -> Iterator[Part]:
     judged = judge_all(run)
     if is_quick(run):
         decided = [one for one in judged if one.ours.verdict != "undecided"]
-        yield f"{counted(len(judged) - len(decided), 'claim').capitalize()} more are not decided by so few draws."
+        left = counted(len(judged) - len(decided), "claim").capitalize()
+        yield f"{left} more are not decided by three objectives in so few draws."
         judged = decided
     if not judged:
         return
@@ -48,12 +54,14 @@ def claims(run: Run) -> Iterator[Part]:
         folded=True,
     )
     yield tally(judged)
+    if is_reference(run):
+        yield NOTE
     day = str(run.provenance.get("measured", ""))
     late = [one for one in judged if day and one.claim.since > day]
     if late:
         yield (
-            f"The rules of {counted(len(late), 'claim')} were filed after this run, which was measured on {day}:"
-            " they describe it, and do not test it."
+            f"The rules of {counted(len(late), 'claim')} were filed after this run, which was measured on"
+            f" {day}: they describe it, and do not test it."
         )
     if len({one.ours.reason for one in judged}) == 1:
         yield f"All for one reason: {judged[0].ours.reason}"

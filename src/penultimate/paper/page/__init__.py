@@ -79,7 +79,7 @@ PAGE = Page(
     glossary=lambda run: (HERE / "glossary.html").read_text(encoding="utf-8"),
     before=_before,
     source=(
-        "Published values: S. Kornblith, T. Chen, H. Lee, M. Norouzi, “Why Do Better Loss Functions Lead to Less"
-        " Transferable Features?”, NeurIPS 2021, as printed."
+        "Published values: S. Kornblith, T. Chen, H. Lee, M. Norouzi, “Why Do Better Loss Functions Lead to"
+        " Less Transferable Features?”, NeurIPS 2021, as printed."
     ),
 )

@@ -1,4 +1,4 @@
-"""The answer at the top of the page of a study: one sentence, up to three bullets, and the picture's panels."""
+"""The answer at the top of the page of a study: one sentence, up to three points, and the panels beside."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def _of_order(run: Run) -> Answer:
     beside = {
         falls == "holds": "this study agrees",
         rises == "holds": "this study disagrees: the relation is reversed here",
-        falls == "does not hold": f"this study disagrees: a ρ of {fixed(-LEAST_RHO, 2)} or stronger is ruled out",
+        falls
+        == "does not hold": f"this study disagrees: a ρ of {fixed(-LEAST_RHO, 2)} or stronger is ruled out",
     }.get(True, "this study neither confirms nor refutes it")
     paper = f"The paper found ρ = {fixed(theirs.rho, 2)} for its nine objectives on ImageNet; {beside}."
     points = [paper, *_narrow(sides[0], run.limited), *_places(of)]
@@ -109,8 +110,8 @@ def _narrow(separation: Frame, limited: bool) -> list[str]:
     if limited or n < 4 or here >= theirs / 2:
         return []
     return [
-        f"{in_words(n - 1).capitalize()} of {in_words(n)} objectives lie within {fixed(here, 2)} of R² of each"
-        f" other (in the paper within {fixed(theirs, 2)}): a narrow range for such a test."
+        f"{in_words(n - 1).capitalize()} of {in_words(n)} objectives lie within {fixed(here, 2)} of R² of"
+        f" each other (in the paper within {fixed(theirs, 2)}): a narrow range for such a test."
     ]
 
 
@@ -158,7 +159,9 @@ def _of_strengths(run: Run) -> Answer:
             f" ({span(-effects[1].low, -effects[1].high, 2)} over families)."
         ]
     if run.limited or line is None:
-        sentence.append(f"Whether class separation itself costs transfer stays open. {LIMITED if run.limited else ''}")
+        sentence.append(
+            f"Whether class separation itself costs transfer stays open. {LIMITED if run.limited else ''}"
+        )
     else:
         apart = line.verdict == "does not hold"
         answers = {
@@ -166,7 +169,8 @@ def _of_strengths(run: Run) -> Answer:
             "does not hold": "Each family pays its own price."
             if apart
             else "Class separation itself does not cost transfer here.",
-            "undecided": "Whether it is class separation itself that costs transfer, as the paper has it, is open.",
+            "undecided": "Whether it is class separation itself that costs transfer, as the paper has it, is"
+            " open.",
         }
         sentence.append(answers[reading(of, found, LINEAR).verdict])
     points = [*_pairs(of), *_front(run)]
@@ -218,7 +222,8 @@ def _of_pair(run: Run) -> Answer:
         so_far = f" So far: {gains}." if gains else ""
         why = f" {linear.reason}" if linear else ""
         return Answer(
-            f"This study cannot say yet whether {other.label} is better than softmax in both.{why}{so_far}{way}",
+            f"This study cannot say yet whether {other.label} is better than softmax in both."
+            f"{why}{so_far}{way}",
             panels=GAINS,
         )
     sized = " and ".join(
@@ -256,8 +261,9 @@ def _quick(run: Run) -> Answer:
     if found is None:
         command = run.provenance.get("command", "penultimate run quickstart")
         return Answer(
-            "The quickstart's rule cannot be applied yet: it needs accuracy, class separation and linear transfer"
-            f" of its three objectives in {counted(LEAST_RUNS, 'draw')} at least. To go on: `{command}`."
+            "The quickstart's rule cannot be applied yet: it needs accuracy, class separation and linear"
+            f" transfer of its three objectives in {counted(LEAST_RUNS, 'draw')} at least. To go on:"
+            f" `{command}`."
         )
     least = fixed(LEAST_PRICE, 1)
     verdicts: dict[Verdict, str] = {
@@ -272,11 +278,13 @@ def _quick(run: Run) -> Answer:
         f" {verdicts[found.verdict]}. {_beside(penalty)}"
     )
     rule = (
-        "The rule, of 2026-11-26 and before any of these networks was transferred, is the slope of mean linear"
-        f" transfer on R² within draws ({p_value(price.p)}). It rests mostly on the objective that separates"
-        " furthest; accuracy differs as well, so that it is no price of separation by itself."
+        "The rule, of 2026-11-26 and before any of these networks was transferred, is the slope of mean"
+        f" linear transfer on R² within draws ({p_value(price.p)}). It rests mostly on the objective that"
+        " separates furthest; accuracy differs as well, so that it is no price of separation by itself."
     )
-    return Answer(sentence, (_beside(squared), rule, f"{_in_longer_run(squared)}{_in_paper()}"), FIGURE_5, decides=True)
+    return Answer(
+        sentence, (_beside(squared), rule, f"{_in_longer_run(squared)}{_in_paper()}"), FIGURE_5, decides=True
+    )
 
 
 def _beside(one: Beside) -> str:

@@ -19,8 +19,8 @@ from penultimate.training.regime import IMAGENET, regime, weight_decay
 def regime_table(run: Run) -> str:
     """Return the settings of a run, or of the first of several, and of the paper, as an HTML table."""
     lines = [
-        f'<tr><th scope="row">{escape.html(what)}</th><td>{escape.html(ours)}</td><td>{escape.html(paper)}</td></tr>'
-        for what, ours, paper in settings(run.parts[0] if run.parts else run)
+        f'<tr><th scope="row">{what}</th><td>{ours}</td><td>{paper}</td></tr>'
+        for what, ours, paper in (map(escape.html, row) for row in settings((*run.parts, run)[0]))
     ]
     heads = "<tr><th>Property</th><th>This study</th><th>The paper</th></tr>"
     return (
@@ -62,8 +62,22 @@ def settings(run: Run) -> Iterator[tuple[str, str, str]]:
 
 
 SOFTMAX = (
-    ("Softmax accuracy, training images", "top1", "train", 100, "tableC1_train_accuracy", "train_top1_percent"),
-    ("Softmax accuracy, test images", "top1", "test", 100, "table3_class_separation", "imagenet_top1_percent"),
+    (
+        "Softmax accuracy, training images",
+        "top1",
+        "train",
+        100,
+        "tableC1_train_accuracy",
+        "train_top1_percent",
+    ),
+    (
+        "Softmax accuracy, test images",
+        "top1",
+        "test",
+        100,
+        "table3_class_separation",
+        "imagenet_top1_percent",
+    ),
     ("Softmax R²", "class_separation", "train", 1, "table3_class_separation", "class_separation_r2"),
 )
 
