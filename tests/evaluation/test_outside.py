@@ -16,7 +16,7 @@ from penultimate.engine.run import run
 from penultimate.errors import RequestError
 from penultimate.evaluation.naming import outside_named
 from penultimate.evaluation.request import Request
-from penultimate.measures.outside import OF_FEATURES, SCORES
+from penultimate.measures.outside import SCORES
 from penultimate.report import exhibit, refresh_page
 from penultimate.study.unfold import unfold
 
@@ -48,7 +48,7 @@ def evaluated(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
         calibrate=True,
         baselines=False,
     )
-    study, own = request.study(), ("probed", "selective", "brier", "outside", "probe_calibration")
+    study, own = request.study(), ("probed", "selective", "outside", "probe_calibration")
     assert {*own} < {*study.measure}
     out = tmp_path_factory.mktemp("evaluated") / "runs"
     assert run(dataclasses.replace(study, measure=own), out, engine=InProcess()).complete
@@ -58,15 +58,13 @@ def evaluated(folders: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 @pytest.mark.long
 def test_every_network_is_measured_by_the_scores_that_it_has(evaluated: Path) -> None:
     table = rows_in(evaluated)
-    for network, scores in (("with classes", SCORES), ("without", OF_FEATURES)):
+    for network, scores in (("with classes", SCORES), ("without", ("mahalanobis", "knn"))):
         for target in ("few", "flat"):
             rows = table.where(metric="outside_auroc", objective=network, target=target)
             assert {row.settings["score"] for row in rows} == {*scores}
             (copies,) = table.where(metric="outside_copies", objective=network, target=target).values()
             assert copies == (target == "flat")
-        assert len(table.where(metric="probe_brier", objective=network)) == 1
         assert bool(table.where(metric="aurc", objective=network)) == (scores is SCORES)
-        assert bool(table.where(metric="brier", objective=network)) == (scores is SCORES)
 
 
 def test_the_page_shows_intervals_and_names_what_was_left_out(evaluated: Path) -> None:
@@ -78,7 +76,7 @@ def test_the_page_shows_intervals_and_names_what_was_left_out(evaluated: Path) -
     for words in ("Images of other data", "How sure they are", "no final layer for the source", "copy.png"):
         assert words in page
     assert "--outside FOLDER" not in page
-    assert exhibit("brier", evaluated).is_measured
+    assert exhibit("probe_calibration", evaluated).is_measured
 
 
 def test_maps_and_curves_draw_the_numbers_that_were_measured(evaluated: Path) -> None:

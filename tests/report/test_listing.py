@@ -20,7 +20,7 @@ OF_ARMS = {"tableC6"}
 """What smoke has nothing of, for it is of other arms alone."""
 BESIDE_ARMS = {"tableC4", "tableC5", "tableE3", "projectors"}
 """What smoke has the main arm of."""
-OF_CERTAINTY = {"outside", "selective", "brier"}
+OF_CERTAINTY = {"outside", "selective", "probe_calibration"}
 SETTINGS_ALONE = {"tableA1", "iclr_tableA2", "tableA2", "plugins"}
 NETWORKS = [{"objectives": ["softmax"], "backbones": ["net", "plain"], "arm": ""}]
 

@@ -132,13 +132,6 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         " with",
     )
     parser.add_argument(
-        "--join",
-        action="append",
-        default=[],
-        metavar="A+B",
-        help="also probe the features of these networks together, by their names; repeatable",
-    )
-    parser.add_argument(
         "--poolings",
         default="",
         metavar="all|POOLING,...",
@@ -212,7 +205,6 @@ def _request(options: argparse.Namespace) -> Request:
         gpus=options.gpus or 0.0,
         baselines=options.baselines,
         speed=options.speed,
-        join=options.join,
         outside=outside_named(options.outside, data, options.root),
         calibrate=options.calibrate,
         poolings="all" if options.poolings == "all" else _listed(options.poolings),

@@ -26,7 +26,7 @@ DEPTH, OUTSIDE = "depth", "outside"
 FURTHER = "Further exhibits"
 """The heading of exhibits that are registered elsewhere with `page="evaluation"`."""
 CHAPTERS = {
-    "Task by task": ("ranking", "comparisons", "ranks", "joined", "baselines"),
+    "Task by task": ("ranking", "comparisons", "ranks", "baselines"),
     "Several labels": ("labels", "tableD1"),
     "What they confuse": ("confusions",),
     "Fine-tuned": ("tuned",),
@@ -36,7 +36,7 @@ CHAPTERS = {
     "What it costs": ("cost",),
     "Transfer, foretold": ("foretold",),
     "As classifiers": ("classifiers",),
-    "How sure they are": ("selective", "brier"),
+    "How sure they are": ("selective", "probe_calibration"),
     "Images of other data": (OUTSIDE,),
     "Plug-ins": ("plugins",),
     FURTHER: (),

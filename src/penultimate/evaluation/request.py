@@ -15,9 +15,8 @@ from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.places import read_place, with_group
 from penultimate.errors import RequestError, counted, unknown, with_article
 from penultimate.evaluation.naming import data_named, networks_named
-from penultimate.measures.joined import members
 from penultimate.networks.sources import is_a_network, read_source, with_settings
-from penultimate.specs import Spec, parse
+from penultimate.specs import parse
 from penultimate.study.blocks import Given
 from penultimate.study.spec import Study
 
@@ -40,15 +39,14 @@ MEASURE = (
     "compactness",
     "classifier",
     "selective",
-    "brier",
     "pair_agreement",
     "overlap",
     "nce",
     "leep",
 )
-"""The measurements of each network that can provide their input; the last seven need a final layer."""
-BASELINES, COST, JOINED, GROUPS = "baselines", "cost", "joined", "groups"
-"""The measurements of baselines and of groups, without a network, of its cost, and of joined features."""
+"""The measurements of each network that can provide their input; the last six need a final layer."""
+BASELINES, COST, GROUPS = "baselines", "cost", "groups"
+"""The measurements of baselines and of groups, without a network, and of its cost."""
 BY_LAYER, READOUT, FINE_TUNING, OF_LABELS = "depth", "readout", "given_fine_tuning", "multilabel"
 """Probes of every block; the layer to read, tested beside the penultimate features; training of all weights
 on each task; areas under the ROC curve of each label."""
@@ -81,7 +79,6 @@ class Request:
     gpus         the share of a GPU for each step that runs a network; 0: the CPU
     baselines    whether pixels, colours and random convolutions are measured on each task as well
     speed        whether it is measured how many images a second each network takes
-    join         networks whose features are joined: "a+b"
     layers       whether each network's layer to read is chosen for each task, on validation images, and
                  tested beside the penultimate features
     poolings     ways in which tokens become features; "all" stands for every way. A network with tokens is
@@ -103,7 +100,6 @@ class Request:
     gpus: float = 0.0
     baselines: bool = True
     speed: bool = False
-    join: Sequence[str] = ()
     outside: Mapping[str, str | Path] = field(default_factory=dict)
     calibrate: bool = False
     group: str | int = ""
@@ -168,7 +164,6 @@ class Request:
             *([GROUPS] if any(_has_groups(str(places[name])) for name in targets) else []),
             *([OUTSIDE] if self.outside else []),
             *([OF_PROBES] if self.calibrate else []),
-            *([str(Spec(JOINED, {"join": self._joined()}))] if self.join else []),
         )
         return Study(
             self.name,
@@ -183,11 +178,6 @@ class Request:
             reading=self._reading(bool(classifying)),
             outside=tuple(self.outside),
         )
-
-    def _joined(self) -> tuple[str, ...]:
-        """Return the networks to join; raise RequestError for names that are not among the networks."""
-        joins = (self.join,) if isinstance(self.join, str) else tuple(self.join)
-        return tuple(dict.fromkeys("+".join(members(each, [*self.sources])) for each in joins))
 
     def _expect_data(self, targets: tuple[str, ...]) -> None:
         if not self.networks:

@@ -42,12 +42,8 @@ SCORES = (
     Quantity("nce", "train", label="NCE"),
     Quantity("leep", "train", label="LEEP"),
     Quantity("cdnv", "train", label="CDNV"),
-    Quantity("ncti_nearest", "train", label="NCTI, nearest centre"),
     Quantity("rankme", "train", label="RankMe"),
     Quantity("stable_rank", "train", label="Stable rank"),
-    Quantity("alpha_req", "train", label="α-ReQ"),
-    Quantity("dimension_two_nn", "train", label="Dimension, two-NN"),
-    Quantity("dimension_mle", "train", label="Dimension, MLE"),
 )
 TUNED = Quantity("given_fine_tuned_{accuracy}", label="Fine-tuned, %")
 TUNED_EDGES = Quantity("given_fine_tuned_edges", "train", target=TARGETS)
@@ -56,13 +52,10 @@ OF_CKA, OF_OTHERS = "CKA, unbiased", "Other measures"
 ALIKE = (
     Quantity("likeness_cka", label="CKA", key="cka", group=OF_CKA, optional=True),
     Quantity("likeness_cka_p", label="p", key="cka_p", group=OF_CKA, optional=True),
-    Quantity("likeness_cka_change", label="Change by a shift", key="cka_change", group=OF_CKA, optional=True),
     Quantity(
         "mutual_neighbours", label="Neighbours in common", key="neighbours", group=OF_OTHERS, optional=True
     ),
     Quantity("procrustes", label="Procrustes", key="procrustes", group=OF_OTHERS, optional=True),
-    Quantity("rsa_spearman", label="RSA, ranks", key="rsa_spearman", group=OF_OTHERS, optional=True),
-    Quantity("rsa_pearson", label="RSA, linear", key="rsa_pearson", group=OF_OTHERS, optional=True),
 )
 SCALED = "Temperature-scaled"
 AS_CLASSIFIERS = (
