@@ -161,6 +161,14 @@ def test_one_batch_has_a_value_and_no_standard_error() -> None:
         Comparison([("a", "x"), ("b", "y")], comparison.products, np.array([8]), np.array([0]))
 
 
+@pytest.mark.parametrize("examples", [5, 40, 256, 5000])
+def test_many_equal_examples_are_constant_whatever_the_mean_of_them_rounds_to(examples: int) -> None:
+    for value in (1.0, 0.1, 37.3):
+        still = np.full((examples, 6), value, np.float32)
+        with pytest.raises(UndefinedError, match="is the same for all examples"):
+            minibatch_cka([still], [still])
+
+
 @pytest.mark.parametrize("constant", [np.full((6, 300), 3.1415927), np.zeros((6, 2))])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_constant_representation_is_said(constant: np.ndarray, dtype: type) -> None:

@@ -164,9 +164,13 @@ def _centred_gram(matrix: Shaped[Tensor, "n p"]) -> Float[Tensor, "n n"]:
     size = float(torch.linalg.matrix_norm(gram))
     if not size <= LARGEST_GRAM:
         raise _not_finite(matrix)
-    # Centring equal rows leaves rounding errors of a few eps |x|, those of the mean, which are not variation.
+    # Centring equal rows leaves rounding errors of about eps |x|, which are not variation; those of the mean
+    # of many rows are larger, so that rows which are exactly equal are recognised by themselves.
     eps = torch.finfo(matrix.dtype).eps if matrix.dtype.is_floating_point else 0.0
-    noise = (8 * eps) ** 2 * float(gram.trace() + n * offset)
+    scale = float(gram.trace() + n * offset)
+    noise = (2 * eps) ** 2 * scale
+    if noise < size <= (n * eps) ** 2 * scale and bool((matrix == matrix[:1]).all()):
+        noise = size
     # Products smaller than the least number of their precision are lost: all of them, if activations are
     # that small.
     least = max(n * p * torch.finfo(dtype).tiny / torch.finfo(dtype).eps, 1 / LARGEST_GRAM)
