@@ -16,7 +16,6 @@ from penultimate.data.images import ChannelStatistics, ImageSet
 from penultimate.features.bank import FeatureBank
 from penultimate.layers import comparison
 from penultimate.layers.comparison import (
-    Comparison,
     at_initialisation,
     compare_banks,
     compare_grams,
@@ -120,15 +119,6 @@ def test_networks_are_left_as_they_were() -> None:
         assert all(torch.equal(value, before[name][key]) for key, value in net.state_dict().items())
         assert not any(module._forward_hooks for module in net.modules())
         net(images(4)[0]).sum().backward()
-
-
-def test_shares_of_several_processes_merge_into_the_whole() -> None:
-    nets, batches = networks(), images(12, 12, 12, 5)
-    whole = compare_networks(nets, batches, LAYERS)
-    halves = [compare_networks(nets, batches[start::2], LAYERS) for start in (0, 1)]
-    merged = halves[0].merge(Comparison.from_state(halves[1].state))
-    assert np.abs(merged.matrix - whole.matrix).max() < 1e-14
-    assert np.abs(merged.standard_error - whole.standard_error).max() < 1e-14
 
 
 def test_one_network_twice_and_a_body_shared_by_two_are_compared() -> None:

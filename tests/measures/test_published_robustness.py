@@ -14,7 +14,6 @@ from penultimate.data.disk.listed import leave_listing, listed_images
 from penultimate.data.images import ImageSet
 from penultimate.data.readers.located import located
 from penultimate.features.extraction import extract
-from penultimate.metrics.accuracy import subset_accuracy
 from penultimate.networks.trained import load_network
 from penultimate.study.spec import CORRUPTED
 from penultimate.training import Recipe, train
@@ -53,7 +52,7 @@ def test_each_set_is_scored_among_its_classes(root: Path) -> None:
         present = np.unique(bank.labels)
         assert len(present) < bank.logits.shape[1]
         among = present if name == "imagenet_a" else np.arange(bank.logits.shape[1])  # the rest of -C lacks
-        value = subset_accuracy(bank.logits, bank.labels, among)
+        value = float((among[bank.logits[:, among].argmax(1)] == bank.labels).mean())
         assert found[key] == pytest.approx(value if key[0] == "top1" else 1 - value)
     assert outcome.facts["undefined"] == "no imagenet_v2, no imagenet_r, no imagenet_sketch"
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, top_k_accuracy_score
 from tests.oracles import separation as oracle
 
-from penultimate import RequestError, registry
+from penultimate import RequestError
 from penultimate.metrics import accuracy as module
 from penultimate.metrics.accuracy import accuracy, mean_per_class, top_k
-from penultimate.metrics.separation import class_separation
 
 seeds = st.integers(0, 10_000)
 
@@ -77,7 +76,7 @@ def test_bad_input_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: top_k(logits, labels, True), "k must be a whole number"),
         (lambda: top_k(logits[:0], labels[:0]), "no examples"),
         (lambda: top_k(logits[0], labels), r"\[examples, classes\]"),
-        (lambda: top_k(np.zeros((4, 0)), labels), "no columns"),
+        (lambda: top_k(np.zeros((4, 0)), labels), r"shape .4, 0."),
         (lambda: accuracy(labels, labels[1:]), "4 examples, but 3 labels"),
         (lambda: accuracy(logits, labels), "argmax"),
         (lambda: accuracy([], []), "no examples"),
@@ -93,9 +92,3 @@ def test_bad_input_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     many = np.full(20, -1)
     with pytest.raises(RequestError, match="rows 0, 1, 2, 3, 4, 5, 6, 7 and 12 more"):
         accuracy(many, many)
-
-
-def test_the_declared_metrics_are_these_functions() -> None:
-    found = {name: registry.entry("metric", name).resolve() for name in registry.names("metric")}
-    expected = {f.__name__: f for f in (accuracy, top_k, mean_per_class, class_separation)}
-    assert {name: found[name] for name in expected} == expected

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import mode
-from sklearn.metrics import accuracy_score, cohen_kappa_score
+from sklearn.metrics import accuracy_score
 from tests.oracles import agreement as oracle
 
-import penultimate as pu
 from penultimate import RequestError
-from penultimate.metrics import UndefinedError
-from penultimate.metrics import agreement as module
 from penultimate.metrics.agreement import (
-    AgreementAccumulator,
     agreement,
     ensemble,
     half_and_half,
@@ -52,13 +46,6 @@ def test_pairs_against_counting(seed: int) -> None:
     assert found.pair(1, 1).same == 1
 
 
-def test_agreement_beyond_chance_is_cohens_kappa() -> None:
-    (a, b), labels = example(1, models=2, n=500)
-    chance = sum((a == k).mean() * (b == k).mean() for k in range(4))
-    kappa = (agreement(a, b, labels).same - chance) / (1 - chance)
-    assert kappa == pytest.approx(cohen_kappa_score(a, b))
-
-
 def test_where_nothing_is_wrong_twice_there_is_no_share() -> None:
     one = agreement([0, 1, 2], [0, 1, 1], [0, 1, 2])
     assert (one.same_when_both_wrong, one.both_wrong, one.examples) == (None, 0, 3)
@@ -66,27 +53,6 @@ def test_where_nothing_is_wrong_twice_there_is_no_share() -> None:
     assert np.isnan(found.same_when_both_wrong).tolist() == (found.both_wrong == 0).tolist()
     assert found.pair(1, 2).same_when_both_wrong == 1
     assert agreement([1], [1], [0]) == (1, 1, 1, 1, 1)
-
-
-@given(seed=seeds, cut=st.integers(1, 39), block=st.sampled_from([1, 7, 1 << 16]))
-@settings(max_examples=20)
-def test_batches_merge_to_the_whole(seed: int, cut: int, block: int) -> None:
-    predictions, labels = example(seed)
-    whole = pairwise_agreement(predictions, labels)
-    before, module.BLOCK = module.BLOCK, block
-    try:
-        first = AgreementAccumulator(4).update(predictions[:, :cut], labels[:cut])
-        second = AgreementAccumulator(4).update(list(predictions[:, cut:]), torch.from_numpy(labels[cut:]))
-    finally:
-        module.BLOCK = before
-    merged = first.merge(pickle.loads(pickle.dumps(second))).compute()
-    for name in ("same", "both_right_or_wrong", "same_when_both_wrong", "both_wrong", "accuracy"):
-        assert np.array_equal(getattr(merged, name), getattr(whole, name), equal_nan=True)
-
-
-def test_large_labels_are_not_cut_short() -> None:
-    assert agreement([1, 2], [1, 2], [65537, 2]).both_right_or_wrong == 1
-    assert agreement([65537, 2], [1, 2], [1, 2]).same == 0.5
 
 
 @given(seed=seeds, models=st.integers(1, 7))
@@ -145,9 +111,7 @@ def test_bad_input_is_named() -> None:
         (lambda: agreement(predictions[0] * 0.5, predictions[1], labels), "model 0 must be integer class"),
         (lambda: agreement(np.eye(4), predictions[1], labels), "argmax"),
         (lambda: agreement(labels[:0], labels[:0], labels[:0]), "no examples"),
-        (lambda: pairwise_agreement([], labels), "models must be a whole number of at least 1"),
-        (lambda: AgreementAccumulator(3).update(predictions, labels), "2 models, where 3 are expected"),
-        (lambda: AgreementAccumulator(3).merge(AgreementAccumulator(2)), "of 3 and 2 models"),
+        (lambda: pairwise_agreement([], labels), "of no model"),
         (lambda: ensemble([]), "of no model"),
         (lambda: half_and_half(predictions, predictions[:1]), "not alike"),
         (lambda: half_and_half(predictions[:1], predictions[:1]), "two models of each"),
@@ -158,9 +122,3 @@ def test_bad_input_is_named() -> None:
     ]:
         with pytest.raises(RequestError, match=message):
             call()
-    with pytest.raises(UndefinedError, match="no examples"):
-        AgreementAccumulator(2).compute()
-
-
-def test_the_name_that_others_call() -> None:
-    assert pu.agreement is agreement

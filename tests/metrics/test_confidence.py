@@ -50,13 +50,6 @@ def test_the_surest_of_saturated_probabilities_are_still_told_apart() -> None:
     assert (1 + scores == 1)[2:].all()  # the probability itself rounds to 1 for both
 
 
-def test_many_rows_are_scored_as_one_by_one() -> None:
-    logits = np.random.default_rng(0).normal(size=(500, 9000)).astype(np.float32)  # of several blocks
-    for score in CONFIDENCES.values():
-        whole = score(logits)
-        assert whole[[0, 250, 499]] == pytest.approx(score(logits[[0, 250, 499]]), rel=1e-14)
-
-
 @pytest.mark.parametrize(
     ("logits", "error", "told"),
     [
@@ -70,14 +63,6 @@ def test_logits_without_a_score_are_refused(logits: Any, error: type[Exception],
     for score in CONFIDENCES.values():
         with pytest.raises(error, match=told):
             score(logits)
-
-
-def test_two_classes_have_no_normalised_logit_and_a_norm_takes_p_of_one_or_more() -> None:
-    with pytest.raises(UndefinedError, match="two classes is the same for every image"):
-        normalised_logit([[1.0, 2.0], [3.0, 0.0]])
-    with pytest.raises(RequestError, match="p of a norm is 1 or more"):
-        normalised_logit([[1.0, 2.0, 3.0]], p=0.5)
-    assert normalised_logit([[5.0, 5.0, 5.0]]).tolist() == [0.0]
 
 
 @given(

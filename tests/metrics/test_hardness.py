@@ -14,7 +14,7 @@ from tests.oracles import hardness as oracle
 
 import penultimate as pu
 from penultimate import RequestError
-from penultimate.metrics import UndefinedError, blocks, hardness
+from penultimate.metrics import UndefinedError
 from penultimate.metrics.density import gaussian_density
 from penultimate.metrics.hardness import angular_visual_hardness, hardness_density
 
@@ -46,15 +46,6 @@ def test_angles_are_right_where_arccos_is_not(angle: float) -> None:
     assert found == pytest.approx(angle / (angle + math.pi / 2), rel=1e-12, abs=1e-15)
 
 
-def test_float32_features_along_their_weights_are_at_angle_zero() -> None:
-    random = np.random.default_rng(0)
-    weight = random.normal(size=(40, 64)).astype(np.float32)
-    labels = np.arange(40)
-    found = angular_visual_hardness(3 * weight, labels, weight)
-    assert bool(found.isfinite().all())
-    assert float(found.max()) < 1e-8
-
-
 @given(seed=st.integers(0, 10_000), scale=st.floats(1e-6, 1e6))
 @settings(max_examples=20)
 def test_lengths_rotation_and_names_do_not_matter_and_shares_add_up(seed: int, scale: float) -> None:
@@ -70,17 +61,6 @@ def test_lengths_rotation_and_names_do_not_matter_and_shares_add_up(seed: int, s
     assert found.numpy() == pytest.approx(expected.numpy(), rel=1e-9)
     shares = [angular_visual_hardness(features, np.full(8, k), weight) for k in range(5)]
     assert torch.stack(shares).sum(0).numpy() == pytest.approx(np.ones(8))
-
-
-def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    features, labels, weight = example(1, 50)
-    features[:20] = 2 * weight[labels[:20]]  # nearly parallel pairs, in several parts
-    whole = angular_visual_hardness(features, labels, weight)
-    monkeypatch.setitem(blocks.ELEMENTS, "cpu", 64)
-    monkeypatch.setattr(hardness, "PAIR_ELEMENTS", 14)
-    assert angular_visual_hardness(features, labels, weight).numpy() == pytest.approx(
-        whole.numpy(), abs=1e-15
-    )
 
 
 def test_a_vector_without_direction_is_at_right_angles_to_all() -> None:
@@ -132,20 +112,3 @@ def test_hardness_density_is_that_of_multiples_of_one_over_the_classes() -> None
     assert few.points[[400, 450]].tolist() == pytest.approx([0.8, 0.9])
     assert picked == pytest.approx([value / 1000 for value in literal], rel=1e-9)
     assert float(found.density.sum()) * 0.002 == pytest.approx(1, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([], [0.0], 1.0), "n of 1 or more"),
-        (([1.0, math.nan], [0.0], 1.0), "finite values"),
-        (([1.0], [0.0], 0.0), "bandwidth must be .*; got 0"),
-        (([1.0], [0.0], math.nan), "bandwidth must be .*; got nan"),
-        (([1.0, 2.0], [0.0], 1.0, [1.0]), "one for each value"),
-        (([1.0, 2.0], [0.0], 1.0, [0.0, 0.0]), "not all 0"),
-        (([1.0, 2.0], [0.0], 1.0, [-1.0, 2.0]), "0 or more"),
-    ],
-)
-def test_a_density_of_nothing_is_refused(arguments, message: str) -> None:
-    with pytest.raises(RequestError, match=message):
-        gaussian_density(*arguments)

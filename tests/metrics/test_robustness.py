@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,6 @@ from tests.oracles import robustness as oracle
 from penultimate import RequestError
 from penultimate.data.corruptions import BENCHMARK
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.accuracy import accuracy, subset_accuracy, top_k
 from penultimate.metrics.robustness import ALEXNET_ERRORS, corruption_errors, mean_corruption_error
 
 rates = st.lists(st.floats(0, 1), min_size=5, max_size=5)
@@ -47,13 +45,6 @@ def test_alexnet_is_its_own_measure() -> None:
     assert corruption_errors(half) == pytest.approx(dict.fromkeys(BENCHMARK, 0.5))
 
 
-def test_a_severity_that_is_missing_is_not_made_up_for() -> None:
-    """AlexNet's means are of five severities: four mild ones against them would flatter."""
-    mild = {name: [value] * 4 for name, value in ALEXNET_ERRORS.items()}
-    with pytest.raises(RequestError, match="gaussian_noise: errors at 4 severities, the reference's at 5"):
-        mean_corruption_error(mild)
-
-
 @pytest.mark.parametrize(
     ("errors", "reference", "message"),
     [
@@ -77,30 +68,3 @@ def test_what_cannot_be_compared_is_said(errors: Any, reference: Any, message: s
 def test_a_reference_without_errors_leaves_no_value() -> None:
     with pytest.raises(UndefinedError, match="fog: the reference makes no error"):
         mean_corruption_error({"fog": [0.1]}, {"fog": [0.0]})
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(0, 3))
-def test_subset_accuracy_ranks_the_subset_alone(seed: int, size: int, digits: int) -> None:
-    random = np.random.default_rng(seed)
-    logits = random.normal(size=(30, 9)).round(digits)
-    classes = random.permutation(9)[:size]
-    labels = random.choice(classes, 30)
-    expected = oracle.subset_accuracy(logits.tolist(), labels.tolist(), classes.tolist())
-    assert subset_accuracy(logits, labels, classes) == pytest.approx(expected)
-    assert subset_accuracy(logits, labels, np.arange(9)) == top_k(logits, labels)
-    # What stands in other columns does not matter.
-    logits[:, np.setdiff1d(np.arange(9), classes)] = 1e6
-    assert subset_accuracy(logits, labels, classes) == pytest.approx(expected)
-
-
-def test_subset_accuracy_refuses_what_is_no_subset() -> None:
-    logits = np.eye(4)
-    for classes, labels, message in (
-        ([0, 1], [0, 1, 2, 1], "of the 2 classes; not so in row 2"),
-        ([0, 0], [0] * 4, "distinct"),
-        ([4], [0] * 4, r"0\.\.3"),
-        ([1], [2] * 4, "rows 0, 1, 2 and 3"),
-    ):
-        with pytest.raises(RequestError, match=message):
-            subset_accuracy(logits, labels, classes)
-    assert subset_accuracy(logits, [0, 1, 2, 3], [3, 1, 0, 2]) == accuracy([0, 1, 2, 3], [0, 1, 2, 3])

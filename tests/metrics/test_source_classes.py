@@ -12,7 +12,6 @@ from tests.oracles import transferability as oracle
 
 import penultimate as pu
 from penultimate import RequestError
-from penultimate.metrics import blocks
 from penultimate.metrics.source_classes import class_assignment, semantic_overlap
 
 seeds = st.integers(0, 10_000)
@@ -44,13 +43,6 @@ def test_leep_equals_its_loops_and_has_no_0_over_0(seed: int) -> None:
     assert pu.leep(probabilities.astype(np.float32), labels) == pytest.approx(expected, rel=1e-6)
 
 
-def test_rows_that_sum_to_1_but_for_rounding_count_as_if_they_did() -> None:
-    random = np.random.default_rng(3)
-    probabilities, labels = random.dirichlet(np.ones(5), 40), random.integers(0, 3, 40)
-    off = probabilities * (1 + 9e-4 * random.uniform(-1, 1, (40, 1)))
-    assert pu.leep(off, labels) == pytest.approx(pu.leep(probabilities, labels), rel=1e-13)
-
-
 @settings(max_examples=20)
 @given(seeds)
 def test_leep_of_certain_predictions_is_nce(seed: int) -> None:
@@ -75,13 +67,6 @@ def test_extremes_of_leep_and_nce() -> None:
     assert pu.leep(np.full((4, 5), 0.2), [0, 1, 2, 3]) == pytest.approx(-np.log(4))
     tiny = np.array([[1.0, 5e-324], [1.0, 0.0]])
     assert pu.leep(tiny, [0, 1]) == pytest.approx(-np.log(2))
-
-
-def test_blocks_do_not_change_leep(monkeypatch: pytest.MonkeyPatch) -> None:
-    probabilities, labels = guesses(0)
-    whole = pu.leep(probabilities, labels)
-    monkeypatch.setitem(blocks.ELEMENTS, "cpu", 13)
-    assert pu.leep(probabilities, labels) == pytest.approx(whole, rel=1e-14)
 
 
 @settings(max_examples=60)
@@ -133,10 +118,6 @@ def test_names_mean_the_same_in_training_and_test_examples() -> None:
     assert pu.assignment_accuracy([0, 1, 2], ["a", "b", "c"], [1, 2], ["b", "unseen"]) == 0.5
 
 
-def test_nce_of_as_many_classes_as_examples_needs_no_table_of_pairs() -> None:
-    assert pu.nce(np.arange(100_000), np.arange(100_000)) == 0
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -153,7 +134,7 @@ def test_nce_of_as_many_classes_as_examples_needs_no_table_of_pairs() -> None:
             "test examples|no examples|class indices",
         ),
         (lambda: pu.nce([0, 1, 2], ["a", "b", float("nan")]), "no label for 1 of 3 examples .*row 2"),
-        (lambda: pu.nce([0, 1], [1, "1"]), "row 0 holds 1 where others hold names"),
+        (lambda: pu.nce([0, 1], [1, "1"]), "mix names and numbers"),
         (lambda: class_assignment([0, 1], ["a", "b"]), "number names once"),
         (lambda: class_assignment(np.arange(20_000), np.arange(20_000)), "20,000 classes .* too many"),
         (lambda: pu.assignment_accuracy([1], [0], [1, 2], [0]), "2 examples, but 1 labels"),

@@ -15,7 +15,6 @@ from penultimate.metrics.separation import (
     DISTANCES,
     SeparationAccumulator,
     class_separation,
-    streamed_class_separation,
 )
 
 every_distance = pytest.mark.parametrize("distance", DISTANCES)
@@ -46,14 +45,10 @@ def test_it_is_the_double_loop_whichever_way_the_examples_come(
     assert pu.class_separation(features, labels, distance, unbiased=True) == close
     order = np.random.default_rng(seed).permutation(len(labels))
     batches = [(features[order[i : i + 3]], labels[order[i : i + 3]]) for i in range(0, len(labels), 3)]
-    assert streamed_class_separation(batches, distance, unbiased=True) == close
     center = features.mean(0) if distance == "cosine_centered" else None
-    parts = [
-        SeparationAccumulator(distance=distance, center=center).update(*batch) for batch in batches[::-1]
-    ]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole.merge(part)
+    whole = SeparationAccumulator(distance=distance, center=center)
+    for batch in batches:
+        whole.update(*batch)
     assert whole.compute(unbiased=True) == close
     one_by_one = SeparationAccumulator(distance=distance, center=center, by_class=True)
     for row, label in zip(features, labels, strict=True):

@@ -48,7 +48,7 @@ IN_THE_PAPER = {
     "F": ["tableF1"],
 }
 """Where the paper has what this package regenerates, read off the paper; its ICLR version's beside it."""
-OF_CERTAINTY = ["outside", "selective", "brier"]
+OF_CERTAINTY = ["outside", "selective", "probe_calibration"]
 BEYOND = [
     "better",
     "doses",

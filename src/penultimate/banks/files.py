@@ -19,8 +19,7 @@ from penultimate.data.readers.sources import UNREADABLE
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.features.bank import FeatureBank
 from penultimate.files import nearest_beside
-from penultimate.metrics.inputs import as_tensor
-from penultimate.metrics.labels import read_labels
+from penultimate.metrics.inputs import as_tensor, read_labels
 
 Read: TypeAlias = Callable[[str], np.ndarray]
 """A function that returns a file's array by name: strings [n], or numbers [n] or [n m]."""

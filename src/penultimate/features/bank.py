@@ -14,8 +14,7 @@ import torch
 
 from penultimate.errors import DamagedFileError, RequestError, counted, legible, shortened
 from penultimate.files import digest_arrays, digest_file, given_path, read_sealed, write_given
-from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
-from penultimate.metrics.labels import as_numbers
+from penultimate.metrics.inputs import ArrayLike, as_numbers, as_tensor, listed_rows
 from penultimate.notebook import facts
 
 ARRAYS = ("features", "labels", "logits", "ids")

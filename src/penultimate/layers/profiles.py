@@ -25,7 +25,7 @@ from penultimate.layers.observed import (
 )
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.activations import nonzero_share
-from penultimate.metrics.labels import as_classes
+from penultimate.metrics.inputs import as_classes
 from penultimate.metrics.separation import SeparationAccumulator
 
 __all__ = ["LayerProfile", "profile_layers"]

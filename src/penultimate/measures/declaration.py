@@ -58,14 +58,12 @@ class Features:
     `common`: every network sees the draw of the study's first seed, so that networks can be compared.
     `optional`: the measurement runs without the bank if the data set has no such split.
     `of_source`: the bank of the source, whatever the measurement is for.
-    `named_by`: of several networks, those that the text of this setting joins ("a+b"), and no other.
     """
 
     split: str
     common: bool = False
     optional: bool = False
     of_source: bool = False
-    named_by: str = ""
 
 
 @dataclass(frozen=True)

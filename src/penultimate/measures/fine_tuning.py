@@ -1,17 +1,21 @@
-"""Fine-tuning: all weights of a network trained further on each target.
+"""Training of all weights on each target by one protocol, from three starts, each in three stages.
 
-fine_tune_cell     fine-tunes one network with one learning rate and decay, and validates it
-fine_tune_choice   chooses the learning rate and decay with the best mean over an objective's networks
-fine_tuning        fine-tunes each network with these on all training images, and tests it
+fine_tuning         from a network that was trained here     fine_tune_cell, fine_tune_choice
+from_scratch        from random weights                      scratch_cell, scratch_choice
+given_fine_tuning   from a network from elsewhere            given_tune_cell, given_tune_choice
+
+A cell trains one network with one learning rate and decay, and validates it; a choice takes the cell with the
+best mean over the networks of an objective (or of an architecture). `further_training` holds the protocol.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penultimate.measures.declaration import Features, Layers, Made, Pixels, Trained, Yield
+from penultimate.measures.declaration import Features, Layers, Made, Pixels, Trained, Weights, Yield
 from penultimate.measures.further_training import (
     BATCH_SIZE,
     DECAYS,
@@ -25,6 +29,7 @@ from penultimate.measures.further_training import (
     accuracy_on,
     choose,
     chosen_by,
+    classified,
     numbers_of,
     start_of,
     train_on,
@@ -38,7 +43,7 @@ from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
 
 if TYPE_CHECKING:
-    from penultimate.data.images import Images
+    from penultimate.data.images import Images, ImageSet
     from penultimate.networks.protocol import Network
     from penultimate.networks.trained import TrainedNetwork
 
@@ -47,6 +52,10 @@ FINE_TUNING = (
     "All weights of the finished network are trained further on the new task, from a fresh final"
     " layer unless another is named."
 )
+GIVEN_LEARNING_RATES, GIVEN_DECAYS = (0.001, 0.01), (0.0,)
+GIVEN_STEPS, GIVEN_BATCH_SIZE = 200, 32
+PREDICTIONS = {"ids": "id images", "labels": "whole images", "tuned": "whole images"}
+"""The arrays of the predictions: for each test image its id, its class, and the predicted class."""
 
 
 @register.measurement(
@@ -184,3 +193,177 @@ def _likeness(
         "sizes": comparison.sizes,
     }
     yield Arrays("fine_tuned_layers", arrays, "test", setting)
+
+
+@register.measurement(
+    version=1,
+    per="start_target",
+    needs=(Trained(), Pixels("train")),
+    yields=(),
+    each=("learning_rate", "decay"),
+    ranges=OF_CELL,
+    stage=True,
+    seconds=8.0,
+    trains=True,
+)
+def scratch_cell(
+    inputs: Inputs,
+    *,
+    learning_rate: tuple[float, ...] | float = LEARNING_RATES,
+    decay: tuple[float, ...] | float = DECAYS,
+    steps: int = STEPS,
+    batch_size: int = BATCH_SIZE,
+) -> Iterator[Fact]:
+    """A network, trained from scratch on four fifths of the target, and its accuracy on the rest."""
+    images = inputs.images("train")
+    rates = {"learning_rate": learning_rate, "decay": decay, "steps": steps, "batch_size": batch_size}
+    yield from validated(inputs, images, validating(images, inputs.seed), None, rates)
+
+
+@register.measurement(
+    version=1,
+    per="study_target",
+    needs=(Made("scratch_cell", seeds="seeds"),),
+    yields=(),
+    stage=True,
+    seconds=0.05,
+)
+def scratch_choice(inputs: Inputs) -> Iterator[Fact]:
+    """The learning rate and decay with the best mean accuracy on validation images."""
+    yield choose(inputs, "scratch_cell")
+
+
+@register.measurement(
+    version=1,
+    per="start_target",
+    needs=(Trained(), Pixels("train"), Pixels("test"), Made("scratch_choice")),
+    yields=yields_of(
+        "from_scratch",
+        "The architecture is trained on the task alone, from random weights.",
+        "accuracy from scratch",
+    ),
+    ranges={**OF_CELL, "seeds": WHOLE},
+    seconds=10.0,
+    trains=True,
+)
+def from_scratch(
+    inputs: Inputs,
+    *,
+    learning_rate: tuple[float, ...] = LEARNING_RATES,
+    decay: tuple[float, ...] = DECAYS,
+    steps: int = STEPS,
+    batch_size: int = BATCH_SIZE,
+    seeds: int = SEEDS,
+) -> Iterator[Number | Fact]:
+    """Test accuracy of the architecture, trained on a target alone by the protocol of `fine_tuning`.
+
+    This is done once for each seed and draw, whatever the objectives, with its own search of the grid.
+    """
+    chosen = chosen_by(inputs.made("scratch_choice"))
+    rates = {**chosen["rates"], "steps": steps, "batch_size": batch_size}
+    train = inputs.images("train")
+    trained = train_on(inputs, train, None, rates)
+    score = accuracy_on(inputs, inputs.images("test"), trained)
+    yield from numbers_of("from_scratch", inputs, train, score, chosen, {})
+
+
+@register.measurement(
+    version=1,
+    per="target",
+    needs=(Weights(), Features("train"), Pixels("train")),
+    yields=(),
+    each=("learning_rate", "decay"),
+    ranges=OF_CELL,
+    stage=True,
+    seconds=250.0,
+    trains=True,
+)
+def given_tune_cell(
+    inputs: Inputs,
+    *,
+    learning_rate: tuple[float, ...] | float = GIVEN_LEARNING_RATES,
+    decay: tuple[float, ...] | float = GIVEN_DECAYS,
+    steps: int = GIVEN_STEPS,
+    batch_size: int = GIVEN_BATCH_SIZE,
+) -> Iterator[Fact]:
+    """The network fine-tuned on four fifths of the target's training images, and its accuracy on the rest."""
+    images = _sized(inputs, "train")
+    validation = validating(images, inputs.seed)
+    start = start_of(inputs, PROBE, images.num_classes, ~validation)
+    rates = _rates(steps, batch_size, learning_rate=learning_rate, decay=decay)
+    yield from validated(inputs, images, validation, start, rates)
+
+
+@register.measurement(
+    version=1, per="objective_target", needs=(Made("given_tune_cell"),), yields=(), stage=True, seconds=0.05
+)
+def given_tune_choice(inputs: Inputs) -> Iterator[Fact]:
+    """The learning rate and decay with the best accuracy on validation images."""
+    yield choose(inputs, "given_tune_cell")
+
+
+@register.measurement(
+    version=2,
+    per="target",
+    needs=(Weights(), Features("train"), Pixels("train"), Pixels("test"), Made("given_tune_choice")),
+    yields=(
+        *yields_of(
+            "given_fine_tuned",
+            "All weights of the finished network are trained further on the new task, from the linear probe.",
+            "fine-tuned transfer",
+        ),
+        Yield(
+            "tuned_predictions",
+            "points",
+            PREDICTIONS,
+            words="What the fine-tuned network predicts of each test image.",
+        ),
+    ),
+    ranges=OF_CELL,
+    seconds=300.0,
+    trains=True,
+)
+def given_fine_tuning(
+    inputs: Inputs,
+    *,
+    learning_rate: tuple[float, ...] = GIVEN_LEARNING_RATES,
+    decay: tuple[float, ...] = GIVEN_DECAYS,
+    steps: int = GIVEN_STEPS,
+    batch_size: int = GIVEN_BATCH_SIZE,
+) -> Iterator[Number | Arrays | Fact]:
+    """Test accuracy and predictions of a network after all its weights were trained further on a target.
+
+    The final layer starts as the linear probe. Training uses SGD with momentum 0.9 and a cosine learning rate
+    that falls to zero, in float32, without augmentation. A fifth of the training images chooses the learning
+    rate and decay (among equals the smallest learning rate, then the largest decay); then all training images
+    are used.
+    """
+    from penultimate.probes.estimator import accuracy_of
+
+    train, test = _sized(inputs, "train"), _sized(inputs, "test")
+    chosen = chosen_by(inputs.made("given_tune_choice"))
+    start = start_of(inputs, PROBE, train.num_classes)
+    tuned = train_on(inputs, train, start, _rates(steps, batch_size, **chosen["rates"]))
+    predicted = classified(tuned, test)
+    score = accuracy_of(inputs.accuracy)(predicted, test.labels)
+    yield from numbers_of("given_fine_tuned", inputs, train, score, chosen, {})
+    predictions = dict(zip(PREDICTIONS, (test.ids, test.labels, predicted), strict=True))
+    yield Arrays("tuned_predictions", predictions, "test")
+
+
+def _rates(steps: int, batch_size: int, **rates: Any) -> dict[str, Any]:
+    from penultimate.data.augmentation.settings import Augmentation
+
+    return {"steps": steps, "batch_size": batch_size, **rates, "augmentation": Augmentation(shift=0)}
+
+
+def _sized(inputs: Inputs, split: str) -> ImageSet:
+    """Return the target's images in the size that the network expects."""
+    import torch
+
+    from penultimate.networks.given import GivenNetwork
+
+    images, network = inputs.images(split), inputs.network
+    if not isinstance(network, GivenNetwork):
+        return images
+    return replace(images, images=network.sized(torch.from_numpy(images.images)).numpy())

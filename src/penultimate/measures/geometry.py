@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from penultimate.measures.class_separation import SEPARATION, UNBIASED_SEPARATION
 from penultimate.measures.declaration import Features, Layers, Pixels, Yield
@@ -12,10 +11,6 @@ from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
 from penultimate.measures.layers import NONZERO
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
-
-if TYPE_CHECKING:
-    import numpy as np
-    from torch import Tensor
 
 
 @register.measurement(
@@ -56,7 +51,7 @@ def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
     """
     import numpy as np
 
-    from penultimate.metrics.activations import nonzero_share
+    from penultimate.metrics.activations import centred_singular_values, nonzero_share
     from penultimate.metrics.separation import class_separation
 
     bank, network = inputs.features("test"), inputs.network
@@ -68,7 +63,7 @@ def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
         else:
             yield Number(metric, value, "ratio", "test")
     yield Number("nonzero_share", nonzero_share(bank.features), "fraction", "test")
-    spectrum, size = _spread(bank.features)
+    spectrum = centred_singular_values(bank.features)
     shares = np.asarray(spectrum) ** 2
     if shares.sum() > 0:
         shares = shares[shares > 0] / shares.sum()
@@ -77,6 +72,7 @@ def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
         yield Undefined("effective_rank: the features are the same for all images")
     yield Number("width", bank.features.shape[1], "count", "test")
     yield Number("constant_features", int((np.ptp(bank.features, 0) == 0).sum()), "count", "test")
+    size = math.sqrt(float(np.square(bank.features, dtype=np.float64).mean()))
     yield Number("feature_size", size, "length", "test")
     ((first, _), *_) = inputs.shown("test").subset(slice(1)).batches(1)
     yield Number("input_side", network.prepared(first).shape[-1], "pixels", "test")
@@ -84,21 +80,3 @@ def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
     parameters = getattr(network.body, "parameter_count", counted)
     yield Number("parameters", parameters, "count", "test")
     yield Arrays("feature_spectrum", {"singular_values": spectrum}, "test")
-
-
-def _spread(features: np.ndarray) -> tuple[Tensor, float]:
-    """Return the singular values of the centred features, and their root mean square, in float64."""
-    import torch
-
-    from penultimate.metrics.activations import SpectrumAccumulator
-    from penultimate.metrics.blocks import as_features, float64_blocks
-
-    matrix = as_features(features)
-    total, squares = torch.zeros(matrix.shape[1], dtype=torch.float64), 0.0
-    for _, block in float64_blocks(matrix):
-        total += block.sum(0)
-        squares += float(block.square().sum())
-    spectrum = SpectrumAccumulator()
-    for _, block in float64_blocks(matrix):
-        spectrum.update(block - total / len(matrix))
-    return spectrum.compute(), math.sqrt(squares / matrix.numel())

@@ -19,18 +19,12 @@ if TYPE_CHECKING:
 
     from penultimate.features.bank import FeatureBank
 
-OF_LOGITS: Mapping[str, str] = {
+SCORES: Mapping[str, str] = {
     "msp": "maximum softmax probability",
-    "max_logit": "maximum logit",
-    "energy": "energy",
-}
-"""The scores from logits, which a network without a final layer for the source's classes lacks."""
-OF_FEATURES: Mapping[str, str] = {
     "mahalanobis": "Mahalanobis distance",
     "knn": "distance from the k-th neighbour",
 }
-"""The scores from penultimate features and the training images."""
-SCORES = {**OF_LOGITS, **OF_FEATURES}
+"""The scores; the first needs a final layer for the source's classes."""
 STAGE, KEPT = "outside_scores", "scores.npz"
 """The stage that scores the source's test images once for all outside sets, and the file that it leaves."""
 DIGITS = 12
@@ -45,7 +39,7 @@ PASSED = "The share of images of other data that score as high as 95 % of the so
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="network",
     needs=(Features("train"), Features("test")),
     yields=(),
@@ -74,7 +68,7 @@ def outside_scores(inputs: Inputs, *, k: int = 50) -> Iterator[Fact]:
 
 
 @register.measurement(
-    version=1,
+    version=2,
     per="outside",
     needs=(
         Made(STAGE),
@@ -105,17 +99,17 @@ def outside_scores(inputs: Inputs, *, k: int = 50) -> Iterator[Fact]:
     ),
     ranges={"k": Interval(1, closed="left")},
     seconds=1.0,
-    paper="Hendrycks and Gimpel, 2017; Liu et al., 2020; Lee et al., 2018; Sun et al., 2022",
+    paper="Hendrycks and Gimpel, 2017; Lee et al., 2018; Sun et al., 2022",
 )
 def outside(inputs: Inputs, *, k: int = 50) -> Iterator[Number | Fact | Undefined]:
-    """AUROC and FPR at 95 % TPR by which five scores tell a data set's test images from the source's.
+    """AUROC and FPR at 95 % TPR by which three scores tell a data set's test images from the source's.
 
-    Inside images are the positives. The scores are the maximum softmax probability, the maximum logit and
-    minus the energy of the logits as they are; minus the Mahalanobis distance from the class means of the
-    training images, with one covariance for all classes; and minus the distance from the `k`-th nearest
-    training image, features scaled to length 1 (the furthest, if there are fewer). Intervals are over images:
-    DeLong's for the area, and for the rate Clopper and Pearson's, averaged over bootstrap samples of the
-    threshold. Outside images that the source holds too, byte for byte, are left out.
+    Inside images are the positives. The scores are the maximum softmax probability; minus the Mahalanobis
+    distance from the class means of the training images, with one covariance for all classes; and minus the
+    distance from the `k`-th nearest training image, features scaled to length 1 (the furthest, if there are
+    fewer). Intervals are over images: DeLong's for the area, and for the rate Clopper and Pearson's, averaged
+    over bootstrap samples of the threshold. Outside images that the source holds too, byte for byte, are left
+    out.
     """
     import numpy as np
 
@@ -166,12 +160,12 @@ def _scored(
     name: str, train: FeatureBank, bank: FeatureBank, k: int, made: Mapping[str, npt.NDArray[Any]]
 ) -> npt.NDArray[np.float64]:
     """Return the scores of the images of a bank, higher for those that look inside."""
-    if name in OF_LOGITS:
-        from penultimate.metrics.confidence import CONFIDENCES
+    if name == "msp":
+        from penultimate.metrics.confidence import log_max_probability
 
         if bank.logits is None:
             raise UndefinedError("the network has no final layer for the source's classes")
-        return CONFIDENCES[name](bank.logits)
+        return log_max_probability(bank.logits)
     if name == "mahalanobis":
         from penultimate.metrics.outside import nearest_squared
 

@@ -1,4 +1,4 @@
-"""Measurements of features, logits and predictions: pure functions and mergeable accumulators.
+"""Measurements of features, logits and predictions: pure functions.
 
 This file imports no tensor library: it only declares the metrics, and the error that a measurement raises if
 its value does not exist.
@@ -19,20 +19,15 @@ accuracy | accuracy:accuracy | Share of predictions that equal the label.
 top_k | accuracy:top_k | Share of examples whose label is among the k largest logits.
 mean_per_class | accuracy:mean_per_class | Mean of the classes' accuracies (official for Pets, Flowers).
 auc | auc:auc | The area under the ROC curve, exact.
-subset_accuracy | accuracy:subset_accuracy | Top-1 accuracy among a subset of the classes.
 mean_corruption_error | robustness:mean_corruption_error | Errors on corruptions relative to a reference's.
 expected_calibration_error | calibration:expected_calibration_error | Confidence against accuracy, 15 bins.
 negative_log_likelihood | calibration:negative_log_likelihood | Mean of -log p of the right class, in nats.
-adaptive_calibration_error | brier:adaptive_calibration_error | ECE in 15 bins of equal mass.
-classwise_calibration_error | brier:classwise_calibration_error | Mean ECE of every class's probability.
-brier_score | brier:brier_score | Mean squared distance of probabilities from the labels.
 agreement | agreement:agreement | How often two models predict the same, or err alike.
 class_separation | separation:class_separation | R^2 of the features on their classes (eq. 11).
 cka | similarity:minibatch_cka | Linear centred kernel alignment of two layers.
 permuted_cka | likeness:permuted_cka | CKA with the p of a permutation of the images.
-procrustes | likeness:Procrustes | How well a rotation maps one representation onto another.
+procrustes | likeness:procrustes | How well a rotation maps one representation onto another.
 mutual_neighbours | likeness:mutual_neighbours | Nearest neighbours that two representations share.
-distance_correlation | likeness:distance_correlation | Correlations of distances between images (RSA).
 neural_collapse | collapse:neural_collapse | How near class means and weights are to a simplex ETF.
 angular_visual_hardness | hardness:angular_visual_hardness | The angle to the own class's weight.
 nonzero_share | activations:nonzero_share | Share of activations that are not zero.
@@ -41,10 +36,8 @@ logme | transferability:logme | Log evidence of regression on a task's classes, 
 h_score | transferability:h_score | Variance between a task's classes, shrunk covariance (regularised).
 transrate | transferability:transrate | Nats that knowing a task's classes saves in coding its features.
 cdnv | target_collapse:cdnv | Variance within two classes over the distance of their means, all pairs.
-ncti_terms | target_collapse:ncti_terms | Three terms on how near a task's features are to collapse.
 rankme | dimension:rankme | The effective rank of the features (RankMe).
-spectrum_shape | dimension:spectrum_shape | RankMe, stable rank and the decay of the spectrum.
-intrinsic_dimension | dimension:intrinsic_dimension | Two-NN and maximum likelihood, from neighbours alone.
+stable_rank | dimension:stable_rank | Variance of the features beside that along the longest direction.
 leep | source_classes:leep | Log likelihood of a task's labels, guessed from the source classes.
 nce | source_classes:nce | Negative conditional entropy of a task's labels, given predictions.
 assignment_accuracy | source_classes:assignment_accuracy | Accuracy of source classes that stand for a task's.

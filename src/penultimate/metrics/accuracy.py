@@ -8,8 +8,16 @@ from torch import Tensor
 
 from penultimate.checks import whole_number
 from penultimate.errors import RequestError
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_matrix, listed_rows, of_bank
-from penultimate.metrics.labels import as_classes, numbered
+from penultimate.metrics.inputs import (
+    ArrayLike,
+    Bank,
+    Names,
+    as_classes,
+    as_matrix,
+    listed_rows,
+    numbered,
+    of_bank,
+)
 
 BLOCK_ELEMENTS = 1 << 20
 """The number of logits ranked at once, which affects the memory of the comparisons but not the result."""
@@ -81,33 +89,6 @@ def top_k(logits: ArrayLike | Bank, labels: Names | None = None, k: int = 1) -> 
         _refuse_nan(block, start)
         hits += int((_rank(block, truth[start : start + rows]) < k).sum())
     return hits / len(truth)
-
-
-def subset_accuracy(logits: ArrayLike, labels: ArrayLike, classes: ArrayLike) -> float:
-    """Return the top-1 accuracy among a subset of the classes, with the other columns left out.
-
-    sum_i 1[ argmax_{k in S} z_ik = y_i ] / n,    S = `classes`, distinct indices of columns
-
-    `logits` are [n c], and all `labels` [n] are in S; among equal logits the smallest class wins. ImageNet-A
-    and -R, whose images show 200 of the 1000 classes, are scored this way. Raise RequestError for NaN (it
-    lists the rows), for classes outside 0..c-1 or given twice, and for labels outside S (it lists the rows).
-
-    >>> subset_accuracy([[9.0, 1.0, 2.0], [9.0, 5.0, 1.0]], [2, 2], classes=[1, 2])
-    0.5
-
-    Hendrycks et al., CVPR 2021 (ImageNet-A) and ICCV 2021 (ImageNet-R).
-    """
-    scores = as_matrix(logits, "logits", "classes")
-    chosen = as_classes(classes, "classes", num_classes=scores.shape[1], device=scores.device)
-    subset = torch.unique(chosen)
-    if len(subset) != len(chosen) or len(subset) == 0:
-        raise RequestError(f"classes must be distinct and at least one; got {chosen.tolist()}")
-    truth = as_classes(labels, "labels", len(scores), scores.shape[1], scores.device)
-    places = torch.searchsorted(subset, truth)
-    outside = subset[places.clamp(max=len(subset) - 1)] != truth
-    if bool(outside.any()):
-        raise RequestError(f"labels must be of the {len(subset)} classes; not so in {listed_rows(outside)}")
-    return top_k(scores[:, subset], places)
 
 
 def _rank(logits: Shaped[Tensor, "n c"], labels: Shaped[Tensor, " n"]) -> Shaped[Tensor, " n"]:

@@ -13,8 +13,7 @@ from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, directions, expect_lengths, float64_blocks
 from penultimate.metrics.density import MOST_POINTS, gaussian_density
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, of_bank
-from penultimate.metrics.labels import as_classes, numbered
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_classes, as_tensor, numbered, of_bank
 from penultimate.metrics.moments import ClassMoments
 
 BLOCK_ELEMENTS = 1 << 22
@@ -54,11 +53,9 @@ class SpectrumAccumulator:
 
     After each batch only the triangle R of [R; batch] = Q R is kept, in float64: R has the singular values of
     all rows so far. Each is accurate to a few ulp of the largest (computed from the Gram matrix, values below
-    1e-8 of the largest would be noise). The state takes O(m^2) memory, and accumulators can be merged.
+    1e-8 of the largest would be noise). The state takes O(m^2) memory.
 
-    >>> upper, lower = SpectrumAccumulator(), SpectrumAccumulator()
-    >>> _ = upper.update([[3.0, 0.0]]), lower.update([[0.0, 4.0], [0.0, 0.0]])
-    >>> upper.merge(lower).compute()
+    >>> SpectrumAccumulator().update([[3.0, 0.0]]).update([[0.0, 4.0], [0.0, 0.0]]).compute()
     tensor([4., 3.], dtype=torch.float64)
     """
 
@@ -73,13 +70,6 @@ class SpectrumAccumulator:
         for _, block in float64_blocks(added):
             self._append(block)
         self.rows += len(added)
-        return self
-
-    def merge(self, other: SpectrumAccumulator) -> SpectrumAccumulator:
-        """Add the rows that `other` has seen; `other` is unchanged."""
-        if other._triangle is not None:
-            self._append(other._triangle)
-            self.rows += other.rows
         return self
 
     def compute(self) -> Float[Tensor, " r"]:
@@ -111,6 +101,22 @@ def singular_values(matrix: ArrayLike | Bank) -> Float[Tensor, " r"]:
     Kornblith et al., 2021, figure E.2 (which does not say whether it centres; this does not).
     """
     return SpectrumAccumulator().update(matrix.features if isinstance(matrix, Bank) else matrix).compute()
+
+
+def centred_singular_values(matrix: ArrayLike) -> Float[Tensor, " r"]:
+    """Return the singular values of a matrix [n m] less the mean of its rows, as `singular_values` does.
+
+    >>> centred_singular_values([[1.0, 7.0], [3.0, 7.0]])
+    tensor([1.4142, 0.0000], dtype=torch.float64)
+    """
+    given = as_features(matrix)
+    total = torch.zeros(given.shape[1], dtype=torch.float64, device=given.device)
+    for _, block in float64_blocks(given):
+        total += block.sum(0)
+    spectrum = SpectrumAccumulator()
+    for _, block in float64_blocks(given):
+        spectrum.update(block - total / len(given))
+    return spectrum.compute()
 
 
 def class_centroids(features: ArrayLike | Bank, labels: Names | None = None) -> Float[Tensor, "c m"]:

@@ -6,8 +6,7 @@ everything else follows:
 
     both wrong: w_ij = n - r_ii - r_jj + r_ij,    both wrong in the same way: s_ij - r_ij.
 
-Two counts for each pair are therefore enough: one pass over the examples serves all pairs, and the counts of
-batches add up.
+Two counts for each pair are therefore enough: one pass over the examples serves all pairs.
 """
 
 from __future__ import annotations
@@ -21,17 +20,11 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 
-from penultimate.checks import whole_number
 from penultimate.errors import RequestError
-from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import ArrayLike, Names, items
-from penultimate.metrics.labels import as_classes, numbered
+from penultimate.metrics.inputs import ArrayLike, Names, as_classes, items, numbered
 
 BLOCK = 1 << 16
 """The number of examples compared at once; it limits the memory and keeps counts in float32 exact."""
-
-MOST_MODELS = 10_000
-"""The largest number of models; two counts for every pair of them take 1.6 GB."""
 
 Predictions = Iterable[ArrayLike]
 """The class indices that models predict: one array [models, examples], or an array [examples] for each."""
@@ -85,7 +78,29 @@ def pairwise_agreement(predictions: Predictions, labels: ArrayLike) -> PairwiseA
     given = list(items(predictions, "predictions"))
     models = [f"predictions of model {model}" for model in range(len(given))]
     *rows, truth = numbered(*given, labels, called=[*models, "labels"])
-    return AgreementAccumulator(len(rows)).update(rows, truth).compute()
+    votes, labelled = _aligned(rows, truth)
+    examples = len(labelled)
+    same, right = (np.zeros((len(votes), len(votes)), np.int64) for _ in range(2))
+    for start in range(0, examples, BLOCK):
+        block = votes[:, start : start + BLOCK]
+        hits = (block == labelled[start : start + BLOCK]).astype(np.float32)
+        right += (hits @ hits.T).astype(np.int64)
+        for model, row in enumerate(block):
+            equal = np.count_nonzero(row == block[model:], axis=1)
+            same[model, model:] += equal
+            same[model + 1 :, model] += equal[1:]
+    right_alone = right.diagonal()
+    wrong = examples - right_alone[:, None] - right_alone[None, :] + right
+    alike = np.full(same.shape, np.nan)
+    np.divide(same - right, wrong, out=alike, where=wrong > 0)
+    return PairwiseAgreement(
+        same=same / examples,
+        both_right_or_wrong=(right + wrong) / examples,
+        same_when_both_wrong=alike,
+        both_wrong=wrong,
+        accuracy=right_alone / examples,
+        examples=examples,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,65 +126,6 @@ class PairwiseAgreement:
             float(self.same_when_both_wrong[first, second]) if wrong else None,
             self.examples,
             wrong,
-        )
-
-
-class AgreementAccumulator:
-    """The `pairwise_agreement` on examples that come in batches, in one process or many, in O(m^2) memory.
-
-    >>> first, second = AgreementAccumulator(2), AgreementAccumulator(2)
-    >>> _ = first.update([[0, 1], [0, 1]], [0, 0])
-    >>> _ = second.update([[1, 2], [2, 2]], [0, 0])
-    >>> first.merge(second).compute().pair(0, 1).same
-    0.75
-    """
-
-    def __init__(self, models: int) -> None:
-        self.models = whole_number(models, "models", 1, MOST_MODELS)
-        self.examples = 0
-        self.same = np.zeros((models, models), np.int64)
-        self.right = np.zeros((models, models), np.int64)
-
-    def update(self, predictions: Predictions, labels: ArrayLike) -> AgreementAccumulator:
-        """Add a batch of predictions [models, b] and labels [b]; after an error nothing has been added."""
-        rows, truth = _aligned(predictions, labels)
-        if len(rows) != self.models:
-            raise RequestError(f"predictions of {len(rows)} models, where {self.models} are expected")
-        for start in range(0, len(truth), BLOCK):
-            block = rows[:, start : start + BLOCK]
-            right = (block == truth[start : start + BLOCK]).astype(np.float32)
-            self.right += (right @ right.T).astype(np.int64)
-            for model, row in enumerate(block):
-                equal = np.count_nonzero(row == block[model:], axis=1)
-                self.same[model, model:] += equal
-                self.same[model + 1 :, model] += equal[1:]
-        self.examples += len(truth)
-        return self
-
-    def merge(self, other: AgreementAccumulator) -> AgreementAccumulator:
-        """Add the counts of `other`, for the same models in the same order; `other` is unchanged."""
-        if self.models != other.models:
-            raise RequestError(f"accumulators of {self.models} and {other.models} models")
-        self.same += other.same
-        self.right += other.right
-        self.examples += other.examples
-        return self
-
-    def compute(self) -> PairwiseAgreement:
-        """Return the agreement of all pairs; raise UndefinedError if there are no examples."""
-        if self.examples == 0:
-            raise UndefinedError("agreement on no examples: nothing was added")
-        right_alone = self.right.diagonal()
-        wrong = self.examples - right_alone[:, None] - right_alone[None, :] + self.right
-        alike = np.full(self.same.shape, np.nan)
-        np.divide(self.same - self.right, wrong, out=alike, where=wrong > 0)
-        return PairwiseAgreement(
-            same=self.same / self.examples,
-            both_right_or_wrong=(self.right + wrong) / self.examples,
-            same_when_both_wrong=alike,
-            both_wrong=wrong,
-            accuracy=right_alone / self.examples,
-            examples=self.examples,
         )
 
 

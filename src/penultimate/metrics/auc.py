@@ -14,8 +14,7 @@ from jaxtyping import Bool, Float
 from penultimate.checks import real_number, whole_number
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
-from penultimate.metrics.labels import as_numbers
+from penultimate.metrics.inputs import ArrayLike, as_numbers, as_tensor, listed_rows
 
 
 class AUC(NamedTuple):

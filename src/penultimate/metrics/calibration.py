@@ -17,8 +17,7 @@ from torch import Tensor
 from penultimate.checks import real_number, whole_number
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import ArrayLike, Names, as_matrix, listed_rows
-from penultimate.metrics.labels import as_classes, numbered
+from penultimate.metrics.inputs import ArrayLike, Names, as_classes, as_matrix, listed_rows, numbered
 
 BINS = 15
 MOST_BINS = 1 << 20
@@ -80,18 +79,14 @@ class ReliabilityBin(NamedTuple):
 
 
 class CalibrationAccumulator:
-    """Calibration on examples that come in batches, in one process or in many.
+    """Calibration on examples that come in batches, in O(bins) memory.
 
-    `update` adds a batch of probabilities and `update_logits` a batch of logits; after an error, nothing of
-    the batch has been added. `merge` adds the examples of another accumulator. The state is O(bins) float64
-    on the CPU, and it can be pickled.
+    `update` adds a batch of probabilities and `update_logits` a batch of logits.
 
-    >>> left, right = CalibrationAccumulator(), CalibrationAccumulator()
-    >>> _ = left.update([[0.05, 0.95]], [1])
-    >>> _ = right.update_logits([[1000.0, 0.0]], [1])
-    >>> left.merge(right).expected_calibration_error()
+    >>> seen = CalibrationAccumulator().update([[0.05, 0.95]], [1]).update_logits([[1000.0, 0.0]], [1])
+    >>> seen.expected_calibration_error()
     0.475
-    >>> left.reliability()
+    >>> seen.reliability()
     (ReliabilityBin(lower=0.933..., upper=1.0, examples=2, confidence=0.975, accuracy=0.5),)
     """
 
@@ -109,15 +104,14 @@ class CalibrationAccumulator:
 
     def update(self, probabilities: ArrayLike, labels: ArrayLike) -> CalibrationAccumulator:
         """Add a batch of distributions [n k] and their labels [n]."""
-        part = CalibrationAccumulator(self.bins)
         matrix, classes = pair(probabilities, labels, "probabilities")
         for start, block in blocks(matrix):
             refuse_no_distribution(block, start, matrix.dtype)
             truth = classes[start : start + len(block)]
             confidence = block.amax(1)
             loss = -own_values(block, truth).double().log()
-            part._count(confidence, _first_largest(block) == truth, loss, matrix.dtype)
-        return self.merge(part)
+            self._count(confidence, _first_largest(block) == truth, loss, matrix.dtype)
+        return self
 
     def update_logits(
         self, logits: ArrayLike, labels: ArrayLike, temperature: float = 1.0
@@ -128,7 +122,6 @@ class CalibrationAccumulator:
         class with the logit -inf has probability 0. Raise RequestError for NaN, +inf, or a temperature <= 0.
         """
         temperature = real_number(temperature, "temperature", above=0)
-        part = CalibrationAccumulator(self.bins)
         matrix, classes = pair(logits, labels, "logits")
         for start, block in blocks(matrix):
             refuse_unreal(block, start)
@@ -137,17 +130,7 @@ class CalibrationAccumulator:
             log_probabilities = scaled.log_softmax(1)
             confidence = log_probabilities.amax(1).double().exp().to(block.dtype)
             loss = -own_values(log_probabilities, truth).double()
-            part._count(confidence, _first_largest(block) == truth, loss, block.dtype)
-        return self.merge(part)
-
-    def merge(self, other: CalibrationAccumulator) -> CalibrationAccumulator:
-        """Add the examples of `other`, which is unchanged; raise RequestError if their bins differ."""
-        if self.bins != other.bins:
-            raise RequestError(f"accumulators of {self.bins} and {other.bins} bins")
-        self.counts += other.counts
-        self.right += other.right
-        self.confidences += other.confidences
-        self.loss += other.loss
+            self._count(confidence, _first_largest(block) == truth, loss, block.dtype)
         return self
 
     def expected_calibration_error(self) -> float:

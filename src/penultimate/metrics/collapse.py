@@ -12,11 +12,10 @@ class mean needs the means first as well; it takes only the r coordinates V'(x -
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from penultimate.errors import RequestError
@@ -30,8 +29,7 @@ from penultimate.metrics.blocks import (
     weight_rows,
 )
 from penultimate.metrics.frames import length_variation, pairwise_cosines
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_matrix, as_tensor, labelled, of_bank
-from penultimate.metrics.labels import as_classes, numbered
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_classes, as_tensor, numbered, of_bank
 from penultimate.metrics.moments import EPS, ClassMoments
 
 
@@ -97,8 +95,12 @@ def neural_collapse(
     matrix, rows = as_features(features), weight_rows(weight)
     given = [labels] if predictions is None else [labels, predictions]
     classes, *decided = numbered(*given, columns=len(rows), called=("labels", "predictions")[: len(given)])
-    means = ClassMeans(len(rows)).update(matrix, classes)
-    return CollapseAccumulator(means, rows, bias).update(matrix, classes, *decided).compute()
+    if bias is not None and predictions is not None:
+        raise RequestError("neural collapse takes the bias or the predictions, not both")
+    limits = len(matrix), len(rows), matrix.device
+    labelled = as_classes(classes, f"labels (for weights of {len(rows)} rows)", *limits)
+    predicted = as_classes(decided[0], "predictions", *limits) if decided else None
+    return _measured(matrix, labelled, rows, bias, predicted)
 
 
 def variability_collapse(features: ArrayLike, labels: ArrayLike) -> float:
@@ -113,228 +115,89 @@ def variability_collapse(features: ArrayLike, labels: ArrayLike) -> float:
     """
     matrix = as_features(features)
     given = as_classes(labels, "labels", len(matrix), device=matrix.device)
-    present, classes = torch.unique(given, return_inverse=True)
-    means = ClassMeans(max(len(present), 1)).update(matrix, classes)
-    # The means stand in for the weights of a head, since this measure does not depend on the weights.
-    weight = means.moments.means() if len(present) > 1 else matrix.new_ones(1, matrix.shape[1])
-    return CollapseAccumulator(means, weight).update(matrix, classes).compute().trace_sw_pinv_sb_over_c
+    return _measured(matrix, given).trace_sw_pinv_sb_over_c
 
 
-def streamed_neural_collapse(
-    batches: Iterable[tuple[ArrayLike, ArrayLike]], weight: ArrayLike, bias: ArrayLike | None = None
+def _measured(
+    matrix: Shaped[Tensor, "n m"],
+    labels: Int[Tensor, " n"],
+    weight: Shaped[Tensor, "k d"] | None = None,
+    bias: ArrayLike | None = None,
+    predictions: Int[Tensor, " n"] | None = None,
 ) -> NeuralCollapse:
-    """Return `neural_collapse` for (features, labels) batches that need not fit in memory together.
-
-    The computation takes two passes, so it needs an iterable that can start again (a list, a DataLoader);
-    raise RequestError for a generator. Both passes must see the same examples.
-
-    >>> batches = [([[2.0, 0.0], [0.0, 2.0]], [0, 1]), ([[4.0, 0.0], [0.0, 4.0]], [0, 1])]
-    >>> round(streamed_neural_collapse(batches, weight=[[1.0, -1.0], [-1.0, 1.0]]).trace_sw_pinv_sb_over_c, 4)
-    0.0556
-    """
-    if isinstance(batches, Iterator):
-        raise RequestError(
-            "neural collapse takes two passes, and an iterator allows one: pass a list, a DataLoader or"
-            " another iterable that can start again"
+    """Return the measures of checked examples; without a weight the class means stand in for it."""
+    expect_lengths(matrix)
+    moments = ClassMoments()
+    for start, block in float64_blocks(matrix):
+        moments.add(block, labels[start : start + len(block)])
+    present = moments.classes()
+    if len(present) < 2:
+        seen = f"class {int(present[0])} alone" if len(present) else "no examples"
+        raise UndefinedError(f"neural collapse needs two classes or more; saw {seen}")
+    assert moments.origin is not None
+    origin, means, counts = moments.origin, moments.means(), moments.sizes()
+    heads = means if weight is None else as_weight(weight, len(origin), origin.device)
+    offsets = None if bias is None else _decision_offsets(bias, heads, origin)
+    variances = moments.variances()
+    resolution = torch.finfo(matrix.dtype).eps if matrix.dtype.is_floating_point else 0.0
+    if variances.between <= (resolution**2 / 4 + (8 * EPS) ** 2) * variances.squared_length:
+        raise UndefinedError(
+            f"neural collapse is undefined: the means of all {len(means)} classes are equal to within the"
+            " features' rounding, so they have no directions"
         )
-    means = ClassMeans(len(as_matrix(weight, "weight", "dimensions")))
-    for features, labels in labelled(batches):
-        means.update(features, labels)
-    accumulator = CollapseAccumulator(means, weight, bias)
-    for features, labels in labelled(batches):
-        accumulator.update(features, labels)
-    return accumulator.compute()
-
-
-class ClassMeans:
-    """The first pass: the means of up to `num_classes` classes, from examples that come in batches.
-
-    `update` adds a batch, all of it or, on an error, nothing. `merge` adds the examples of another object.
-    The state is O(K m) float64.
-    """
-
-    def __init__(self, num_classes: int) -> None:
-        self.num_classes = num_classes
-        self.moments = ClassMoments()
-        self.resolution = 0.0
-
-    def update(self, features: ArrayLike, labels: ArrayLike) -> ClassMeans:
-        """Add features [n m] with their `labels` [n]; raise RequestError as `neural_collapse` does."""
-        matrix = as_features(features)
-        classes = _as_labels(labels, len(matrix), self.num_classes, matrix.device)
-        origin = self.moments.origin
-        if origin is not None and len(origin) != matrix.shape[1]:
-            raise _other_dimensions(matrix, origin)
-        expect_lengths(matrix)
-        if matrix.dtype.is_floating_point:
-            self.resolution = max(self.resolution, torch.finfo(matrix.dtype).eps)
-        for start, block in float64_blocks(matrix):
-            self.moments.add(block, classes[start : start + len(block)])
-        return self
-
-    def merge(self, other: ClassMeans) -> ClassMeans:
-        """Add the examples of `other`, which is unchanged."""
-        if self.num_classes != other.num_classes:
-            raise RequestError(f"class means of {self.num_classes} and of {other.num_classes} classes")
-        ours, theirs = self.moments.origin, other.moments.origin
-        if ours is not None and theirs is not None and len(ours) != len(theirs):
-            raise RequestError(f"class means in {len(ours)} and in {len(theirs)} dimensions")
-        self.moments.merge(other.moments)
-        self.resolution = max(self.resolution, other.resolution)
-        return self
-
-
-class CollapseAccumulator:
-    """The second pass: the same examples again, relative to the class means of the first pass.
-
-    >>> left, right = ([[1.0, 0.1], [0.0, 1.0]], [0, 1]), ([[0.9, 0.0], [0.2, 1.0]], [0, 1])
-    >>> means = ClassMeans(2).update(*left).merge(ClassMeans(2).update(*right))
-    >>> weight = [[1.0, 0.0], [0.0, 1.0]]
-    >>> first, other = (CollapseAccumulator(means, weight).update(*half) for half in (left, right))
-    >>> round(first.merge(other).compute().trace_sw_pinv_sb_over_c, 4)
-    0.0027
-    """
-
-    def __init__(self, means: ClassMeans, weight: ArrayLike, bias: ArrayLike | None = None) -> None:
-        moments = means.moments
-        self.num_classes = means.num_classes
-        self._present = moments.classes()
-        if len(self._present) < 2:
-            seen = f"class {int(self._present[0])} alone" if len(self._present) else "no examples"
-            raise UndefinedError(f"neural collapse needs two classes or more; saw {seen}")
-        assert moments.origin is not None
-        self._origin = moments.origin
-        self._means = moments.means()
-        self._counts = moments.sizes()
-        self._weight = as_weight(weight, len(self._origin), self._origin.device)
-        if len(self._weight) != self.num_classes:
-            raise RequestError(f"{len(self._weight)} weights for means of {self.num_classes} classes")
-        self._offsets = None if bias is None else self._decision_offsets(bias)
-        variances = moments.variances()
-        if variances.between <= (means.resolution**2 / 4 + (8 * EPS) ** 2) * variances.squared_length:
-            raise UndefinedError(
-                f"neural collapse is undefined: the means of all {len(self._means)} classes are equal to"
-                " within the features' rounding, so they have no directions"
-            )
-        if not bool(self._weight[self._present].any()):
-            raise UndefinedError("neural collapse is undefined: all weights are 0, and have no directions")
-        self._centred = self._means - self._means.mean(0)
-        left, scales, right = torch.linalg.svd(self._centred, full_matrices=False)
-        # The C centred means sum to 0, so the C-th singular value is only rounding.
-        rank = min(len(left) - 1, len(self._origin))
-        noise = max(self._centred.shape) * 8 * EPS * variances.squared_length**0.5
-        rank = max(1, int((scales[:rank] > noise).sum()))
-        self._left, self._scales = left[:, :rank], scales[:rank]
-        self._whiten = right[:rank].T / self._scales
-        self._seen = torch.zeros_like(self._counts)
-        self._squares = torch.zeros_like(self._counts)
-        self._judged = 0
-        self._differing = 0
-
-    def update(
-        self, features: ArrayLike, labels: ArrayLike, predictions: ArrayLike | None = None
-    ) -> CollapseAccumulator:
-        """Add a batch, or nothing on an error; raise RequestError as `neural_collapse` does."""
-        matrix = as_features(features)
-        if matrix.shape[1] != len(self._origin):
-            raise _other_dimensions(matrix, self._origin)
-        classes = _as_labels(labels, len(matrix), self.num_classes, matrix.device)
-        places = torch.full((self.num_classes,), -1, device=matrix.device)
-        places[self._present] = torch.arange(len(self._present), device=matrix.device)
-        own = places[classes]
-        if bool((own < 0).any()):
-            raise RequestError(
-                f"class {int(classes[own < 0][0])} had no example when the class means were taken; both"
-                " passes must see the same examples"
-            )
-        if predictions is not None:
-            if self._offsets is not None:
-                raise RequestError("neural collapse takes the bias or the predictions, not both")
-            predictions = as_classes(predictions, "predictions", len(matrix), self.num_classes, matrix.device)
-        expect_lengths(matrix)
-        for start, block in float64_blocks(matrix, matrix.shape[1] + 2 * self.num_classes):
-            rows = slice(start, start + len(block))
-            self._add(block, own[rows], None if predictions is None else predictions[rows])
-        return self
-
-    def _add(
-        self, block: Float[Tensor, "b m"], own: Shaped[Tensor, " b"], decided: Shaped[Tensor, " b"] | None
-    ) -> None:
-        block -= self._origin
-        if self._offsets is not None:
-            decided = torch.addmm(self._offsets, block, self._weight.T).argmax(1)
-        block -= self._means[own]
-        white = block @ self._whiten
-        self._squares.index_add_(0, own, white.square().sum(1))
-        self._seen.index_add_(0, own, white.new_ones(len(white)))
+    own_heads = heads if weight is None else heads[present]
+    if not bool(own_heads.any()):
+        raise UndefinedError("neural collapse is undefined: all weights are 0, and have no directions")
+    centred = means - means.mean(0)
+    left, scales, right = torch.linalg.svd(centred, full_matrices=False)
+    # The C centred means sum to 0, so the C-th singular value is only rounding.
+    rank = min(len(left) - 1, len(origin))
+    noise = max(centred.shape) * 8 * EPS * variances.squared_length**0.5
+    rank = max(1, int((scales[:rank] > noise).sum()))
+    left, scales = left[:, :rank], scales[:rank]
+    whiten, corners = right[:rank].T / scales, left * scales
+    places = torch.searchsorted(present, labels)
+    squares = torch.zeros_like(counts)
+    differing = 0
+    for start, block in float64_blocks(matrix, matrix.shape[1] + 2 * len(heads)):
+        own = places[start : start + len(block)]
+        block -= origin
+        decided = None if predictions is None else predictions[start : start + len(block)]
+        if offsets is not None:
+            decided = torch.addmm(offsets, block, heads.T).argmax(1)
+        block -= means[own]
+        white = block @ whiten
+        squares.index_add_(0, own, white.square().sum(1))
         if decided is not None:
             # argmin_c |z - a_c|^2 = argmax_c (z.a_c - |a_c|^2 / 2), in the coordinates z of the means' span
-            corners = self._left * self._scales
-            coordinates = (white + self._left[own]) * self._scales
+            coordinates = (white + left[own]) * scales
             nearest = torch.addmm(-corners.square().sum(1) / 2, coordinates, corners.T).argmax(1)
-            self._judged += len(decided)
-            self._differing += int((self._present[nearest] != decided).sum())
+            differing += int((present[nearest] != decided).sum())
+    mean_cosines, weight_cosines = pairwise_cosines(centred), pairwise_cosines(own_heads)
+    apart = own_heads / torch.linalg.vector_norm(own_heads) - centred / torch.linalg.vector_norm(centred)
+    return NeuralCollapse(
+        class_mean_norm_cv=length_variation(centred),
+        weight_norm_cv=length_variation(own_heads),
+        class_mean_cosine_std=mean_cosines.std,
+        weight_cosine_std=weight_cosines.std,
+        class_mean_etf_deviation=mean_cosines.etf_deviation,
+        weight_etf_deviation=weight_cosines.etf_deviation,
+        weight_class_mean_distance_sq=float(apart.square().sum()),
+        trace_sw_pinv_sb_over_c=float((squares / counts).mean()),
+        rank=rank,
+        nc4=None if predictions is None and offsets is None else differing / len(matrix),
+        classes=tuple(present.tolist()),
+    )
 
-    def merge(self, other: CollapseAccumulator) -> CollapseAccumulator:
-        """Add the examples of `other`, which is unchanged; raise RequestError if the class means differ."""
-        if self._means.shape != other._means.shape or not torch.equal(
-            self._means + self._origin, (other._means + other._origin).to(self._means.device)
-        ):
-            raise RequestError(
-                "accumulators about different class means: merge the means before the second pass"
-            )
-        self._squares += other._squares.to(self._squares.device)
-        self._seen += other._seen.to(self._seen.device)
-        self._judged += other._judged
-        self._differing += other._differing
-        return self
 
-    def compute(self) -> NeuralCollapse:
-        """Return the measures; raise RequestError unless both passes saw the same examples."""
-        if not torch.equal(self._seen, self._counts):
-            raise RequestError(
-                f"the second pass saw {int(self._seen.sum())} examples, the first {int(self._counts.sum())},"
-                " or their classes differ; both passes must see the same examples"
-            )
-        if self._judged not in (0, int(self._seen.sum())):
-            raise RequestError(
-                "predictions came with some batches and not with others; NC4 needs all or none"
-            )
-        weight = self._weight[self._present]
-        mean_cosines, weight_cosines = pairwise_cosines(self._centred), pairwise_cosines(weight)
-        apart = weight / torch.linalg.vector_norm(weight) - self._centred / torch.linalg.vector_norm(
-            self._centred
+def _decision_offsets(
+    bias: ArrayLike, weight: Float[Tensor, "k m"], origin: Float[Tensor, " m"]
+) -> Float[Tensor, " k"]:
+    """Return b + W o, so that the logits of x are W (x - o) + (b + W o)."""
+    offsets = as_tensor(bias, "bias").to(weight)
+    if offsets.shape != (len(weight),) or not bool((offsets.abs() <= LONGEST).all()):
+        raise RequestError(
+            f"bias must be {len(weight)} finite numbers, one for each row of the weights; got shape"
+            f" {list(offsets.shape)}"
         )
-        return NeuralCollapse(
-            class_mean_norm_cv=length_variation(self._centred),
-            weight_norm_cv=length_variation(weight),
-            class_mean_cosine_std=mean_cosines.std,
-            weight_cosine_std=weight_cosines.std,
-            class_mean_etf_deviation=mean_cosines.etf_deviation,
-            weight_etf_deviation=weight_cosines.etf_deviation,
-            weight_class_mean_distance_sq=float(apart.square().sum()),
-            trace_sw_pinv_sb_over_c=float((self._squares / self._counts).mean()),
-            rank=len(self._scales),
-            nc4=self._differing / self._judged if self._judged else None,
-            classes=tuple(self._present.tolist()),
-        )
-
-    def _decision_offsets(self, bias: ArrayLike) -> Float[Tensor, " k"]:
-        """Return b + W o, so that the logits of x are W (x - o) + (b + W o)."""
-        offsets = as_tensor(bias, "bias").to(self._weight)
-        if offsets.shape != (len(self._weight),) or not bool((offsets.abs() <= LONGEST).all()):
-            raise RequestError(
-                f"bias must be {len(self._weight)} finite numbers up to {LONGEST:g}, one for each row"
-                f" of the weights; got shape {list(offsets.shape)}"
-            )
-        return offsets + self._weight @ self._origin
-
-
-def _as_labels(
-    labels: ArrayLike, examples: int, num_classes: int, device: torch.device
-) -> Shaped[Tensor, " n"]:
-    return as_classes(labels, f"labels (for weights of {num_classes} rows)", examples, num_classes, device)
-
-
-def _other_dimensions(matrix: Shaped[Tensor, "n m"], origin: Shaped[Tensor, " o"]) -> RequestError:
-    return RequestError(f"features have {matrix.shape[1]} dimensions, where {len(origin)} are expected")
+    return offsets + weight @ origin

@@ -1,7 +1,7 @@
 """A comparison of representations: the HSIC_1 of all pairs in each batch, and the CKA that follows from it.
 
-Batches are kept separate ([batches l l], small compared with their Gram matrices), so comparisons of other
-batches merge by concatenation, and leaving out one batch at a time gives the standard error.
+Batches are kept separate ([batches l l], small compared with their Gram matrices), so leaving out one batch
+at a time gives the standard error.
 """
 
 from __future__ import annotations
@@ -136,27 +136,6 @@ class Comparison:
         """Return the comparison from its `state`."""
         names = list(zip(state["networks"].tolist(), state["layers"].tolist(), strict=True))
         return cls(names, state["products"], state["sizes"], state["passes"])
-
-    def merge(self, *others: Comparison) -> Comparison:
-        """Return one comparison that joins this one and others of the same layers on other batches.
-
-        Batches from passes with the same number are joined, so each process should take its share of every
-        pass. Raise RequestError if networks or layers differ.
-        """
-        for other in others:
-            if other.names != self.names:
-                differing = next(
-                    (pair for pair in zip(self.names, other.names, strict=False) if pair[0] != pair[1]), None
-                )
-                where = f"{differing[0]} here, {differing[1]} there" if differing else "one has more layers"
-                raise RequestError(f"comparisons of different layers do not merge: {where}")
-        parts = (self, *others)
-        return Comparison(
-            self.names,
-            np.concatenate([part.products for part in parts]),
-            np.concatenate([part.sizes for part in parts]),
-            np.concatenate([part.passes for part in parts]),
-        )
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame with a row for each pair of layers."""

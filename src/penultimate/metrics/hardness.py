@@ -12,8 +12,16 @@ from penultimate.checks import whole_number
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, as_weight, directions, expect_lengths, float64_blocks
 from penultimate.metrics.density import MOST_POINTS, gaussian_density
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, listed_rows, of_bank
-from penultimate.metrics.labels import as_classes, numbered
+from penultimate.metrics.inputs import (
+    ArrayLike,
+    Bank,
+    Names,
+    as_classes,
+    as_tensor,
+    listed_rows,
+    numbered,
+    of_bank,
+)
 
 BANDWIDTH = 0.005
 """The paper's bandwidth, 5e-6 for 1000 classes, as a multiple of the typical hardness 1/classes."""

@@ -1,4 +1,4 @@
-"""The input of every measurement: arrays and settings, checked once, with errors that list the rows."""
+"""The one reader of arrays for metrics and probes: features, logits, probabilities and labels."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Bool, Shaped
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from penultimate.errors import RequestError
+from penultimate.errors import RequestError, counted
 
 ArrayLike: TypeAlias = Tensor | npt.NDArray[np.generic] | Sequence[Any]
-
 Names: TypeAlias = ArrayLike
 """Labels [n]: class indices, or the names of classes, which are then numbered in sorted order."""
+LISTED = 8
+"""The number of wrong rows that an error lists."""
 
 
 @runtime_checkable
@@ -32,45 +33,44 @@ class Bank(Protocol):
     def logits(self) -> Any: ...
 
 
-BARELY = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
-"""Integer types that torch stores but barely supports, and the types that they are converted to."""
-FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-LISTED = 8
-"""The number of wrong rows that an error lists."""
-
-
 def as_tensor(values: ArrayLike, what: str) -> Tensor:
     """Return the values as a tensor that shares their memory if possible, detached from gradients.
 
     Raise RequestError for anything but a dense array of real numbers without masked values.
     """
     if isinstance(values, Tensor):
-        return dense(values, what).detach()
-    if isinstance(values, Bank):
-        raise RequestError(f"{what} must be an array, not a bank: pass its .features, .labels or .logits")
-    expect_dense(values, what)
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError, RuntimeError) as error:  # ragged lists; lists of tensors
-        raise RequestError(f"{what} must be one rectangular array: {error}") from None
+        if values.layout != torch.strided or values.is_complex():
+            raise RequestError(f"{what} must be a dense array of real numbers; got {values.dtype}")
+        return values.detach()
+    array = _as_array(values, what)
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
-        raise RequestError(f"{what} must be real numbers of at most 64 bits; got {array.dtype}")
-    # torch takes neither strides that are no multiples of the item size (packed records) nor negative ones.
-    if not array.dtype.isnative or any(step < 0 or step % array.itemsize for step in array.strides):
+        raise RequestError(f"{what} must be real numbers; got {array.dtype}")
+    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
+        array = array.astype(np.int64)
+    # torch takes neither negative strides nor another order of bytes.
+    if not array.dtype.isnative or any(step < 0 for step in array.strides):
         array = array.astype(array.dtype.newbyteorder("="), order="C")
     with warnings.catch_warnings():
         # torch warns that a read-only array (a memory map) may be written to; nothing here writes to it.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        return dense(torch.from_numpy(array), what)
+        return torch.from_numpy(array)
+
+
+def as_matrix(values: ArrayLike, what: str, columns: str) -> Shaped[Tensor, "n m"]:
+    """Return a two-dimensional tensor with at least one column; an error says how to reshape other values."""
+    matrix = as_tensor(values, what)
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        hint = f"; flatten each example first: {what}.reshape(len({what}), -1)" if matrix.ndim > 2 else ""
+        if matrix.ndim == 1 and not matrix.is_floating_point():
+            hint = f". Whole numbers in one dimension look like labels: {what} come before them"
+        raise RequestError(f"{what} must be [examples, {columns}]; got shape {list(matrix.shape)}{hint}")
+    return matrix
 
 
 def of_bank(
     values: ArrayLike | Bank, labels: Names | None, part: str = "features"
 ) -> tuple[ArrayLike, Names]:
-    """Return features (or logits) and labels as given, or those of a feature bank.
-
-    Raise RequestError if there are no labels, or if the bank lacks the requested part.
-    """
+    """Return features (or logits) and labels as given, or those of a feature bank."""
     if isinstance(values, Bank):
         array = getattr(values, part)
         if array is None:
@@ -81,53 +81,118 @@ def of_bank(
     return values, labels
 
 
-def expect_dense(values: object, what: str) -> None:
-    """Raise RequestError for a masked array and for a sparse array of SciPy."""
-    expect_unmasked(values, what)
-    if hasattr(values, "toarray"):
-        raise RequestError(
-            f"{what} must be one dense array; got a sparse one of SciPy: pass {what}.toarray()"
-        )
+def read_labels(values: Any, what: str = "labels") -> Tensor | npt.NDArray[Any]:
+    """Return labels of any shape as a tensor or an array of whole numbers, booleans, floats or text.
 
+    Raise RequestError for a value that is no array, for missing labels (None, NaN, NA; it lists the rows),
+    and for anything but numbers alone or text alone.
 
-def expect_unmasked(values: object, what: str) -> None:
-    """Raise RequestError for an array with masked values, which NumPy's functions would read anyway."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise RequestError(f"{what} have masked places, which hold no number: leave those examples out")
-
-
-def dense(tensor: Tensor, what: str) -> Tensor:
-    """Return the tensor in a form that torch can compute with.
-
-    Raise RequestError if it is not a dense tensor of real numbers.
+    >>> read_labels([b"dog", b"cat"]), read_labels(np.array([1, 0], object))
+    (array(['dog', 'cat'], dtype='<U3'), array([1, 0]))
     """
-    if tensor.is_nested or tensor.layout != torch.strided:
-        kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
-        raise RequestError(f"{what} must be one dense array; got a tensor that is {kind}")
-    if tensor.is_meta:
-        raise RequestError(f"{what} are on the device 'meta', which holds no numbers")
-    if tensor.is_complex() or tensor.is_quantized:
-        raise RequestError(f"{what} must be real numbers; got {tensor.dtype}")
-    if tensor.dtype == torch.uint64 and bool((tensor.view(torch.int64) < 0).any()):
-        raise RequestError(f"{what} must be real numbers below 2^63; got larger ones in uint64")
-    if tensor.dtype in BARELY:
-        return tensor.to(BARELY[tensor.dtype])
-    if tensor.is_floating_point() and tensor.dtype not in FLOATS:
-        return tensor.to(torch.float32)  # float8: exact
-    return tensor.resolve_neg()
+    if isinstance(values, Tensor):
+        tensor = as_tensor(values, what)
+        _expect_present((tensor != tensor).cpu().numpy(), what)
+        return tensor
+    array = _as_array(values, what)
+    if array.dtype.kind == "U" and isinstance(values, list | tuple):
+        array = np.array(values, object)  # NumPy turns numbers among text into text
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "utf-8")
+    if array.dtype.kind == "O":
+        import pandas as pd
+
+        missing = np.asarray(pd.isna(array))
+        _expect_present(missing, what)
+        texts = [isinstance(one, str) for one in array.flat]
+        if any(texts) and not all(texts):
+            raise RequestError(f"{what} mix names and numbers: give one kind")
+        array = np.array(array.tolist(), str if any(texts) else None)
+    if array.dtype.kind not in "biufU":
+        raise RequestError(f"{what} must be whole numbers or text; got {array.dtype}")
+    _expect_present(array != array, what)
+    return array
 
 
-def as_matrix(values: ArrayLike, what: str, columns: str) -> Shaped[Tensor, "n m"]:
-    """Return a two-dimensional tensor with at least one column; an error says how to reshape other values."""
-    matrix = as_tensor(values, what)
-    if matrix.ndim != 2:
-        hint = f"; flatten each example first: {what}.reshape(len({what}), -1)" if matrix.ndim > 2 else ""
-        if matrix.ndim == 1 and not matrix.is_floating_point():
-            hint = f". Whole numbers in one dimension look like labels: {what} come before them"
-        raise RequestError(f"{what} must be [examples, {columns}]; got shape {list(matrix.shape)}{hint}")
-    if matrix.shape[1] == 0:
-        raise RequestError(f"{what} have no columns: shape {list(matrix.shape)}")
-    return matrix
+def is_text(labels: Tensor | npt.NDArray[Any]) -> bool:
+    """Return whether labels, as returned by `read_labels`, are names."""
+    return isinstance(labels, np.ndarray) and labels.dtype.kind == "U"
+
+
+def as_numbers(values: Any, what: str) -> Tensor:
+    """Return numeric labels as a tensor of any shape; raise RequestError for names."""
+    read = read_labels(values, what)
+    if is_text(read):
+        raise RequestError(f"{what} must be integer class indices; got text: number names once, for all")
+    return as_tensor(read, what)
+
+
+def expect_column(labels: Tensor | npt.NDArray[Any], what: str) -> None:
+    """Raise RequestError, which suggests a fix, unless labels are one-dimensional: one for each example."""
+    if labels.ndim == 1:
+        return
+    fix = "numpy.ravel of a single column" if 1 in labels.shape[1:] else "argmax(1) of one-hot rows"
+    raise RequestError(
+        f"{what} must be a 1d array [examples]; got shape {list(labels.shape)} (pass {fix}; several labels of"
+        " an example go to MultiLabelProbe)"
+    )
+
+
+def as_classes(
+    values: ArrayLike,
+    what: str,
+    examples: int | None = None,
+    num_classes: int | None = None,
+    device: torch.device | None = None,
+) -> Int[Tensor, " n"]:
+    """Return class indices [n] as int64 on `device`.
+
+    Raise RequestError unless there is one for each of `examples`, each in 0..num_classes-1.
+    """
+    classes = as_numbers(values, what)
+    expect_column(classes, what)
+    if examples is not None and len(classes) != examples:
+        raise RequestError(
+            f"{counted(examples, 'example')}, but {len(classes)} {what}; each example needs one"
+        )
+    if len(classes) and (classes.is_floating_point() or classes.dtype == torch.bool):
+        raise RequestError(f"{what} must be integer class indices; got {classes.dtype}: convert them to int")
+    classes = classes.to(device=device, dtype=torch.int64)
+    outside = classes < 0 if num_classes is None else (classes < 0) | (classes >= num_classes)
+    if bool(outside.any()):
+        allowed = "0 or more" if num_classes is None else f"0..{num_classes - 1}"
+        first = int(classes[outside][0])
+        raise RequestError(
+            f"{what} must be {allowed}; not so in {listed_rows(outside)} (the first is {first})"
+        )
+    return classes
+
+
+def numbered(*labels: Names, columns: int | None = None, called: Sequence[str] = ()) -> list[ArrayLike]:
+    """Return labels as class indices: indices unchanged, and names by their rank among all sorted names.
+
+    With `columns`, names stand for the columns of logits (or the rows of weights) in sorted order, as in
+    scikit-learn, so all names must occur. `called` are the arguments' names in errors, by default "labels".
+
+    >>> [codes.tolist() for codes in numbered(["dog", "cat"], ["ant", "dog"])]
+    [[2, 1], [0, 2]]
+    """
+    read = [
+        read_labels(each, what) for each, what in zip(labels, called or ["labels"] * len(labels), strict=True)
+    ]
+    if not any(map(is_text, read)):
+        return list(read)
+    if not all(is_text(each) or len(each) == 0 for each in read):
+        raise RequestError("labels are of one kind: some are names and others are not")
+    for each in read:
+        expect_column(each, "labels")
+    known, codes = np.unique(np.concatenate([np.asarray(each, str) for each in read]), return_inverse=True)
+    if columns is not None and len(known) != columns:
+        raise RequestError(
+            f"labels hold {len(known)} names for {columns} classes; which is whose column is known only where"
+            " every name occurs (they are then sorted): pass class indices"
+        )
+    return list(np.split(codes, np.cumsum([len(each) for each in read])[:-1]))
 
 
 def listed_rows(chosen: Bool[Tensor, " n"], offset: int = 0) -> str:
@@ -139,9 +204,8 @@ def listed_rows(chosen: Bool[Tensor, " n"], offset: int = 0) -> str:
     rows = [row + offset for row in chosen.nonzero()[:, 0].tolist()]
     if len(rows) == 1:
         return f"row {rows[0]}"
-    if len(rows) <= LISTED:
-        return f"rows {', '.join(map(str, rows[:-1]))} and {rows[-1]}"
-    return f"rows {', '.join(map(str, rows[:LISTED]))} and {len(rows) - LISTED} more"
+    shown, rest = rows[: LISTED if len(rows) > LISTED else -1], len(rows) - LISTED
+    return f"rows {', '.join(map(str, shown))} and {f'{rest} more' if rest > 0 else rows[-1]}"
 
 
 def items(values: Iterable[Any], what: str) -> Iterator[Any]:
@@ -154,9 +218,24 @@ def items(values: Iterable[Any], what: str) -> Iterator[Any]:
         ) from None
 
 
-def labelled(batches: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield batches as pairs (features or images, labels); raise RequestError for anything else."""
-    for number, batch in enumerate(items(batches, "batches")):
-        if not isinstance(batch, tuple | list) or len(batch) != 2:
-            raise RequestError(f"batch {number} must be (inputs, labels); got a {type(batch).__name__}")
-        yield batch[0], batch[1]
+def _as_array(values: Any, what: str) -> npt.NDArray[Any]:
+    if isinstance(values, Bank):
+        raise RequestError(f"{what} must be an array, not a bank: pass its .features, .labels or .logits")
+    if np.ma.is_masked(values):
+        raise RequestError(f"{what} have masked places, which hold no number: leave those examples out")
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError, RuntimeError) as error:  # ragged lists; lists of tensors
+        raise RequestError(f"{what} must be one rectangular array: {error}") from None
+    if array.ndim == 0:
+        raise RequestError(f"{what} must be an array or a list; got a {type(values).__name__}")
+    return array
+
+
+def _expect_present(missing: npt.NDArray[np.bool_], what: str) -> None:
+    if missing.any():
+        rows = torch.from_numpy(missing.reshape(len(missing), -1).any(1))
+        raise RequestError(
+            f"{what}: no label for {int(rows.sum())} of {len(rows)} examples (None or NaN in"
+            f" {listed_rows(rows)}); leave those examples out, or say first what they count as"
+        )

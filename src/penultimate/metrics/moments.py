@@ -35,7 +35,7 @@ class Variances(NamedTuple):
 
 
 class ClassMoments:
-    """Counts [k], sums [k m] and squared lengths [k] of the points of k classes; two objects can be merged.
+    """Counts [k], sums [k m] and squared lengths [k] of the points of k classes.
 
     Each class takes one row, in the order in which classes first occur, however large its label is.
 
@@ -113,35 +113,6 @@ class ClassMoments:
         if old:
             sums[:old] = self.sums
         self.counts, self.squares, self.extras, self.sums = counts, squares, extras, sums
-
-    def merge(self, other: ClassMoments) -> ClassMoments:
-        """Add the points of `other`, which is unchanged.
-
-        Relative to another origin o' = o - a, a sum over N points becomes sum (u - o) + N a, and a sum of
-        squares becomes sum |u - o|^2 + 2 a . sum (u - o) + N |a|^2.
-        """
-        if other.origin is None:
-            return self
-        if self.origin is None:
-            self.origin = other.origin.clone()
-        theirs = other._rows
-        counts, squares, extras, sums, origin = (
-            part.to(self.origin.device)
-            for part in (
-                other.counts[theirs],
-                other.squares[theirs],
-                other.extras[theirs],
-                other.sums[theirs],
-                other.origin,
-            )
-        )
-        seen = self._places(other._sorted.to(self.origin.device))
-        apart = origin - self.origin
-        self.counts[seen] += counts
-        self.extras[seen] += extras
-        self.squares[seen] += squares + 2 * (sums @ apart) + counts * apart.dot(apart)
-        self.sums[seen] = torch.addr(self.sums[seen] + sums, counts, apart)
-        return self
 
     def classes(self) -> Int[Tensor, " c"]:
         """Return the labels of the classes that have points, in ascending order."""

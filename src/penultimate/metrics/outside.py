@@ -17,8 +17,16 @@ from penultimate.checks import real_number, whole_number
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, float64_blocks, lengths
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, listed_rows, of_bank
-from penultimate.metrics.labels import as_classes, numbered
+from penultimate.metrics.inputs import (
+    ArrayLike,
+    Bank,
+    Names,
+    as_classes,
+    as_tensor,
+    listed_rows,
+    numbered,
+    of_bank,
+)
 from penultimate.metrics.moments import EPS
 
 KEPT = 95

@@ -13,8 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from penultimate.errors import RequestError
-from penultimate.metrics.inputs import ArrayLike, as_tensor, listed_rows
-from penultimate.metrics.labels import as_numbers
+from penultimate.metrics.inputs import ArrayLike, as_numbers, as_tensor, listed_rows
 
 
 class RiskCoverage(NamedTuple):

@@ -20,31 +20,24 @@ subtracted first, and everything is summed in float64.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
-
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from penultimate.checks import one_of, whole_number
+from penultimate.checks import one_of
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.blocks import as_features, expect_lengths, float64_blocks, lengths
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_tensor, labelled, of_bank
-from penultimate.metrics.labels import as_classes, numbered
+from penultimate.metrics.blocks import as_features, float64_blocks, lengths
+from penultimate.metrics.inputs import (
+    ArrayLike,
+    Bank,
+    Names,
+    as_classes,
+    as_tensor,
+    numbered,
+    of_bank,
+)
 from penultimate.metrics.moments import EPS, ClassMoments, SequentialMoments
-
-__all__ = [
-    "DISTANCES",
-    "SeparationAccumulator",
-    "UndefinedError",
-    "VarianceRatios",
-    "class_separation",
-    "streamed_class_separation",
-    "variance_ratios",
-]
 
 DISTANCES = ("cosine", "cosine_centered", "euclidean")
 BLOCK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 24}
@@ -94,71 +87,34 @@ def class_separation(
     one_of(distance, "distance", DISTANCES)
     features, labels = of_bank(features, labels)
     matrix, (classes,) = as_features(features), numbered(labels)
-    center = _mean_activation([matrix]) if distance == "cosine_centered" else None
+    center = _mean_activation(matrix) if distance == "cosine_centered" else None
     seen = SeparationAccumulator(distance=distance, center=center).update(matrix, classes)
     return seen.compute(unbiased=unbiased)
 
 
-def streamed_class_separation(
-    batches: Iterable[tuple[ArrayLike, ArrayLike]], distance: str = "cosine", *, unbiased: bool = False
-) -> float:
-    """Return `class_separation` for (features, labels) batches that need not fit in memory together.
-
-    "cosine_centered" takes two passes, so it needs an iterable that can start again (a list, a DataLoader);
-    raise RequestError for a generator. Both passes must give the same batches.
-
-    >>> batches = [([[1.0, 0.0], [0.0, 1.0]], [0, 1]), ([[0.9, 0.1], [0.1, 0.9]], [0, 1])]
-    >>> round(streamed_class_separation(batches), 4)
-    0.9932
-    """
-    one_of(distance, "distance", DISTANCES)
-    center = None
-    if distance == "cosine_centered":
-        if isinstance(batches, Iterator):
-            raise RequestError(
-                "distance 'cosine_centered' takes two passes, and an iterator allows one:"
-                " pass a list, a DataLoader or another iterable that can start again"
-            )
-        center = _mean_activation(as_features(features) for features, _ in labelled(batches))
-    accumulator = SeparationAccumulator(distance=distance, center=center)
-    for features, labels in labelled(batches):
-        accumulator.update(features, labels)
-    return accumulator.compute(unbiased=unbiased)
-
-
 class SeparationAccumulator:
-    """The class separation of examples that come in batches, in one process or in many.
+    """The class separation of examples that come in batches.
 
-    `update` adds a batch, all of it or, on an error, nothing. `merge` adds the examples of another
-    accumulator. `compute` returns R^2, biased or unbiased; the order of the examples and their division into
-    batches affect only its last bits. "cosine_centered" needs the mean activation as `center` [m]. Without
-    `num_classes` the number of classes follows from the labels.
+    `update` adds a batch, and `compute` returns R^2, biased or unbiased; the order of the examples and their
+    division into batches affect only its last bits. "cosine_centered" needs the mean activation as `center`
+    [m].
 
-    The state is O(K m) float64 on the device of the first batch, and it can be pickled. If that is too much
-    (for maps of many dimensions and a thousand classes), `by_class` promises that examples come class by
-    class: then the state is O(m), a class that comes back raises RequestError, and `merge` is not possible.
+    The state is O(K m) float64 on the device of the first batch. If that is too much (for maps of many
+    dimensions and a thousand classes), `by_class` promises that examples come class by class: then the state
+    is O(m), and a class that comes back raises RequestError.
 
-    >>> left, right = SeparationAccumulator(), SeparationAccumulator()
-    >>> _ = left.update([[1.0, 0.0], [0.0, 1.0]], [0, 1])
-    >>> _ = right.update([[0.9, 0.1], [0.1, 0.9]], [0, 1])
-    >>> round(left.merge(right).compute(), 4)
+    >>> seen = SeparationAccumulator().update([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    >>> round(seen.update([[0.9, 0.1], [0.1, 0.9]], [0, 1]).compute(), 4)
     0.9932
     """
 
     def __init__(
-        self,
-        num_classes: int | None = None,
-        distance: str = "cosine",
-        center: ArrayLike | None = None,
-        by_class: bool = False,
+        self, distance: str = "cosine", center: ArrayLike | None = None, by_class: bool = False
     ) -> None:
         one_of(distance, "distance", DISTANCES)
-        if num_classes is not None:
-            whole_number(num_classes, "num_classes", 1)
         if (center is None) == (distance == "cosine_centered"):
             takes = "the mean activation as center" if center is None else "no center"
             raise RequestError(f"distance '{distance}' takes {takes}")
-        self.num_classes = num_classes
         self.distance = distance
         self.center: Float[Tensor, " m"] | None = None
         if center is not None:
@@ -178,37 +134,10 @@ class SeparationAccumulator:
         """Add a batch of features [n m] and labels [n]; raise RequestError as `class_separation` does."""
         matrix = as_features(features)
         self._expect_dimensions(matrix.shape[1])
-        classes = as_classes(labels, "labels", len(matrix), self.num_classes, matrix.device)
-        # Several blocks are summed apart and merged when complete, so an error leaves no partial batch.
-        several = len(matrix) > _block_rows(matrix)
-        if isinstance(self._moments, SequentialMoments) and several:
-            expect_lengths(matrix, "features")
-            self._moments.expect(classes)
-            several = False
-        target = SeparationAccumulator(self.num_classes, self.distance, self.center) if several else self
+        classes = as_classes(labels, "labels", len(matrix), device=matrix.device)
         for start, vectors in float64_blocks(matrix, rows=_block_rows(matrix)):
-            target._add(vectors, classes[start : start + len(vectors)], start)
-        target._resolution = max(target._resolution, _resolution(matrix.dtype))
-        return self.merge(target) if several else self
-
-    def merge(self, other: SeparationAccumulator) -> SeparationAccumulator:
-        """Add the examples of `other`, which is unchanged; raise RequestError if their settings differ."""
-        if self.distance != other.distance:
-            raise RequestError(f"accumulators of different distances: {self.distance} and {other.distance}")
-        if self.num_classes != other.num_classes:
-            raise RequestError(f"accumulators of {self.num_classes} and {other.num_classes} classes")
-        centers = [center.cpu() for center in (self.center, other.center) if center is not None]
-        if centers and not centers[0].equal(centers[1]):
-            raise RequestError(
-                "accumulators with different centers: take the mean activation of all examples"
-            )
-        if isinstance(self._moments, SequentialMoments) or isinstance(other._moments, SequentialMoments):
-            raise RequestError("accumulators that go class by class do not merge: give one all examples")
-        if other._moments.origin is not None:
-            self._expect_dimensions(len(other._moments.origin))
-        self._moments.merge(other._moments)
-        self.zero_vectors += other.zero_vectors
-        self._resolution = max(self._resolution, other._resolution)
+            self._add(vectors, classes[start : start + len(vectors)], start)
+        self._resolution = max(self._resolution, _resolution(matrix.dtype))
         return self
 
     def compute(self, *, unbiased: bool = False) -> float:
@@ -258,49 +187,17 @@ class SeparationAccumulator:
             raise RequestError(f"features have {dimensions} dimensions, where {len(known)} are expected")
 
 
-class VarianceRatios(NamedTuple):
-    """Other indices of class separation that are functions of R^2."""
-
-    within_over_between: float
-    between_over_within: float
-    normalised_difference: float
-
-
-def variance_ratios(r2: float) -> VarianceRatios:
-    """Return the ratios of the variances within (w) and between (b) classes that follow from R^2 = b/(b + w).
-
-    w/b = 1/R^2 - 1,    b/w = R^2/(1 - R^2),    (b - w)/(b + w) = 2 R^2 - 1
-
-    A ratio whose denominator is 0 is infinite. Raise RequestError if R^2 lies outside [0, 1].
-
-    >>> variance_ratios(0.5)
-    VarianceRatios(within_over_between=1.0, between_over_within=1.0, normalised_difference=0.0)
-
-    Kornblith et al., 2021, eq. 21.
-    """
-    if not isinstance(r2, int | float) or not 0 <= r2 <= 1:
-        raise RequestError(f"R^2 lies between 0 and 1; got {r2!r}")
-    return VarianceRatios(
-        within_over_between=(1 - r2) / r2 if r2 > 0 else math.inf,
-        between_over_within=r2 / (1 - r2) if r2 < 1 else math.inf,
-        normalised_difference=2 * r2 - 1,
-    )
-
-
-def _mean_activation(batches: Iterable[Shaped[Tensor, "n m"]]) -> Float[Tensor, " m"]:
-    """Return the mean of all examples, equally weighted; raise RequestError as `update` does."""
-    total: Float[Tensor, " m"] | None = None
-    examples = 0
-    for matrix in batches:
-        for start, vectors in float64_blocks(matrix, rows=_block_rows(matrix)):
-            part = vectors.sum(0)
-            if not bool(part.isfinite().all()):
-                lengths(vectors, start)
-            total = part if total is None else total.to(part.device).add_(part)
-            examples += len(vectors)
-    if total is None:
+def _mean_activation(matrix: Shaped[Tensor, "n m"]) -> Float[Tensor, " m"]:
+    """Return the mean of all examples; raise RequestError as `update` does."""
+    if not len(matrix):
         raise UndefinedError("class separation needs two classes or more; saw no examples")
-    return total / examples
+    total = torch.zeros(matrix.shape[1], dtype=torch.float64, device=matrix.device)
+    for start, vectors in float64_blocks(matrix, rows=_block_rows(matrix)):
+        part = vectors.sum(0)
+        if not bool(part.isfinite().all()):
+            lengths(vectors, start)
+        total += part
+    return total / len(matrix)
 
 
 def _block_rows(matrix: Shaped[Tensor, "n m"]) -> int:

@@ -88,48 +88,6 @@ def minibatch_cka(batches_x: Iterable[ArrayLike], batches_y: Iterable[ArrayLike]
     return _ratio(total)
 
 
-def linear_cka(x: ArrayLike, y: ArrayLike, debiased: bool = False) -> float:
-    """Return the linear CKA of activations [n p] and [n q], computed on all n examples at once.
-
-    biased: <HAH, HBH> / (|HAH|_F |HBH|_F), H = 1 - 11'/n; debiased: HSIC_1 in place of all three.
-
-    For unrelated representations, the biased estimate tends to 1 as their dimensions outgrow n, and the
-    debiased one is 0 on average. Raise RequestError and UndefinedError as `minibatch_cka` does.
-
-    >>> random = np.random.RandomState(1337)
-    >>> x = random.randn(100, 10)
-    >>> y = random.randn(100, 10) + x
-    >>> round(linear_cka(x, y), 5), round(linear_cka(x, y, debiased=True), 5)
-    (0.55761, 0.51346)
-
-    Kornblith et al., 2019; Song et al., 2007 (HSIC_1).
-    """
-    if debiased:
-        return minibatch_cka([x], [y])
-    gram_x, gram_y = centred_gram(x), centred_gram(y)
-    if len(gram_x) != len(gram_y):
-        raise RequestError(f"x holds {len(gram_x)} examples and y {len(gram_y)}: they must be the same")
-    flat = torch.stack([gram_x.flatten(), gram_y.to(gram_x.device).flatten()])
-    return _ratio((flat @ flat.T).cpu().numpy())
-
-
-def hsic_1(gram_x: Shaped[Tensor, "n n"], gram_y: Shaped[Tensor, "n n"]) -> float:
-    """Return the unbiased HSIC_1 of two symmetric Gram matrices in float64, ignoring their diagonals.
-
-    Raise RequestError for n < 4.
-
-    >>> x = torch.arange(5.0, dtype=torch.float64)[:, None]
-    >>> round(hsic_1(x @ x.T, x @ x.T), 12)
-    5.166666666667
-
-    Song et al., 2007, eq. 5; Kornblith et al., 2021, eq. 10.
-    """
-    expect_enough(len(gram_x))
-    n = len(gram_x)
-    first, second = (u_centred(gram.to(torch.float64, copy=True)) for gram in (gram_x, gram_y))
-    return float((first * second).sum()) / (n * (n - 3))
-
-
 def u_vector(activations: ArrayLike) -> Float[Tensor, " pairs"]:
     """Return the part of activations [n p] that HSIC_1 needs: U(A) above its diagonal [n(n-1)/2], in float64.
 
@@ -206,9 +164,13 @@ def _centred_gram(matrix: Shaped[Tensor, "n p"]) -> Float[Tensor, "n n"]:
     size = float(torch.linalg.matrix_norm(gram))
     if not size <= LARGEST_GRAM:
         raise _not_finite(matrix)
-    # Centring equal rows leaves rounding errors of about eps |x|, which are not variation.
+    # Centring equal rows leaves rounding errors of about eps |x|, which are not variation; those of the mean
+    # of many rows are larger, so that rows which are exactly equal are recognised by themselves.
     eps = torch.finfo(matrix.dtype).eps if matrix.dtype.is_floating_point else 0.0
-    noise = (2 * eps) ** 2 * float(gram.trace() + n * offset)
+    scale = float(gram.trace() + n * offset)
+    noise = (2 * eps) ** 2 * scale
+    if noise < size <= (n * eps) ** 2 * scale and bool((matrix == matrix[:1]).all()):
+        noise = size
     # Products smaller than the least number of their precision are lost: all of them, if activations are
     # that small.
     least = max(n * p * torch.finfo(dtype).tiny / torch.finfo(dtype).eps, 1 / LARGEST_GRAM)

@@ -16,8 +16,7 @@ from torch import Tensor
 from penultimate.errors import RequestError, unknown
 from penultimate.metrics.blocks import ELEMENTS, float64_blocks
 from penultimate.metrics.calibration import refuse_no_distribution
-from penultimate.metrics.inputs import ArrayLike, Names, as_matrix
-from penultimate.metrics.labels import as_classes, numbered
+from penultimate.metrics.inputs import ArrayLike, Names, as_classes, as_matrix, numbered
 
 _WITH_ID = re.compile(r"(n\d{8}) (.+)")
 MOST_PAIRS = 2**28

@@ -11,8 +11,7 @@ from torch import Tensor
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.calibration import blocks, own_values, pair, refuse_unreal
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_matrix, listed_rows, of_bank
-from penultimate.metrics.labels import numbered
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_matrix, listed_rows, numbered, of_bank
 
 LEAST_VARIANCE = 1e-260
 ITERATIONS = 200
@@ -33,7 +32,8 @@ def fit_temperature(logits: ArrayLike | Bank, labels: Names | None = None) -> fl
     Raise UndefinedError (a RequestError), with the reason, in three cases: every T is equally good (each
     row's logits are equal, so T changes no probability); every label has the largest logit (the NLL falls all
     the way to T = 0); or the labels' logits are on average no higher than the others (it falls all the way to
-    T = infinity). Raise RequestError for NaN or +inf, labels out of range, and unequal lengths.
+    T = infinity). Raise RequestError for NaN or +inf, probabilities, labels out of range, and
+    unequal lengths.
 
     >>> import math
     >>> gap = 2 * math.log(3)  # at T = 2 the first class has probability 3/4, and it is right 3 times in 4
@@ -46,6 +46,11 @@ def fit_temperature(logits: ArrayLike | Bank, labels: Names | None = None) -> fl
     matrix = as_matrix(logits, "logits", "classes")
     (codes,) = numbered(labels, columns=matrix.shape[1])
     scores, truth = pair(matrix, codes, "logits")
+    if all(_are_distributions(block) for _, block in blocks(scores)):
+        raise RequestError(
+            "these are probabilities (no negative number, and each row sums to 1), and a temperature divides"
+            " logits: pass the logits, or the logarithm of the probabilities"
+        )
     gaps = torch.cat([_gaps(block, start, truth) for start, block in blocks(scores)])
     if not bool(gaps.isfinite().all()):
         raise UndefinedError(
@@ -111,6 +116,10 @@ def _derivatives(
         slope += float((mean - label_values).sum())
         curvature += float((square - mean.square()).clamp_min_(0).sum())
     return slope / len(labels), curvature / len(labels)
+
+
+def _are_distributions(block: Float[Tensor, "b k"]) -> bool:
+    return bool((block >= 0).all()) and bool(((block.sum(1) - 1).abs() <= 1e-3).all())
 
 
 def _gaps(block: Float[Tensor, "b k"], start: int, labels: Int[Tensor, " n"]) -> Float[Tensor, " b"]:

@@ -19,8 +19,7 @@ from torch import Tensor
 from penultimate.checks import real_number
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.blocks import as_features, float64_blocks, lengths
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, of_bank
-from penultimate.metrics.labels import as_classes, numbered
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_classes, numbered, of_bank
 from penultimate.metrics.moments import EPS
 
 EPSILON = 1e-4

@@ -105,7 +105,7 @@ def replace_head(
         raise RequestError("a head goes behind the output of a module, not behind a pooling of its tokens")
     module = unwrapped(said.module)
     source = Source(LIVE, "the module", dict(said.settings))
-    tried = copy.deepcopy(module).eval()
+    tried = _copied(module).float().eval()  # noise is float32, also where the network is in half precision
     prepared, _ = preparation(source, tried)
     end, doubt = end_of(f"{LIVE}:{type(module).__name__}", source, tried, prepared)
     if doubt:
@@ -167,6 +167,12 @@ def _expect_tensor_in_training(module: nn.Module, images: Tensor) -> None:
             return
     if not isinstance(output, Tensor):
         raise RequestError(NOT_A_TENSOR.format(described(output)))
+
+
+def _copied(module: nn.Module) -> nn.Module:
+    """Return a copy of a module; tensors that it computed itself (`weight_norm`) lose their history."""
+    computed = (each for part in module.modules() for each in vars(part).values() if isinstance(each, Tensor))
+    return copy.deepcopy(module, {id(each): each.detach().clone() for each in computed})
 
 
 def _remove(module: nn.Module, name: str) -> None:

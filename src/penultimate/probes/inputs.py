@@ -14,8 +14,7 @@ from sklearn.utils import check_array, column_or_1d
 
 from penultimate.errors import RequestError, counted
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.inputs import Bank, as_matrix, expect_unmasked, listed_rows
-from penultimate.metrics.labels import KINDS, expect_column, read_labels
+from penultimate.metrics.inputs import Bank, as_matrix, expect_column, listed_rows, read_labels
 from penultimate.probes.arrays import Array, NumpyInts, at_home, blocks, to_numpy
 from penultimate.probes.rows import Rows
 
@@ -65,7 +64,8 @@ def as_features(values: Data, what: str = "X") -> Float[Array, "n p"]:
     finite numbers; raise it also if there are no rows or no columns.
     """
     if not isinstance(values, torch.Tensor):
-        expect_unmasked(values, what)
+        if np.ma.is_masked(values):
+            raise RequestError(f"{what} has masked places, which hold no number: leave those examples out")
         with naming(what):
             values = check_array(
                 values, ensure_all_finite=False, ensure_2d=False, allow_nd=True, ensure_min_samples=0
@@ -99,7 +99,7 @@ def as_labels(values: Data, examples: int, what: str = "y") -> Labels:
     if given.dtype.kind == "f" and (broken := given != np.trunc(given)).any():
         rows = listed_rows(torch.from_numpy(broken))
         raise RequestError(
-            f"Unknown label type: continuous. {what} holds fractions in {rows}; labels are {KINDS}"
+            f"Unknown label type: continuous. {what} holds fractions in {rows}; labels are whole or text"
         )
     if len(given) != examples:
         raise RequestError(

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from penultimate.errors import RequestError, counted
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.auc import auc
-from penultimate.metrics.labels import as_numbers
+from penultimate.metrics.inputs import as_numbers
 from penultimate.probes.arrays import NumpyFloats, to_numpy
 from penultimate.probes.estimator import DisplayedProbe
 from penultimate.probes.inputs import Data, as_features, examples_of

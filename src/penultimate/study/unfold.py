@@ -9,7 +9,7 @@ which networks each is called (`per`), what it needs, and which of its settings 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +19,6 @@ from penultimate.graph import LATER, NOW, Step, Supply
 from penultimate.measures import declaration as needs
 from penultimate.measures.catalogue import Requested, measurement, several
 from penultimate.measures.declaration import Measurement, Scope
-from penultimate.measures.joined import members
 from penultimate.networks.key import NetworkKey
 from penultimate.plugins import Accepted
 from penultimate.study.blocks import Given
@@ -221,14 +220,7 @@ class _Unfolding:
         self._expect_split(of, need.split, what)
         supplies = []
         priority = NOW if what.first else LATER
-        names: Collection[str] = ()
-        if need.named_by:
-            names = members(
-                str(dict(place.cell)[need.named_by]), {key.objective: 0 for key in place.networks}
-            )
         for key in place.networks:
-            if names and key.objective not in names:
-                continue
             if self.base.gives(key, need):
                 draw = self.base.first_draw if need.common else self.base.draw_of(key)
                 bank = self.base.bank(key, of, need.split, draw, priority)

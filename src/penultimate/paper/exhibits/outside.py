@@ -1,4 +1,4 @@
-"""Images of other data: how well five scores tell them from the source's, by objective and by data set."""
+"""Images of other data: how well three scores tell them from the source's, by objective and by data set."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from penultimate.report.text import as_name, counted, fixed, listed
 
 SHORT = {
     "msp": "Softmax",
-    "max_logit": "Logit",
-    "energy": "Energy",
     "mahalanobis": "Mahalanobis",
     "knn": "k-th neighbour",
 }
@@ -201,8 +199,8 @@ def _notes(measurements: Measurements, sets: list[str]) -> tuple[str, ...]:
 EXHIBIT = Exhibit(
     name="outside",
     title="Does a network notice images of other data?",
-    caption="Five scores of how much an image looks like {source}: of the logits the maximum softmax"
-    " probability, the maximum logit and the energy; of the penultimate features the Mahalanobis distance"
+    caption="Three scores of how much an image looks like {source}: of the logits the maximum softmax"
+    " probability; of the penultimate features the Mahalanobis distance"
     " from the class means and the distance from the k-th nearest training image (k = 50). AUROC: of an image"
     " of {source} and one of other data, how often the first scores higher, 50 % by chance. FPR: of the other"
     " data, how much scores as high as 95 % of {source}’s test images do.",
@@ -223,6 +221,6 @@ EXHIBIT = Exhibit(
     ),
     place=5,
     measured_by="certainty",
-    summary="Images of other data told from the source's, by five scores: AUROC and FPR at 95 % TPR",
+    summary="Images of other data told from the source's, by three scores: AUROC and FPR at 95 % TPR",
     short="Images of other data",
 )

@@ -65,7 +65,6 @@ CERTAINTY = dataclasses.replace(
         "accuracy",
         "class_separation",
         "calibration",
-        "brier",
         "selective",
         "outside",
         "probe_calibration",
