@@ -54,7 +54,7 @@ def test_a_split_that_is_not_asked_for_is_not_looked_at(tmp_path: Path) -> None:
 
 
 def test_a_published_name_is_read_as_it_is_published(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"data 'pets': .*annotations"):
+    with pytest.raises(RequestError, match=r"data 'pets': .*a folder called oxford-iiit-pet"):
         located("pets", str(class_folders(tmp_path / "pets", ("x", "y"), 2)))
     with pytest.raises(RequestError, match=r"data 'imagenet_c': "):
         located("imagenet_c", str(tmp_path))

@@ -7,9 +7,9 @@ import unicodedata
 
 import numpy as np
 import pytest
+from tests.data import selection
 from tests.oracles import data as oracle
 
-from penultimate.data.world import selection
 from penultimate.data.world.atlas import Typefaces
 from penultimate.data.world.characters import (
     SCRIPTS,

@@ -14,7 +14,7 @@ from tests.inprocess import InProcess
 import penultimate as pu
 from penultimate.cli import main
 from penultimate.data.readers.opening import open_dataset
-from penultimate.data.readers.own import stratified
+from penultimate.data.readers.splitting import stratified
 from penultimate.errors import RequestError
 from penultimate.evaluation.request import Request
 from penultimate.report import exhibit, read_study
@@ -77,7 +77,7 @@ def test_without_a_split_every_label_is_tested(tmp_path: Path) -> None:
     ("said", "message"),
     [
         ("labels=('round', 'blue')", "column of .*'blue'"),
-        ("labels='round'", "labels=... are two columns of 0 and 1 or more"),
+        ("labels='round'", "labels=... are two columns or more"),
         ("labels=('round', 'part')", "row 1 of 'part' holds 'train'"),
         ("label='round', labels=('round', 'red')", "say one"),
         ("label=('round', 'red')", r"row 1 marks 0.*Several labels for an image.*labels=\('round', 'red'\)"),

@@ -147,6 +147,6 @@ def test_a_folder_without_images_is_refused_before_anything_is_computed(
     model = ["--model", "timm:test_vit(pretrained=False)", "--data", str(folders["few"])]
     out = tmp_path / "runs"
     assert main(["evaluate", *model, "--outside", f"{kind}={where}", "--out", str(out)]) == 2
-    told = {"empty": "holds no images", "hidden": "hidden by a dot", "missing": "does not exist"}[kind]
+    told = {"empty": "holds no images", "hidden": "holds no images", "missing": "does not exist"}[kind]
     assert told in capsys.readouterr().err
     assert not (out / "steps").exists()

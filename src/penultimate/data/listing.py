@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import numpy as np
+from PIL import Image
 
+from penultimate.data.decoding import read_colours
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import (
     DIGITS,
@@ -152,9 +154,23 @@ class Listing:
         """Image `index`, not decoded: a file, the bytes of one, or its pixels."""
         return self.source[int(self.places[index])]
 
+    def __getitem__(self, index: int) -> Image.Image:
+        """Return image `index` decoded, upright and in RGB; raises DamagedFileError if it cannot be read."""
+        encoded = self.image(index)
+        if isinstance(encoded, np.ndarray):
+            return Image.fromarray(encoded).convert("RGB")
+        if isinstance(encoded, bytes):
+            return read_colours(Path(self.name(index)), content=encoded)[0]
+        return read_colours(encoded)[0]
+
     def name(self, index: int) -> str:
         """Return what image `index` is called, in messages and in pictures of mistakes."""
         return self.source.name(int(self.places[index]))
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all images."""
+        return [*map(self.name, range(len(self)))]
 
     @cached_property
     def digest(self) -> str:

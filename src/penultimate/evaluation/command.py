@@ -100,7 +100,7 @@ def _takes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--class-order",
         default="",
-        metavar="FILE.json|text|natural|dictionary",
+        metavar="FILE.json|text|natural",
         help="the order of the source's classes in the networks' outputs: a list of names, a class_to_idx or"
         " an id2label, or how they are sorted (default: text, as torchvision's ImageFolder sorts folders;"
         " natural: 2 before 10, as timm does)",

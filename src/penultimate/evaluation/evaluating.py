@@ -145,7 +145,7 @@ def evaluate(
     resized image in the centre crop) replace the defaults of the weights for all networks whose sources do
     not set them (crop=160, share=0.9). `class_order` is the order of the source's classes in the networks'
     outputs: their names, {name: place}, {place: name}, a JSON file that holds one of these, or "text" (the
-    default, as in torchvision's ImageFolder), "natural" (as in timm) or "dictionary". `copies="drop"` keeps
+    default, as in torchvision's ImageFolder), "natural" (as in timm). `copies="drop"` keeps
     only one of several equal images. Steps that fail are in `summary.failed` and do not affect the others.
     `on` is the engine that carries out the steps, "local", "ray" or your own, with `processes` in parallel.
 
@@ -202,7 +202,7 @@ def carry_out(
             f"'{request.modules[0]}' is a module, which no other process knows: only on='local' runs it"
         )
     study = request.study()
-    graph = unfold(expect_located(study, verify))
+    graph = unfold(expect_located(study))
     _expect_networks(graph, Store(out))
     engine = InProcessEngine() if request.modules else on
     summary = run_graph(graph, out, processes, observer, command, engine, verify)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from penultimate.errors import as_sentence
-from penultimate.measures.order import DOUBTED
 from penultimate.report.base import StudyResults
 from penultimate.report.progress import whose
 
@@ -31,11 +30,11 @@ def order_of_classes(description: Mapping[str, Any]) -> str:
 
 
 def not_given(results: StudyResults) -> list[str]:
-    """Return the reasons for which networks have no accuracy as classifiers, or one that is doubtful."""
+    """Return the reasons for which networks have no accuracy as classifiers."""
     measured = {row.step for row in results.table.where(metric="top1")}
     told = []
     for step, reason in results.provenance.get("undefined", {}).items():
-        if step.partition(".")[0] == "classifier" and (step not in measured or DOUBTED in reason):
-            none = "" if step in measured else " has no number"
-            told.append(as_sentence(f"As a classifier, {whose(results.provenance, step)}{none}: {reason}"))
+        if step.partition(".")[0] == "classifier" and step not in measured:
+            whom = whose(results.provenance, step)
+            told.append(as_sentence(f"As a classifier, {whom} has no number: {reason}"))
     return told

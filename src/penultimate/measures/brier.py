@@ -9,7 +9,6 @@ from penultimate.measures.calibration import SCALED, SUFFIXES, log_probabilities
 from penultimate.measures.classifier import tempered
 from penultimate.measures.declaration import ClassOrder, Features, Head, LogProbabilities, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined
-from penultimate.measures.order import expect_order
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
@@ -75,7 +74,6 @@ def brier(inputs: Inputs) -> Iterator[Number | Undefined]:
     error. The temperature is that of `classifier`: of the holdout or, without one, of the other half of the
     test images. If no temperature is best, the scaled numbers are missing.
     """
-    yield from expect_order(inputs, "test")
     bank = inputs.features("test")
     scores = log_probabilities(inputs, bank)
     yield from _numbers("", scores, bank.labels, [(slice(None), 1.0)], "")

@@ -11,11 +11,10 @@ faster; but what is resized from it is another image than torchvision's, and so 
 
 from __future__ import annotations
 
-import ctypes
-import multiprocessing
 import os
 import signal
-import sys
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -41,8 +40,6 @@ AHEAD = 2
 """Batches that are being decoded, or wait, for each worker."""
 Piece = TypeVar("Piece")
 Read = TypeVar("Read")
-PR_SET_PDEATHSIG = 1
-"""Of Linux's prctl: the signal that a process gets when its parent ends."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +102,7 @@ def in_order(
     if not workers:
         yield from map(read, pieces)
         return
-    with ProcessPoolExecutor(workers, initializer=_serve, initargs=(read, os.getpid())) as pool:
+    with ProcessPoolExecutor(workers, initializer=_serve, initargs=(read,)) as pool:
         waiting: deque[Future[Read]] = deque()
         try:
             for piece in pieces:
@@ -128,20 +125,20 @@ _reader: Callable[[Any], Any]
 """Of a worker process: what it reads with."""
 
 
-def _serve(reader: Callable[[Any], Any], parent: int) -> None:
-    """Make a worker of a process: it ends with its parent, and leaves Ctrl-C to it.
-
-    Of a parent that ended before the worker asked to be told of it, nothing is told any more.
-    """
+def _serve(reader: Callable[[Any], Any]) -> None:
+    """Make a worker of a process, which leaves Ctrl-C to its parent and ends with it."""
     global _reader
     _reader = reader
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_DFL)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if multiprocessing.get_start_method() == "fork" and os.getppid() != parent:
-            os._exit(1)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _served(piece: Any) -> Any:

@@ -14,10 +14,13 @@ import numpy as np
 
 from penultimate.data.catalog import DatasetCard
 from penultimate.data.decoding import taught
-from penultimate.data.listing import BLOCK, Listing
+from penultimate.data.listing import BLOCK, Files, Listing
 from penultimate.data.readers.class_order import ClassOrder, in_class_order
+from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.opening import OpenedDataset, open_dataset
-from penultimate.data.readers.unlabelled import open_whole
+from penultimate.data.readers.places import is_table, read_place
+from penultimate.data.readers.saved import is_saved
+from penultimate.data.readers.walking import entries_of, images_below
 from penultimate.errors import RequestError
 from penultimate.files import canonical_json
 
@@ -144,6 +147,37 @@ def located(
             f" of {', '.join(asked)}"
         )
     return found
+
+
+def open_whole(name: str, where: str) -> OpenedDataset:
+    """Return every image below a folder as test images of one class, whatever folders they lie in.
+
+    Of a published data set, a table or arrays, which say what is tested on, it is the test images with their
+    classes. Raises RequestError for a folder without images.
+    """
+    place = read_place(where)
+    if name in ENTRIES or not place.path.is_dir() or _says_more(place.path):
+        return open_dataset(name, where)
+    place.expect_only("images whose classes are not read")
+    try:
+        paths = tuple(images_below(place.path))
+    except OSError as error:
+        raise RequestError(
+            f"'{error.filename or where}' cannot be read ({error.strerror or error})"
+        ) from None
+    if not paths:
+        raise RequestError(f"'{place.path}' holds no images")
+    order = np.arange(len(paths))
+    listing = Listing(Files(place.path, paths), order, np.zeros(len(paths), np.int64), order, ("images",))
+    notes = (f"all {len(paths):,} images in the folder, whatever their classes",)
+    return OpenedDataset(name, name, "top1", {"test": listing}, notes)
+
+
+def _says_more(path: Path) -> bool:
+    """Return whether a folder holds arrays or tables, which say what its images are."""
+    return is_saved(path) or any(
+        entry.name.endswith(".npy") or is_table(Path(entry.path)) for entry in entries_of(path)
+    )
 
 
 def held_out(listing: Listing, share: float) -> np.ndarray:

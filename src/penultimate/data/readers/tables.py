@@ -1,345 +1,411 @@
-"""Tables of a user's own: a line for each image, with its path, its label and perhaps its split."""
+"""Tables of a user's own: a row for each image, with its path, its label and perhaps its split.
+
+A column means what the place says, or what its name says in the lists below; the only ones that are told by
+their cells are columns of 0 and 1 that mark one class in each row, and a label that no other column can be.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import os
+import fnmatch
 import re
-from collections import Counter
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from penultimate.data.listing import Listing
-from penultimate.data.readers.columns import (
-    LABELS,
-    PATHS,
-    PLURAL,
-    UNCLEAR,
-    expect_one_class,
-    image_column,
-    label_columns,
-    parts_of,
-    text_of_cell,
-)
-from penultimate.data.readers.groups import groups_in_column
-from penultimate.data.readers.labels import read_labels
+from penultimate.data.readers.labels import number_labels
 from penultimate.data.readers.lookup import ImagesBelow
-from penultimate.data.readers.places import Place, is_table
-from penultimate.data.readers.reading import SPAN, images_in, is_image, listed, text_of, visible
-from penultimate.data.readers.several_labels import several_labels, with_several_labels
-from penultimate.data.readers.split_names import expect_one_each, part_of, words_in_all
-from penultimate.data.readers.walking import some
-from penultimate.errors import DamagedFileError, RequestError
+from penultimate.data.readers.places import Place
+from penultimate.data.readers.reading import SPAN, expect_once, listed
+from penultimate.data.readers.split_names import SPLITS, part_of
+from penultimate.data.readers.walking import is_image, some
+from penultimate.errors import DamagedFileError, RequestError, counted, unknown
 
-METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet", "_classes.csv")
-"""Tables that lie beside their images: Hugging Face's ImageFolder, and Roboflow's."""
-OF_TABLES = frozenset(("label", "labels", "annotation", "annotations", "list", "metadata", "info", "df"))
-"""Words that say nothing beside the name of a split in that of a table: "train_labels.csv"."""
+if TYPE_CHECKING:
+    import pandas as pd
+
+IMAGES = (
+    *("path", "file", "filename", "file_name", "filepath", "filepaths", "file_path", "image", "image_path"),
+    *("img", "img_path", "image_file", "image_filename", "image_name", "img_name", "image_id", "img_id"),
+    *("image_index", "fname", "id", "id_code"),
+)
+"""Columns of images, in small letters with "_" for blanks; the first of them that a table has is read."""
+PLURAL = ("labels", "classes", "categories", "tags")
+LABELS = (
+    *("label", *PLURAL, "class", "class_name", "classname", "label_name", "target", "category", "species"),
+    *("breed", "diagnosis", "dx", "y", "tag", "class_id", "classid", "label_id", "category_id", "target_id"),
+)
+"""Columns of labels; of several that part the images alike the first is read."""
+PARTITIONS = ("split", "data_split", "dataset_split", "subset", "partition")
+"""Columns that say the split by their names: a cell that names none is an error."""
+USAGES = ("part", "set", "data_set", "dataset", "usage", "phase")
+"""Columns that say the split if each of their cells names one."""
+FLAGS = {f"is_{name}": part for name, part in SPLITS.items()}
+"""Columns of true and false that mark the images of a split."""
+NUMBERED = {"0": "train", "1": "validation", "2": "test"}
+"""The splits that numbers stand for, as in CelebA and WILDS."""
+TRUTH = dict.fromkeys(("true", "1", "1.0", "yes"), True) | dict.fromkeys(("false", "0", "0.0", "no"), False)
+MARKS = {"1": 1, "1.0": 1, "true": 1, "0": 0, "0.0": 0, "false": 0, "-1": -1, "-1.0": -1}
+"""What a cell says of one of several labels: present, absent or uncertain."""
 
 
-@dataclass(frozen=True)
-class ImageRow:
-    """What a table says of an image: its path from the table's folder, its label, its split, its group."""
+def read_table(path: Path, rows: int | None = None) -> pd.DataFrame:
+    """Return the cells of a table as text, None for empty ones, or its first rows alone.
 
-    where: str
-    label: Any
-    part: str | None
-    group: str = ""
-
-
-@dataclass(frozen=True)
-class ColumnTable:
-    """The cells of a table, by columns.
-
-    columns    {name in small letters: cells}
-    header     {name in small letters: name as it is written}
-    lines      the number of each row's line
-    typed      whether a cell that is text was meant as text, and not as a number
+    Of JSON and Parquet the values are what they are. Raises DamagedFileError with the words of pandas.
     """
+    import pandas as pd
 
-    path: Path
-    columns: Mapping[str, Sequence[Any]]
-    header: Mapping[str, str]
-    lines: Sequence[int]
-    typed: bool = False
-
-
-def table(place: Place) -> tuple[dict[str, Listing], list[str]]:
-    """Read a table whose paths are below its folder, or absolute."""
-    return _read(place, place.path.parent, {place.path: ""})
-
-
-def metadata_in(folder: Path) -> dict[Path, str]:
-    """Return the tables that lie beside the images of a folder, or of its folders of splits, and say their
-    labels, each with its split."""
-    named = {folder: ""} | {each: part for each in visible(folder) if (part := part_of(each.name))}
-    found = {}
-    for beside, part in named.items():
-        for name in METADATA:
-            file = beside / name
-            if file.is_file() and (images_in(beside) or {"label", *LABELS} & read_table(file).columns.keys()):
-                found[file] = part
-    expect_one_each(folder, ((str(file.relative_to(folder)), part) for file, part in found.items()))
-    return {file: part for file, part in found.items() if part} or found
-
-
-def split_tables_in(folder: Path) -> dict[Path, str]:
-    """Return the tables of a folder that are called like splits, that of the training images first;
-    none without one of these.
-    """
-    files = [each for each in visible(folder) if is_table(each)]
-    common = {*words_in_all(each.stem for each in files), *OF_TABLES}
-    named = {each: part for each in files if (part := part_of(each.stem, common)) and _lists_images(each)}
-    expect_one_each(folder, ((file.name, part) for file, part in named.items()))
-    return dict(sorted(named.items(), key=lambda of: of[1] != "train")) if "train" in named.values() else {}
-
-
-def _lists_images(file: Path) -> bool:
-    """Return whether a table is one by its ending, or by its first line if it may be any text."""
-    words = re.split(r"[\s,;|]+", text_of(file).partition("\n")[0]) if file.suffix.lower() == ".txt" else []
-    return not words or any(is_image(word) or word.lower() in (*PATHS, *LABELS, "label") for word in words)
-
-
-def metadata(place: Place, files: Mapping[Path, str]) -> tuple[dict[str, Listing], list[str]]:
-    """Read the tables of a folder. Each table gives the labels of one split, or of all images."""
-    found, notes = _read(place, place.path, files)
-    told = some([file.relative_to(place.path).as_posix() for file in files], "table", "tables")
-    hidden = sorted(
-        file.relative_to(place.path).as_posix() for name in METADATA for file in place.path.glob(f".*/{name}")
-    )
-    if hidden:
-        lying = some(hidden, "table", "tables")
-        notes = [f"in a folder hidden by a dot before its name, and left out: {lying}", *notes]
-    return found, [f"the labels are those of {told}", *notes]
-
-
-def _read(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str, Listing], list[str]]:
-    notes: list[str] = []
-    found: dict[str, list[ImageRow]] = {}
-    names: tuple[str, ...] = ()
-    plural, typed = False, True
-    first: Place | None = None
-    for file, part in files.items():
-        read = read_table(file)
-        typed &= read.typed
-        try:
-            rows, meant = _rows(_as_before(place, first, read), read, part, notes)
-        except RequestError as error:
-            if first is None or {*first.label} <= read.columns.keys():
-                raise
-            raise RequestError(
-                f"'{read.path}' lacks {some(first.label, 'column', 'columns')}, where '{first.path.name}' has"
-                f" the labels. If its images have none, give '{first.path}' alone: what is tested on is drawn"
-                " from its images"
-            ) from error
-        first = first or meant
-        labels = meant.label
-        plural |= labels[:1] != () and labels[0] in PLURAL
-        if place.labels:
-            columns_read = several_labels(meant, read.columns, read.header)[0]
-            if names and names != tuple(read.header[name] for name in columns_read):
-                raise RequestError(f"'{read.path}' has other columns of labels than the table before")
-            names = tuple(read.header[name] for name in columns_read)
-        if len(labels) > 1:
-            names = (*names, *(read.header[name] for name in labels if read.header[name] not in names))
-        below = file.parent.relative_to(base)
-        for row in rows:
-            where = row.where if below == Path() else str(below / row.where)
-            if (of := part or row.part) is not None:
-                found.setdefault(of, []).append(replace(row, where=where, part=of))
-    _expect_once(place.path, base, [row.where for its in found.values() for row in its])
-    if place.labels:
-        rows_of = {part: [(row.where, row.label) for row in its] for part, its in found.items()}
-        made = with_several_labels(place.path, base, rows_of, names)
-        return _grouped(place, found, made), list(dict.fromkeys(notes))
-    columns = {part: [row.label for row in its] for part, its in found.items()}
-    labels_of = read_labels(place.path, columns, names, typed=typed, plural=plural)
-    listings = {}
-    for number, (part, its) in enumerate(found.items()):
-        places = labels_of.of[part].tolist()
-        known = [(row.where, label) for row, label in zip(its, places, strict=True) if label >= 0]
-        found[part] = [row for row, label in zip(its, places, strict=True) if label >= 0]
-        if known:
-            start = number * SPAN
-            listings[part] = listed(base, known, labels_of.names, start, str(place.path), anywhere=True)
-    return _grouped(place, found, listings), [*dict.fromkeys(notes), *labels_of.notes]
-
-
-def _grouped(
-    place: Place, rows: Mapping[str, Sequence[ImageRow]], listings: Mapping[str, Listing]
-) -> dict[str, Listing]:
-    """Return the listings with the groups of their images, whose ids count the rows of each split."""
-    if place.group == "":
-        return dict(listings)
-    return {
-        part: replace(of, groups=np.array([row.group for row in rows[part]], str)[of.ids % SPAN])
-        for part, of in listings.items()
-    }
-
-
-def _as_before(place: Place, first: Place | None, read: ColumnTable) -> Place:
-    """Return a place with the columns that were read in the first of several tables, if it has them."""
-    if first is None or not {first.image, *first.label} <= read.columns.keys():
-        return place
-    return replace(first, path=place.path)
-
-
-def _rows(place: Place, read: ColumnTable, part: str, notes: list[str]) -> tuple[list[ImageRow], Place]:
-    """Return the rows of a table that is of one split or of all (""), and the columns that were read."""
-    there = ImagesBelow(read.path.parent, part)
-    image = image_column(place, read.columns, there.leads_to_files)
-    _expect_header(read, image)
-    if not read.lines:
-        raise RequestError(f"'{read.path}' lists no images")
-    cells = [text_of_cell(cell).replace("\\", "/") for cell in read.columns[image]]
-    empty = next((line for line, cell in zip(read.lines, cells, strict=True) if not cell), None)
-    if empty is not None:
-        raise RequestError(f"'{read.path}', line {empty}: a path is expected")
-    said: list[str] = []
-    parts, of_splits = parts_of(place, read.columns, image, read.lines, said)
-    values: list[Any]
-    group = place.group.strip().lower() if isinstance(place.group, str) else ""
-    others = (image, *UNCLEAR, *of_splits, *([group] if group != "label" else []))
-    labels = [] if place.labels else label_columns(place, read.columns, others, said)
-    if place.labels:
-        _, values = several_labels(place, read.columns, read.header)
-    elif len(labels) > 1:
-        marked = expect_one_class(place, read.columns, labels)
-        values = [read.header[labels[at]] for at in marked]
-    elif read.typed:
-        values = list(read.columns[labels[0]])
-    else:
-        values = [text_of_cell(cell) for cell in read.columns[labels[0]]]
-    other = next((of for of in parts if part and of not in ("", part)), part)
-    if other != part:
-        raise RequestError(
-            f"'{read.path}' is the table of the {part} images by its name or its folder, and"
-            f" {some(of_splits, 'column', 'columns')} of it say otherwise; take the column out, or give the"
-            " table by itself"
-        )
-    notes += said
-    paths = there.found(cells, notes)
-    taken = (image, *labels, *([place.split] if place.split else []))
-    groups = groups_in_column(place, read.columns, paths, taken, read.lines)
-    rows = [ImageRow(*row) for row in zip(paths, values, parts, groups, strict=True)]
-    return rows, replace(place, path=read.path, image=image, label=tuple(labels))
-
-
-def _expect_header(read: ColumnTable, image: str) -> None:
-    first = [name for name in read.header.values() if is_image(name)]
-    if first:
-        raise RequestError(
-            f"'{read.path}': its first line is that of an image, '{first[0]}'; a line with the names of the"
-            " columns is expected above it, such as path,label"
-        )
-
-
-def read_table(path: Path) -> ColumnTable:
-    """Read the cells of a table; raises RequestError or DamagedFileError, with the line, for what is none."""
-    if path.suffix.lower() == ".parquet":
-        return _of_parquet(path)
-    text = text_of(path)
-    if path.suffix.lower() in (".jsonl", ".ndjson"):
-        return _of_objects(path, text)
-    lines: list[int] = []
-    head = text.partition("\n")[0]
-    delimiter = max(",;\t|", key=head.count)
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter if delimiter in head else " ")
     try:
-        header = [name.strip() for name in next(reader, [])]
-        names = [name.lower() for name in header]
-        _expect_different(path, names)
-        rows = []
-        for cells in reader:
-            if not cells:
-                continue
-            if len(cells) > len(names) and any(cells[len(names) :]):
-                raise RequestError(
-                    f"'{path}', line {reader.line_num}: more values than columns; put what holds a delimiter"
-                    " in quotes"
-                )
-            rows.append([*cells[: len(names)], *[""] * (len(names) - len(cells))])
-            lines.append(reader.line_num)
-    except csv.Error as error:
-        raise DamagedFileError(f"'{path}', line {reader.line_num}: {error}") from None
-    columns = zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True)
-    return ColumnTable(path, dict(columns), dict(zip(names, header, strict=True)), lines)
-
-
-def _of_objects(path: Path, text: str) -> ColumnTable:
-    """Return the cells of a file that holds an object of JSON in each line."""
-    rows: list[dict[str, Any]] = []
-    lines: list[int] = []
-    header: dict[str, str] = {}
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise DamagedFileError(f"'{path}', line {number}: {error}") from None
-        if not isinstance(row, dict):
-            raise RequestError(f"'{path}', line {number}: an object, {{name: value}}, is expected")
-        _expect_different(path, [name.strip().lower() for name in row])
-        rows.append({name.strip().lower(): value for name, value in row.items()})
-        header |= {name.strip().lower(): name.strip() for name in row}
-        lines.append(number)
-    return ColumnTable(
-        path, {name: [row.get(name) for row in rows] for name in header}, header, lines, typed=True
-    )
-
-
-def _of_parquet(path: Path) -> ColumnTable:
-    try:
-        import pyarrow as arrow
-        from pyarrow import parquet
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # of a row with more cells than columns
+            if path.suffix.lower() == ".parquet":
+                frame = pd.read_parquet(path)
+            elif path.suffix.lower() in (".jsonl", ".ndjson"):
+                frame = pd.read_json(path, lines=True, dtype=False, nrows=rows)
+            else:
+                frame = _read_text(path, rows)
     except ImportError:
-        raise RequestError(
-            f"'{path}' needs pyarrow: pip install 'penultimate[parquet]'; or write it as .csv"
-        ) from None
-    try:
-        columns = {name.strip(): cells for name, cells in parquet.read_table(path).to_pydict().items()}
-    except (arrow.ArrowException, OSError) as error:
-        raise DamagedFileError(f"'{path}' cannot be read: {error}") from None
-    _expect_different(path, [name.lower() for name in columns])
-    pictures = [
-        name for name, cells in columns.items() if any(isinstance(cell, (bytes, dict)) for cell in cells)
-    ]
+        raise RequestError(f"'{path}' needs pyarrow: pip install 'penultimate[parquet]'") from None
+    except (ValueError, OSError, pd.errors.ParserError, pd.errors.ParserWarning) as error:
+        raise DamagedFileError(f"'{path}' cannot be read as a table: {error}") from None
+    frame.columns = [str(name).strip() for name in frame.columns]
+    frame = frame.loc[:, [not name.startswith("Unnamed: ") for name in frame.columns]]
+    pictures = [name for name in frame if frame[name].map(lambda cell: isinstance(cell, dict | bytes)).any()]
     if pictures:
         raise RequestError(
-            f"'{path}' holds images themselves, in {some(pictures, 'column', 'columns')}; load it with"
-            " datasets.load_dataset, and give what save_to_disk writes"
+            f"'{path}' holds images themselves, in {some(pictures, 'column', 'columns')}: give"
+            f" datasets:{path.parent} in its place"
         )
-    rows = max(map(len, columns.values()), default=0)
-    header = {name.lower(): name for name in columns}
-    cells = {name.lower(): its for name, its in columns.items()}
-    return ColumnTable(path, cells, header, range(1, rows + 1), typed=True)
+    cells: pd.DataFrame = frame.astype(object).where(frame.notna(), None)
+    return cells
 
 
-def _expect_different(path: Path, names: Sequence[str]) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1 and name]
-    if twice:
-        raise RequestError(f"'{path}': {some(twice, 'column', 'columns')} of the same name")
+def _read_text(path: Path, rows: int | None) -> pd.DataFrame:
+    import pandas as pd
+
+    with path.open("rb") as content:
+        encoding = "utf-16" if content.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    with path.open(encoding=encoding) as file:
+        head = file.readline()
+    delimiter = max(",;\t|", key=head.count)
+    return pd.read_csv(
+        path,
+        sep=delimiter if delimiter in head else r"\s+",
+        encoding=encoding,
+        dtype=str,
+        index_col=False,
+        skipinitialspace=True,
+        nrows=rows,
+    )
 
 
-def _expect_once(path: Path, base: Path, paths: Sequence[str]) -> None:
-    """Refuse an image that is listed twice, under one path or two: it could be trained and tested on."""
-    times = Counter(map(os.path.normpath, paths))
-    twice = [where for where, count in times.items() if count > 1]
-    if twice:
-        raise RequestError(f"'{path}': {some(twice, 'image is', 'images are')} listed more than once")
-    known: dict[tuple[int, int], str] = {}
-    for where in times:
-        try:
-            found = (base / where).stat()
-        except (OSError, ValueError):
-            continue  # what is not there is said to be missing
-        first = known.setdefault((found.st_dev, found.st_ino), where)
-        if first != where:
-            raise RequestError(f"'{path}': '{first}' and '{where}' are one file, which is listed twice")
+@dataclass(frozen=True)
+class _Rows:
+    """What a table says of its images: paths from its folder, labels, splits (None: in none), groups."""
+
+    paths: list[str]
+    labels: Sequence[Any]
+    parts: list[str | None]
+    groups: list[str] | None
+    names: tuple[str, ...] = ()
+
+
+def tables(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str, Listing], list[str]]:
+    """Read tables, {file: split, or "" where its rows say it}, whose paths are below their folders."""
+    notes: list[str] = []
+    rows: dict[str, list[tuple[str, Any, str]]] = {}
+    names: tuple[str, ...] = ()
+    for file, part in files.items():
+        read = rows_of(replace(place, path=file), part, notes)
+        names = names or read.names
+        if read.names != names:
+            raise RequestError(f"'{file}' has other columns of labels than the table before")
+        below = file.parent.relative_to(base).as_posix()
+        prefix = "" if below == "." else f"{below}/"
+        for path, label, of, group in zip(
+            read.paths, read.labels, read.parts, read.groups or [""] * len(read.paths), strict=True
+        ):
+            if of is not None:
+                where = path if path.startswith("/") else f"{prefix}{path}"
+                rows.setdefault(part or of, []).append((where, label, group))
+    expect_once(place.path, [path for its in rows.values() for path, _, _ in its])
+    columns = {part: [label for _, label, _ in its] for part, its in rows.items()}
+    if place.labels:
+        labels = {part: np.array(its, np.int64) for part, its in columns.items()}
+    else:
+        numbered = number_labels(place.path, columns, names)
+        labels, names = dict(numbered.of), numbered.names
+        notes += numbered.notes
+    listings = {}
+    for number, (part, its) in enumerate(rows.items()):
+        kept = labels[part] >= 0 if not place.labels else np.ones(len(its), bool)
+        known = [row for row, there in zip(its, kept, strict=True) if there]
+        if known:
+            paths, _, groups = zip(*known, strict=True)
+            said = None if place.group == "" else groups
+            listings[part] = listed(base, paths, labels[part][kept], names, number * SPAN, said)
+    return listings, list(dict.fromkeys(notes))
+
+
+def rows_of(place: Place, part: str, notes: list[str], most: int | None = None) -> _Rows:
+    """Return what the table at a place says of its images (at `most` the first rows of it), which are of a
+    split or of all ("").
+    """
+    frame = read_table(place.path, most)
+    if frame.empty:
+        raise RequestError(f"'{place.path}' lists no images")
+    if any(map(is_image, frame.columns)):
+        raise RequestError(
+            f"'{place.path}': its first line is that of an image; a line with the names of the columns is"
+            " expected above it, such as path,label"
+        )
+    columns = {_plain(name): name for name in frame.columns}
+    image = column_named(place, columns, place.image) if place.image else ""
+    image = image or next((columns[name] for name in IMAGES if name in columns), "")
+    if not image:
+        raise RequestError(
+            f"'{place.path}' has the columns {', '.join(frame.columns)}; which one names the images? Say it:"
+            f" {place.with_setting('image', frame.columns[0])}"
+        )
+    cells = [text_of_cell(cell).replace("\\", "/") for cell in frame[image]]
+    if "" in cells:
+        raise RequestError(f"'{place.path}', row {cells.index('') + 1}: a path is expected in '{image}'")
+    parts, of_splits = _parts(place, frame, columns, part, notes)
+    group = column_named(place, columns, place.group) if place.group and isinstance(place.group, str) else ""
+    names, labels = _labels(place, frame, columns, [image, group, *of_splits], notes)
+    paths = ImagesBelow(place.path.parent, part).found(cells, notes)
+    return _Rows(paths, labels, parts, _groups(place, frame, group, paths), names)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s-]+", "_", name.strip().lower())
+
+
+def text_of_cell(cell: Any) -> str:
+    """Return a cell as text without blanks at its ends; "" for none."""
+    return "" if cell is None else str(cell).strip()
+
+
+def column_named(place: Place, columns: Mapping[str, str], name: str) -> str:
+    """Return a column that is said; raises RequestError, with the nearest, where there is none."""
+    if _plain(name) not in columns:
+        raise unknown(f"column of '{place.path}'", name, columns.values())
+    return columns[_plain(name)]
+
+
+def _labels(
+    place: Place, frame: pd.DataFrame, columns: Mapping[str, str], others: Sequence[str], notes: list[str]
+) -> tuple[tuple[str, ...], Sequence[Any]]:
+    """Return the names of the classes ((): as the labels say) and the label of each row."""
+    if place.labels:
+        return _several(place, frame, columns)
+    said = [column_named(place, columns, name) for name in place.label]
+    free = [name for name in frame.columns if name not in others]
+    label = said[0] if len(said) == 1 else ""
+    if not said:
+        named = [columns[name] for name in LABELS if name in columns and columns[name] in free]
+        named = named[:1] if named and _plain(named[0]) in ("label", "labels") else named
+        if differing := [name for name in named[1:] if not _part_alike(frame, named[0], name)]:
+            raise _ask_for_label(place, [named[0], *differing])
+        label = named[0] if named else ""
+    if label:
+        values = list(frame[label])
+        if not said and _plain(label) in PLURAL and any("," in text_of_cell(value) for value in values):
+            raise RequestError(
+                f"'{place.path}': a cell of '{label}' holds several labels. Give columns of 0 and 1,"
+                f" {place.with_setting('labels', ('A', 'B'))}, or say that each cell is a class:"
+                f" {place.with_setting('label', label)}"
+            )
+        return (), values
+    marks = said or [name for name in free if {*map(_mark, frame[name])} <= {0, 1}]
+    marked = np.array([[_mark(cell) == 1 for cell in frame[name]] for name in marks])
+    if len(marks) > 1 and (marked.sum(0) == 1).all():
+        notes.append(
+            f"the class of an image is the one that its row marks: {some(marks, 'column', 'columns')}"
+        )
+        return tuple(marks), [marks[at] for at in marked.argmax(0)]
+    if said:
+        row = int(np.flatnonzero(marked.sum(0) != 1)[0])
+        raise RequestError(
+            f"'{place.path}': label={place.label!r} are columns of 0 and 1 that mark one class for each"
+            f" image; row {row + 1} marks {marked[:, row].sum()}. Several labels for an image:"
+            f" {place.with_setting('labels', place.label)}"
+        )
+    if len(free) == 1 and 2 <= frame[free[0]].astype(str).nunique() <= len(frame) / 2:
+        notes.append(f"the labels are those of the column '{free[0]}'")
+        return (), list(frame[free[0]])
+    raise _ask_for_label(place, free)
+
+
+def _mark(cell: Any) -> int | None:
+    return MARKS.get(text_of_cell(cell).lower())
+
+
+def _part_alike(frame: pd.DataFrame, one: str, other: str) -> bool:
+    pairs = frame[[one, other]].astype(str).drop_duplicates()
+    counts = {len(pairs), frame[one].astype(str).nunique(), frame[other].astype(str).nunique()}
+    return len(counts) == 1
+
+
+def _ask_for_label(place: Place, candidates: Sequence[str]) -> RequestError:
+    may_be = f"; it may be {' or '.join(map(repr, candidates[:6]))}" if candidates else ""
+    example = candidates[0] if candidates else "COLUMN"
+    return RequestError(
+        f"'{place.path}': which column holds the labels is not clear{may_be}. Say it:"
+        f" {place.with_setting('label', example)}"
+    )
+
+
+def _several(
+    place: Place, frame: pd.DataFrame, columns: Mapping[str, str]
+) -> tuple[tuple[str, ...], list[list[int]]]:
+    """Return the columns that are said as labels, and the marks 1, 0 or -1 of each row."""
+    names: list[str] = []
+    for asked in place.labels:
+        found = [columns[name] for name in fnmatch.filter(columns, _plain(asked))]
+        names += [name for name in found or [column_named(place, columns, asked)] if name not in names]
+    if len(names) < 2:
+        raise RequestError(
+            f"'{place.path}': labels=... are two columns or more; of one alone say"
+            f" {place.with_setting('label', names[0])}"
+        )
+    rows = []
+    for row, cells in enumerate(zip(*(frame[name] for name in names), strict=True), 1):
+        marks = [_mark(cell) for cell in cells]
+        if None in marks:
+            at = marks.index(None)
+            raise RequestError(
+                f"'{place.path}': labels=... are columns of 1 (present), 0 (absent) and -1 (uncertain);"
+                f" row {row} of '{names[at]}' holds {text_of_cell(cells[at])!r}"
+            )
+        rows.append([mark for mark in marks if mark is not None])
+    return tuple(names), rows
+
+
+def _groups(place: Place, frame: pd.DataFrame, column: str, paths: Sequence[str]) -> list[str] | None:
+    """Return the group of each row, by a column or by a level of the folders; None if none is said."""
+    if place.group == "":
+        return None
+    if isinstance(place.group, int):
+        return groups_by_level(place, paths, "the table's folder")
+    groups = [text_of_cell(cell) for cell in frame[column]]
+    if "" in groups:
+        raise RequestError(
+            f"'{place.path}': the column '{column}' says no group in row {groups.index('') + 1}; fill it in,"
+            " or give an image that stands alone a group of its own"
+        )
+    return groups
+
+
+def groups_by_level(place: Place, paths: Sequence[str], above: str) -> list[str]:
+    """Return the group of each path: its folders down to the level that the place names.
+
+    >>> groups_by_level(Place(Path("scans"), group=1), ["p1/a.png", "p1/left/b.png"], "the class")
+    ['p1', 'p1']
+    """
+    level = place.group
+    if not isinstance(level, int):
+        raise RequestError(
+            f"'{place.path}' holds folders, and no column '{level}'. Of folders, a group is a level:"
+            f" group=1 stands for the first folder below {above}"
+        )
+    if short := [path for path in paths if path.count("/") < level]:
+        raise RequestError(
+            f"'{place.path}': {some(short, 'image', 'images')} with less than {counted(level, 'folder')}"
+            f" below {above}, so that group={level} says no group"
+        )
+    return ["/".join(path.split("/")[:level]) for path in paths]
+
+
+def _parts(
+    place: Place, frame: pd.DataFrame, columns: Mapping[str, str], part: str, notes: list[str]
+) -> tuple[list[str | None], list[str]]:
+    """Return the split of each row ("": nothing says it; None: in none), and the columns that say it."""
+    if place.test and not place.split:
+        raise RequestError(
+            f"'{place.path}': test={place.test!r} goes with split='COLUMN', whose cells they are"
+        )
+    if place.split is None or part:
+        return [""] * len(frame), []
+    folds = [name for plain, name in columns.items() if plain in ("fold", "folds", "cv")]
+    if place.split:
+        name = column_named(place, columns, place.split)
+        parts = _as_said(place, name, frame[name])
+        found = [name]
+    else:
+        named = (columns[name] for name in (*PARTITIONS, *USAGES) if name in columns)
+        read = ((name, _as_named(place, name, frame[name])) for name in named)
+        name, parts = next((each for each in read if each[1]), ("", []))
+        found = [name] if name else [name for plain, name in columns.items() if plain in FLAGS]
+        parts = parts or (_as_flagged(place, frame, found) if found else [])
+    if found:
+        notes.append(f"the splits are those of {some(found, 'column', 'columns')}")
+        if left := parts.count(None):
+            notes.append(f"of no split, and left out: {left:,} of {len(parts):,} images")
+    elif folds:
+        notes.append(f"the column '{folds[0]}' is not used; {_how(place, folds[0], frame[folds[0]])}")
+    return parts or [""] * len(frame), [*found, *folds]
+
+
+def _how(place: Place, name: str, cells: Sequence[Any]) -> str:
+    last = max(map(text_of_cell, cells))
+    return f'"{place.path}(split={name!r}, test={last!r})" tests on the images of one of its values'
+
+
+def _as_said(place: Place, name: str, cells: Sequence[Any]) -> list[str | None]:
+    texts = [text_of_cell(cell).lower().removesuffix(".0") for cell in cells]
+    if place.test:
+        tested = {value.strip().lower() for value in place.test}
+        if lacking := sorted(tested - {*texts}):
+            raise unknown(f"value of '{name}' in '{place.path}'", lacking[0], sorted({*texts} - {""}))
+        return ["test" if text in tested else "train" if text else None for text in texts]
+    parts = [_meant(text, texts) or None for text in texts]
+    if not any(parts):
+        raise RequestError(f"'{place.path}': no cell of '{name}' names a split; {_how(place, name, texts)}")
+    return parts
+
+
+def _as_named(place: Place, name: str, cells: Sequence[Any]) -> list[str | None]:
+    """Return the splits that a column names or numbers; [] if it is not sure to say the split."""
+    texts = [text_of_cell(cell).lower().removesuffix(".0") for cell in cells]
+    if {*texts} <= NUMBERED.keys() and texts.count("0") < max(map(texts.count, {*texts})):
+        raise RequestError(
+            f"'{place.path}': the column '{name}' numbers the splits, but 0, which is training elsewhere, is"
+            f" not the largest; {_how(place, name, texts)}"
+        )
+    meant = {text: _meant(text, texts) for text in {*texts}}
+    if all(meant.values()):
+        return [meant[text] for text in texts]
+    if _plain(name) in USAGES:
+        return []
+    wrong = next(text for text in texts if not meant[text])
+    raise RequestError(
+        f"{unknown(f'split in the column {name!r} of {str(place.path)!r}', wrong, SPLITS)} To leave out what"
+        f" names no split: {place.with_setting('split', name)}; {_how(place, name, texts)}"
+    )
+
+
+def _meant(text: str, texts: Sequence[str]) -> str:
+    return NUMBERED.get(text, "") if {*texts} <= NUMBERED.keys() else part_of(text)
+
+
+def _as_flagged(place: Place, frame: pd.DataFrame, names: Sequence[str]) -> list[str | None]:
+    """Return the splits that columns of true and false mark; an unmarked row is in the one they lack."""
+    marked = {FLAGS[_plain(name)] for name in names}
+    rest = next((part for part in ("train", "test") if part not in marked), None)
+    parts: list[str | None] = [rest] * len(frame)
+    for name in names:
+        for row, cell in enumerate(frame[name]):
+            if (truth := TRUTH.get(text_of_cell(cell).lower())) is None:
+                raise RequestError(
+                    f"'{place.path}', row {row + 1}: {name} is true or false, not '{text_of_cell(cell)}'"
+                )
+            if truth and parts[row] not in (rest, FLAGS[_plain(name)]):
+                raise RequestError(f"'{place.path}', row {row + 1}: the image is in two splits")
+            parts[row] = FLAGS[_plain(name)] if truth else parts[row]
+    return parts
