@@ -103,7 +103,7 @@ def test_unknown_split_and_unusable_folders(tmp_path: Path, monkeypatch: pytest.
     [
         ({"labels": np.array([0, 3, 0])}, r"label 3 \(image 1\) is out of range: 2 classes have .* 0 to 1"),
         ({"labels": np.array([0, 0, -1])}, r"label -1 \(image 2\) is out of range"),
-        ({"labels": np.array([0, 1])}, r"labels are int64 \[3\], one for each image; these are int64 \[2\]"),
+        ({"labels": np.array([0, 1])}, r"labels are int64 \[3\]; these are int64 \[2\]"),
         ({"labels": np.zeros(3)}, r"labels are int64 .* these are float64"),
         ({"ids": np.array([4, 5, 4])}, "ids must be unique; 4 occurs more than once"),
         ({"images": np.zeros((3, 2, 2, 3))}, r"images are uint8 \[n h w c\]; these are float64"),

@@ -146,7 +146,7 @@ def test_hidden_files_junk_and_links_that_lead_up_are_no_images(tmp_path: Path) 
     [
         ("path,label\n", "lists no images"),
         ("0.png,ant\n1.png,bee\n", "first line is that of an image"),
-        ("width,label\n1,ant\n2,bee\n", "which one names the images"),
+        ("width,label\n1,ant\n2,bee\n", "which column names the images is not clear"),
         ("path,label\n0.png,ant\n,bee\n", "row 2: a path is expected"),
         ("path,label\n0.png,ant\n0.png,bee\n", "1 image .'0.png'. listed more than once"),
         ("path,label\n0.png,0.5\n1.png,0.25\n", "numbers that were measured"),
@@ -158,7 +158,7 @@ def test_hidden_files_junk_and_links_that_lead_up_are_no_images(tmp_path: Path) 
         ),
         ("path,label,split\n0.png,a,1\n1.png,b,1\n2.png,b,0\n", "0, which is training elsewhere, is not the"),
         ("path,label,is_valid\n0.png,a,maybe\n1.png,b,no\n", "is_valid is true or false, not 'maybe'"),
-        ("path,label\n9.png,a\n8.png,b\n", "holds 0 images; there is none to be tested on; '9.png'"),
+        ("path,label\n9.png,a\n8.png,b\n", "holds 0 images, and no class has two images, .*; '9.png'"),
         ("path,label\n0.png,a,b\n1.png,c\n", "cannot be read as a table"),
     ],
 )

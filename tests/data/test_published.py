@@ -145,23 +145,6 @@ def test_an_empty_folder_is_told_what_goes_where(
         assert words in told
 
 
-def test_archives_are_unpacked_whole_or_not_at_all(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    published.imagenet_sketch(tmp_path / "made")
-    shutil.make_archive(str(tmp_path / "ImageNet-Sketch"), "zip", tmp_path / "made")
-    assert main(["data", "get", "imagenet_sketch", "--root", str(tmp_path)]) == 0
-    assert "test: 8 of 50,889 images" in capsys.readouterr().out
-    assert main(["data", "get", "imagenet_sketch", "--root", str(tmp_path)]) != 0
-    assert "is there already; remove it" in capsys.readouterr().err
-    cut = tmp_path / "cut"
-    cut.mkdir()
-    whole = (tmp_path / "ImageNet-Sketch.zip").read_bytes()
-    (cut / "ImageNet-Sketch.zip").write_bytes(whole[: len(whole) // 2])
-    assert main(["data", "get", "imagenet_sketch", "--root", str(cut)]) != 0
-    assert [each.name for each in cut.iterdir()] == ["ImageNet-Sketch.zip"]
-
-
 def test_what_cannot_be_downloaded_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "get", "birdsnap", "--root", str(tmp_path)]) == 2
     assert "Birdsnap is to be got by hand: http://thomasberg.org" in capsys.readouterr().err

@@ -16,7 +16,7 @@ def _takes_data(parser: argparse.ArgumentParser) -> None:
             "check",
             "Check which files of a data set are there, missing or unreadable. Every image is decoded.",
         ),
-        ("get", "Unpack a published data set from archives in --root, or download it where possible."),
+        ("get", "Have torchvision download a published data set, or unpack ImageNet's archives."),
     ):
         doing = doings.add_parser(name, help=text, description=text)
         own = ", or a folder, table or file of arrays of your own" if name == "check" else ""

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import tarfile
-import tempfile
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -131,75 +125,36 @@ def _described(known: PublishedSet) -> list[str]:
 
 def _how(known: PublishedSet, root: Path | str | None) -> str:
     """Return how a data set is got."""
-    command = f"penultimate data get {known.card.name} --root {root}"
-    if known.downloads or known.torchvision == "ImageNet":
-        return f"To get it: {command} (from {known.obtain})"
-    unpacks = f". In '{root}', {command} unpacks {' and '.join(known.archives)}" if known.archives else ""
-    return f"To get it: {known.obtain}{unpacks}"
+    if not known.torchvision:
+        return f"To get it: {known.obtain}"
+    return f"To get it: penultimate data get {known.card.name} --root {root} (from {known.obtain})"
 
 
 def get(name: str, root: Path | str, say: Say) -> None:
-    """Unpack the archives of a data set that lie in `root`; else have torchvision download or unpack it.
+    """Have torchvision download a data set, or unpack ImageNet's archives.
 
-    Raises RequestError, saying what to do by hand, where neither can be; DamagedFileError for a bad archive.
+    Raises RequestError, saying what to do by hand, where it cannot.
     """
     known, folder = entry(name), given_path(root, "--root", home=True)
-    found = [path for path in (folder / archive for archive in known.archives) if path.is_file()]
-    for path in found:
-        _unpack(path, folder, known.folder)
-        say(f"unpacked '{path.name}'")
-    if not found:
-        _download(known, folder)
-    for split, listing in open_dataset(name, folder).splits.items():
-        say(f"{split}: {len(listing):,} of {known.card.sizes[split]:,} images")
-    say(f"Whether every image can be read: penultimate data check {name} --root {root}")
-
-
-def _unpack(archive: Path, root: Path, folder: str) -> None:
-    """Unpack an archive into `root/folder`, or into `root` where the archive holds that folder itself.
-
-    What it holds appears when all of it is unpacked.
-    """
-    with tempfile.TemporaryDirectory(dir=root, prefix=".unpacking-") as partial:
-        try:
-            safely: Any = {} if archive.suffix == ".zip" else {"filter": "data"}
-            shutil.unpack_archive(archive, partial, **safely)
-        except (OSError, EOFError, ValueError, tarfile.TarError, zipfile.BadZipFile, zlib.error) as error:
-            raise DamagedFileError(f"'{archive}' cannot be unpacked: {error}") from None
-        tops = [*Path(partial).iterdir()]
-        target = root if [top.name for top in tops] == [folder] else root / folder
-        target.mkdir(exist_ok=True)
-        for top in tops:
-            if (target / top.name).exists():
-                raise DamagedFileError(
-                    f"'{target / top.name}' is there already; remove it to unpack '{archive}' again"
-                )
-            top.rename(target / top.name)
-
-
-def _download(known: PublishedSet, folder: Path) -> None:
-    name, archives = known.card.name, " and ".join(known.archives)
-    by_hand = f"put {archives} into '{folder}', and call this again"
     if not known.downloads and known.torchvision != "ImageNet":
-        raise RequestError(
-            f"{known.card.title} is to be got by hand: {known.obtain}."
-            f" Then {by_hand if archives else f'see penultimate data check {name} --root {folder}'}"
-        )
+        raise RequestError(f"{known.card.title} is to be got by hand: {known.obtain}")
     try:
         import torchvision.datasets
     except ImportError:
         raise RequestError(
-            f"torchvision gets {known.card.title}: pip install 'penultimate[models]'; or {by_hand}"
+            f"torchvision gets {known.card.title}: pip install 'penultimate[models]'"
         ) from None
     make_folder(folder, "--root")
     kind = getattr(torchvision.datasets, known.torchvision)
     try:
         if known.downloads:
             kind(folder, download=True)
-        else:  # it unpacks the archives of ImageNet, and sorts the validation images into class folders
-            for split in ("train", "val"):
-                kind(folder / known.folder if (folder / known.folder).is_dir() else folder, split)
+        for split in () if known.downloads else ("train", "val"):
+            kind(folder / known.folder if (folder / known.folder).is_dir() else folder, split)
     except (OSError, RuntimeError) as error:
         raise RequestError(
             f"{known.card.title} cannot be got by torchvision ({error}). By hand: {known.obtain}"
         ) from None
+    for split, listing in open_dataset(name, folder).splits.items():
+        say(f"{split}: {len(listing):,} of {known.card.sizes[split]:,} images")
+    say(f"Whether every image can be read: penultimate data check {name} --root {root}")

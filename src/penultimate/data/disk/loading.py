@@ -26,11 +26,10 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from jaxtyping import UInt8
-from PIL import Image
 from torch import Tensor
 
 from penultimate.cores import usable_cores
-from penultimate.data.decoding import middle_square, read_colours
+from penultimate.data.decoding import middle_square
 from penultimate.data.disk.preparation import Geometry, Preparation
 from penultimate.data.listing import Listing
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
@@ -158,7 +157,7 @@ class _Reader:
         remarks: list[tuple[int, str]] = []
         for row in stretch:
             try:
-                image, remarked = colours_of(self.listing, row, self.upright)
+                image, remarked = self.listing.colours(row, self.upright)
                 path = Path(self.listing.name(row))
                 framed = [
                     middle_square(path, image, each[1] if self.listing.cropped else each[0], *each[1:])
@@ -176,13 +175,3 @@ class _Reader:
             for each, found in squares.items()
         }
         return Decoded(stretch.start, stretch.stop, np.array(rows, np.int64), images, left_out, remarks)
-
-
-def colours_of(listing: Listing, row: int, upright: bool = True) -> tuple[Image.Image, list[str]]:
-    """Return an image of a listing, and remarks, as `read_colours` gives them, wherever it lies."""
-    encoded = listing.image(row)
-    if isinstance(encoded, np.ndarray):
-        return Image.fromarray(encoded).convert("RGB"), []
-    if isinstance(encoded, bytes):
-        return read_colours(Path(listing.name(row)), upright, encoded)
-    return read_colours(encoded, upright)

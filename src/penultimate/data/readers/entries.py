@@ -29,7 +29,6 @@ class PublishedSet:
     folder        what its folder is called; --root is that folder, or the one that holds it
     layout        which files go where in it
     obtain        where to get it
-    archives      what it is published as; where they lie in --root, `penultimate data get` unpacks them
     torchvision   torchvision's class of it, if there is one
     downloads     whether that class downloads it
     """
@@ -39,7 +38,6 @@ class PublishedSet:
     folder: str
     layout: str
     obtain: str
-    archives: tuple[str, ...] = ()
     torchvision: str = ""
     downloads: bool = False
 
@@ -51,7 +49,6 @@ def _read() -> dict[str, PublishedSet]:
         if said["reader"] == "corrupted":
             said["sizes"] = {f"{kind}/{severity}": 50000 for kind in PUBLISHED for severity in SEVERITIES}
         card |= {name: said.pop(name) for name in DatasetCard.__dataclass_fields__ if name in said}
-        said["archives"] = tuple(said.get("archives", ()))
         found[card["name"]] = PublishedSet(DatasetCard(**card), **said)
     return found
 

@@ -113,28 +113,20 @@ def labelled(
 
 
 def open_dataset(
-    name: str,
-    root: Path | str | None = None,
-    *,
-    seed: int = 0,
-    test_share: float = TEST_SHARE,
-    cache: Path | None = None,
+    name: str, root: Path | str | None = None, *, seed: int = 0, test_share: float = TEST_SHARE
 ) -> OpenedDataset:
     """Return a published data set in the folder `root`, or, under any other name, what a user has at `root`.
 
     Without `root`, `name` is a path, behind which settings may stand, "t.csv(label='species')" (see
     `labelled`). Where nothing in it says what is tested on, a `test_share` of each class is drawn with
-    `seed`. Digests of images are kept in `cache`. Raises RequestError for what is not there or is not laid
-    out as expected, DamagedFileError.
+    `seed`. Raises RequestError for what is not there or is not laid out as expected, DamagedFileError.
     """
     entry = ENTRIES.get(name)
     place = read_place(name if root is None else root)
     if entry is None:
         if root is None and not place.path.exists() and not str(place.path).startswith(BY_NAME):
             raise _nowhere(name, place)
-        opened = _own(place, "" if root is None else name, seed, test_share)
-        kept = {split: replace(listing, cache=cache) for split, listing in opened.splits.items()}
-        return replace(opened, splits=kept)
+        return _own(place, "" if root is None else name, seed, test_share)
     title, folder = entry.card.title, place.path
     if place.group:
         raise RequestError(f"group=... is of images of your own: {title} is split as it was published")
@@ -144,7 +136,7 @@ def open_dataset(
     def read(split: str) -> Listing:
         from penultimate.data.readers.published import read_published
 
-        return replace(read_published(entry, folder, split), cache=cache)
+        return read_published(entry, folder, split)
 
     return OpenedDataset(name, title, entry.card.accuracy, _Lazily(entry.card.splits, read), (), entry)
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from penultimate.data.listing import Listing
 from penultimate.data.readers.arrays import arrays
-from penultimate.data.readers.folders import folders, root_of, splits_have_classes
-from penultimate.data.readers.places import Place, is_table
+from penultimate.data.readers.folders import folders, root_of
+from penultimate.data.readers.places import Place, is_table, tables_in
 from penultimate.data.readers.reading import SPAN, lines_of, listed
-from penultimate.data.readers.saved import BY_NAME, is_saved, saved
+from penultimate.data.readers.saved import is_saved, saved
 from penultimate.data.readers.split_names import expect_one_each, part_of, words_in_all
 from penultimate.data.readers.splitting import TEST_SHARE, Splits, train_and_test
 from penultimate.data.readers.tables import IMAGES, LABELS, read_table, tables
-from penultimate.data.readers.walking import entries_of, images_in, some
+from penultimate.data.readers.walking import entries_of, folders_with_images, images_in, some
 from penultimate.errors import DamagedFileError, RequestError
 
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet", "_classes.csv")
@@ -55,7 +55,7 @@ def read_own(place: Place, seed: int = 0, share: float = TEST_SHARE) -> tuple[Sp
 
 
 def _saved(place: Place) -> Read | None:
-    return saved(place) if is_saved(place.path) or str(place.path).startswith(BY_NAME) else None
+    return saved(place) if is_saved(place.path) else None
 
 
 def _arrays(place: Place) -> Read | None:
@@ -92,10 +92,11 @@ def _tables_of_splits(place: Place) -> Read | None:
     if not place.path.is_dir() or place.split is None or place.test:
         return None
     root = root_of(place.path)
-    if splits_have_classes(root):
+    of_splits = (each for each in folders_with_images(root) if part_of(each.name))
+    if any(len(folders_with_images(each)) > 1 for each in of_splits):
         return None
     for folder in dict.fromkeys((place.path, root)):
-        files = [Path(entry.path) for entry in entries_of(folder) if is_table(Path(entry.path))]
+        files = tables_in(folder)
         common = {*words_in_all(each.stem for each in files), *OF_TABLES}
         named = {file: part for file in files if (part := part_of(file.stem, common)) and _has(file, IMAGES)}
         if "train" in named.values():

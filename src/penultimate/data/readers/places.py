@@ -64,6 +64,11 @@ def is_table(path: Path) -> bool:
     return path.suffix.lower() in TABLES and path.is_file()
 
 
+def tables_in(folder: Path) -> list[Path]:
+    """Return the tables in a folder, by name, without hidden ones."""
+    return sorted(each for each in folder.iterdir() if each.name[0] != "." and is_table(each))
+
+
 def place_of(path: str | Path, **settings: Any) -> Place:
     """Return a place with settings; raises RequestError for unknown ones and values that are no names."""
     for name, value in settings.items():

@@ -184,8 +184,8 @@ def chexpert(entry: PublishedSet, root: Path, split: str) -> Listing:
     if lacking:
         raise DamagedFileError(f"'{file}' has no column '{lacking[0]}'")
     paths = [path.partition("/")[2] if path.startswith("CheXpert") else path for path in table["Path"]]
-    marks = {**MARKS, "": 0}
-    cells = [[marks.get(str(cell or "").strip()) for cell in table[name]] for name in PATHOLOGIES]
+    texts = [[str(cell or "0").strip().removesuffix(".0") for cell in table[name]] for name in PATHOLOGIES]
+    cells = [[MARKS.get(text) for text in column] for column in texts]
     if any(None in column for column in cells):
         raise DamagedFileError(f"'{file}': a pathology is 1, 0, -1 or blank")
     rows = np.arange(len(paths))

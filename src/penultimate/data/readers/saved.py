@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -46,12 +46,13 @@ class Rows:
 
 
 def is_saved(path: Path) -> bool:
-    """Return whether `save_to_disk` wrote a folder."""
-    return (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
+    """Return whether `save_to_disk` wrote a folder, or a place names a data set of Hugging Face's."""
+    listed = (path / name for name in ("dataset_dict.json", "state.json"))
+    return str(path).startswith(BY_NAME) or any(file.is_file() for file in listed)
 
 
 def saved(place: Place) -> tuple[dict[str, Listing], list[str]]:
-    """Read a `DatasetDict` of splits, or one `Dataset`, with the format that it was given taken off."""
+    """Read what lies at a place, or is loaded by its name."""
     text = str(place.path)
     try:
         import datasets
@@ -59,16 +60,16 @@ def saved(place: Place) -> tuple[dict[str, Listing], list[str]]:
         by_name = text.startswith(BY_NAME)
         held = datasets.load_dataset(text[len(BY_NAME) :]) if by_name else datasets.load_from_disk(text)
     except ImportError:
-        raise RequestError(
-            f"'{text}' is a Hugging Face data set; to read it: pip install 'penultimate[datasets]'"
-        ) from None
+        raise RequestError(f"'{text}' is read by: pip install 'penultimate[datasets]'") from None
     except Exception as error:  # pyarrow's, the hub's and the reader's own
         raise DamagedFileError(f"'{text}' cannot be read by Hugging Face's datasets: {error}") from None
     return from_datasets(place, held)
 
 
 def from_datasets(place: Place, held: Any) -> tuple[dict[str, Listing], list[str]]:
-    """Read a `DatasetDict` or a `Dataset` that is loaded already."""
+    """Read a `DatasetDict` of splits or a `Dataset`, with the format that it was given taken off."""
+    from datasets import Image
+
     place.expect_only("a Hugging Face data set", "image", "label", "group")
     named = dict(held) if isinstance(held, dict) else {"": held}
     parts = {name: part_of(name) for name in named if not name or part_of(name)}
@@ -81,14 +82,16 @@ def from_datasets(place: Place, held: Any) -> tuple[dict[str, Listing], list[str
     class_names: set[tuple[str, ...]] = set()
     for name, part in parts.items():
         table = named[name].with_format(None)
-        image, label = _image_column(table, place), _label_column(table, place)
+        kinds = {str(each): type(feature).__name__ for each, feature in table.features.items()}
+        image = _column(place, "image", place.image, kinds, "Image")
+        label = _column(place, "label", "".join(place.label), kinds, "ClassLabel")
         class_names.add(tuple(getattr(table.features[label], "names", None) or ()))
         columns[part] = list(table[label])
-        if place.group != "":
-            if place.group not in table.column_names:
-                raise unknown(f"column of '{place.path}'", str(place.group), table.column_names)
-            groups[part] = np.array([*map(str, table[place.group])])
-        sources[part] = Rows(_undecoded(table, image), name or place.path.name)
+        if place.group:
+            group = _column(place, "group", str(place.group), kinds, "")
+            groups[part] = np.array([*map(str, table[group])])
+        pictures = table.select_columns(image).cast_column(image, Image(decode=False))
+        sources[part] = Rows(pictures, name or place.path.name)
     if len(class_names) > 1:
         raise RequestError(f"'{place.path}': its splits name their classes differently")
     numbered = number_labels(place.path, columns, class_names.pop())
@@ -98,40 +101,17 @@ def from_datasets(place: Place, held: Any) -> tuple[dict[str, Listing], list[str
     return made, [*notes, *numbered.notes]
 
 
-def _undecoded(table: Any, column: str) -> Any:
-    from datasets import Image
-
-    return table.select_columns(column).cast_column(column, Image(decode=False))
-
-
-def _of_kind(table: Any, kind: str) -> list[str]:
-    return [str(name) for name, feature in table.features.items() if type(feature).__name__ == kind]
-
-
-def _image_column(table: Any, place: Place) -> str:
-    columns = _of_kind(table, "Image")
-    if not columns:
-        raise RequestError(
-            f"'{place.path}' has the columns {', '.join(table.features)}, and none of them holds images; in"
-            " Hugging Face's datasets: cast_column(COLUMN, datasets.Image())"
-        )
-    return _said(place, "image", place.image, columns, columns)
-
-
-def _label_column(table: Any, place: Place) -> str:
-    columns: Mapping[str, Any] = table.features
-    classes = ["label"] if "label" in columns else _of_kind(table, "ClassLabel")
-    return _said(place, "label", "".join(place.label), columns, classes)
-
-
-def _said(place: Place, what: str, said: str, known: Any, likely: list[str]) -> str:
-    """Return the column that is said, or the only likely one; raises RequestError for anything else."""
-    if said and said not in known:
-        raise unknown(f"column of '{place.path}'", said, known)
+def _column(place: Place, what: str, said: str, kinds: dict[str, str], kind: str) -> str:
+    """Return the column that is said, "label", or the only one of a kind."""
+    if said and said not in kinds:
+        raise unknown(f"column of '{place.path}'", said, kinds)
+    likely: Iterable[str] = [name for name, its in kinds.items() if its == kind]
+    likely = ["label"] if what == "label" and "label" in kinds else [*likely]
     if not said and len(likely) != 1:
-        may_be = likely or [*known]
+        hint = f"; cast_column(COLUMN, datasets.{kind}()) makes it one" if not likely else ""
         raise RequestError(
             f"'{place.path}': which column holds the {what}s is not clear; it may be"
-            f" {' or '.join(map(repr, may_be))}. Say it: {place.with_setting(what, may_be[0])}"
+            f" {' or '.join(map(repr, likely or kinds))}{hint}. Say it:"
+            f" {place.with_setting(what, [*likely, *kinds][0])}"
         )
     return said or likely[0]

@@ -56,12 +56,8 @@ def train_and_test(place: Place, parts: Splits, seed: int, share: float) -> tupl
     train, test = parts["train"], parts["test"]
     for split, listing in parts.items():
         if not len(listing):
-            gone = (
-                f": {len(listing.missing):,} are listed, such as '{listing.missing[0]}'"
-                if listing.missing
-                else ""
-            )
-            raise RequestError(f"'{path}': no image of the {split} split is there{gone}")
+            listed = f": '{listing.missing[0]}' and others are listed" if listing.missing else ""
+            raise RequestError(f"'{path}': no image of the {split} split is there{listed}")
     if train.groups is not None and test.groups is not None:
         notes += filter(None, [crossing(train.groups, test.groups, place.groups_called)])
     notes += _unshown(parts) if train.labels.ndim == 2 else _absent(place, train, test)
@@ -69,23 +65,18 @@ def train_and_test(place: Place, parts: Splits, seed: int, share: float) -> tupl
 
 
 def _drawn(place: Place, whole: Listing, seed: int, share: float) -> npt.NDArray[np.bool_]:
-    if len(whole) < 2:
+    try:
+        if whole.groups is not None:
+            by = place.groups_called
+            return drawn_by_group(whole.groups, whole.labels, whole.names, by=by, seed=seed, share=share)
+        tested = stratified(whole.names, whole.labels, seed, share)
+    except RequestError as error:
+        raise RequestError(f"'{place.path}': {error}") from None
+    if not tested.any():
         gone = f"; '{whole.missing[0]}' and others that it lists are not there" if whole.missing else ""
         raise RequestError(
-            f"'{place.path}' holds {counted(len(whole), 'image')}; there is none to be tested on{gone}"
-        )
-    if whole.groups is not None:
-        try:
-            return drawn_by_group(
-                whole.groups, whole.labels, whole.names, by=place.groups_called, seed=seed, share=share
-            )
-        except RequestError as error:
-            raise RequestError(f"'{place.path}': {error}") from None
-    tested = stratified(whole.names, whole.labels, seed, share)
-    if not tested.any():
-        raise RequestError(
-            f"'{place.path}': no class has two images, one to train on and one to test on; add images, or put"
-            " them into the folders train and test"
+            f"'{place.path}' holds {counted(len(whole), 'image')}, and no class has two images, one to train"
+            f" on and one to test on{gone}"
         )
     return tested
 
@@ -99,9 +90,8 @@ def stratified(names: Sequence[str], labels: np.ndarray, seed: int, share: float
     >>> stratified(["a", "b", "c", "d", "e", "f"], np.array([0, 0, 0, 0, 0, 1]), 0, 0.4).sum()
     np.int64(2)
     """
-    order = np.array(
-        [hashlib.sha256(f"{seed}\0{name}".encode(errors="surrogateescape")).hexdigest() for name in names]
-    )
+    texts = (f"{seed}\0{name}".encode(errors="surrogateescape") for name in names)
+    order = np.array([hashlib.sha256(text).hexdigest() for text in texts])
     tested = np.zeros(len(names), bool)
     labels = labels if labels.ndim == 1 else _rarest(labels)
     for label in np.unique(labels):
@@ -138,8 +128,7 @@ def drawn_by_group(
     nearest to the share. Raises RequestError for a single group, and where each image is a group of its own.
 
     >>> groups = np.array(["p1", "p2", "p3", "p4", "p5"]).repeat(4)
-    >>> names = [f"{i:02}.png" for i in range(20)]
-    >>> int(drawn_by_group(groups, np.arange(20) % 2, names, by="'patient'").sum())
+    >>> int(drawn_by_group(groups, np.arange(20) % 2, by="'patient'").sum())
     4
     """
     from sklearn.model_selection import StratifiedGroupKFold
@@ -153,16 +142,16 @@ def drawn_by_group(
     most = int(np.unique(classes, return_counts=True)[1].max())
     if most < 2:
         raise RequestError("no class has two images, one to train on and one to test on; add images")
-    folds = StratifiedGroupKFold(min(max(2, round(1 / share)), count, most), shuffle=True, random_state=seed)
+    folds = min(max(2, round(1 / share)), count, most)
     with warnings.catch_warnings():  # of classes with fewer images than folds
         warnings.simplefilter("ignore", UserWarning)
-        splits = list(folds.split(classes, classes, groups[order]))
-    wanted = share * len(groups)
+        drawing = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+        splits = list(drawing.split(classes, classes, groups[order]))
 
     def fault(split: tuple[np.ndarray, np.ndarray]) -> tuple[int, int, float]:
         trained, tested = (classes[rows] for rows in split)
         untrained, one_sided = np.setdiff1d(tested, trained), np.setxor1d(trained, tested)
-        return len(untrained), len(one_sided), abs(len(tested) - wanted)
+        return len(untrained), len(one_sided), abs(len(tested) - share * len(groups))
 
     tested = np.zeros(len(groups), bool)
     tested[order[min(splits, key=fault)[1]]] = True
@@ -180,28 +169,24 @@ def crossing(train: npt.NDArray[np.str_], test: npt.NDArray[np.str_], by: str, o
         return ""
     images = [int(np.isin(each, shared).sum()) for each in (test, train)]
     named = ", ".join(map(repr, map(str, shared[:3]))) + (", ..." if len(shared) > 3 else "")
-    verb = "is" if len(shared) == 1 else "are"
     return (
-        f"{len(shared):,} of {counted(len(np.unique(test)), 'group')} of test {of}s by {by} {verb} in"
-        f" training too ({named}): {images[0]:,} of {len(test):,} test {of}s and {images[1]:,} of"
-        f" {len(train):,} training {of}s, so that accuracies may be too high"
+        f"{len(shared):,} of {counted(len(np.unique(test)), 'group')} of test {of}s by {by}"
+        f" {'is' if len(shared) == 1 else 'are'} in training too ({named}): {images[0]:,} of {len(test):,}"
+        f" test {of}s and {images[1]:,} of {len(train):,} training {of}s, so that accuracies may be too high"
     )
 
 
 def _absent(place: Place, train: Listing, test: Listing) -> Iterator[str]:
     """Yield notes on classes without images; raises RequestError for one that is only tested on."""
     names, trained, tested = train.class_names, {*train.labels.tolist()}, {*test.labels.tolist()}
-    if untrained := sorted(tested - trained):
-        raise RequestError(
-            f"'{place.path}': {some([names[label] for label in untrained], 'class is', 'classes are')} tested"
-            " on, but not trained on"
-        )
-    for what, labels in (
-        ("no test image", trained - tested),
-        ("no image at all", {*range(len(names))} - trained),
-    ):
+    empty = {*range(len(names))} - trained
+    absent = {"tested on, but not trained on": tested - trained, "no test image": trained - tested}
+    for what, labels in {**absent, "no image at all": empty - tested}.items():
+        told = f"{what}: {some([names[label] for label in sorted(labels)], 'class', 'classes')}"
+        if labels and what.startswith("tested on"):
+            raise RequestError(f"'{place.path}': {told}")
         if labels:
-            yield f"{what}: {some([names[label] for label in sorted(labels)], 'class', 'classes')}"
+            yield told
     if len(trained) < 2:
         yield "all images are of one class: there is nothing to tell apart"
 
@@ -211,8 +196,7 @@ def _unshown(parts: Splits) -> Iterator[str]:
     for split in ("train", "test"):
         of = parts[split]
         both = (of.labels == 1).any(0) & (of.labels == 0).any(0)
-        lacking = [name for name, known in zip(of.class_names, both, strict=True) if not known]
-        if lacking:
+        if lacking := [name for name, known in zip(of.class_names, both, strict=True) if not known]:
             yield (
                 f"of the {split} images all or none show {some(lacking, 'label', 'labels')}, for which"
                 " there is no area under the ROC curve"
@@ -220,13 +204,10 @@ def _unshown(parts: Splits) -> Iterator[str]:
 
 
 def _joined(first: Listing, second: Listing) -> Listing:
-    grouped = first.groups is not None and second.groups is not None
-    return replace(
-        first,
-        source=Chain(first.source, second.source),
-        places=np.concatenate([first.places, second.places + len(first.source)]),
-        labels=np.concatenate([first.labels, second.labels]),
-        ids=np.concatenate([first.ids, second.ids]),
-        missing=first.missing + second.missing,
-        groups=np.concatenate([first.groups, second.groups]) if grouped else None,
-    )
+    arrays = {
+        name: np.concatenate([getattr(first, name), getattr(second, name)])
+        for name in ("labels", "ids", *(["groups"] if first.groups is not None else []))
+    }
+    places = np.concatenate([first.places, second.places + len(first.source)])
+    source, missing = Chain(first.source, second.source), first.missing + second.missing
+    return replace(first, source=source, places=places, missing=missing, **arrays)

@@ -10,9 +10,9 @@ import fnmatch
 import re
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -48,8 +48,8 @@ FLAGS = {f"is_{name}": part for name, part in SPLITS.items()}
 """Columns of true and false that mark the images of a split."""
 NUMBERED = {"0": "train", "1": "validation", "2": "test"}
 """The splits that numbers stand for, as in CelebA and WILDS."""
-TRUTH = dict.fromkeys(("true", "1", "1.0", "yes"), True) | dict.fromkeys(("false", "0", "0.0", "no"), False)
-MARKS = {"1": 1, "1.0": 1, "true": 1, "0": 0, "0.0": 0, "false": 0, "-1": -1, "-1.0": -1}
+TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+MARKS = {"1": 1, "true": 1, "0": 0, "false": 0, "-1": -1}
 """What a cell says of one of several labels: present, absent or uncertain."""
 
 
@@ -104,15 +104,14 @@ def _read_text(path: Path, rows: int | None) -> pd.DataFrame:
     )
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """What a table says of its images: paths from its folder, labels, splits (None: in none), groups."""
+class Rows(NamedTuple):
+    """What a table says of its images: paths from its folder, labels, splits (None: in none), groups ("")."""
 
     paths: list[str]
     labels: Sequence[Any]
     parts: list[str | None]
-    groups: list[str] | None
-    names: tuple[str, ...] = ()
+    groups: list[str]
+    names: tuple[str, ...]
 
 
 def tables(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str, Listing], list[str]]:
@@ -121,185 +120,255 @@ def tables(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[st
     rows: dict[str, list[tuple[str, Any, str]]] = {}
     names: tuple[str, ...] = ()
     for file, part in files.items():
-        read = rows_of(replace(place, path=file), part, notes)
+        table = Table(replace(place, path=file), part)
+        read = table.rows()
+        notes += table.notes
         names = names or read.names
         if read.names != names:
             raise RequestError(f"'{file}' has other columns of labels than the table before")
-        below = file.parent.relative_to(base).as_posix()
-        prefix = "" if below == "." else f"{below}/"
-        for path, label, of, group in zip(
-            read.paths, read.labels, read.parts, read.groups or [""] * len(read.paths), strict=True
-        ):
+        below = file.parent.relative_to(base)
+        for path, label, of, group in zip(read.paths, read.labels, read.parts, read.groups, strict=True):
             if of is not None:
-                where = path if path.startswith("/") else f"{prefix}{path}"
-                rows.setdefault(part or of, []).append((where, label, group))
+                rows.setdefault(part or of, []).append(((below / path).as_posix(), label, group))
     expect_once(place.path, [path for its in rows.values() for path, _, _ in its])
     columns = {part: [label for _, label, _ in its] for part, its in rows.items()}
-    if place.labels:
-        labels = {part: np.array(its, np.int64) for part, its in columns.items()}
-    else:
+    labels: Mapping[str, np.ndarray] = {part: np.array(its) for part, its in columns.items()}
+    if not place.labels:
         numbered = number_labels(place.path, columns, names)
-        labels, names = dict(numbered.of), numbered.names
+        labels, names = numbered.of, numbered.names
         notes += numbered.notes
     listings = {}
     for number, (part, its) in enumerate(rows.items()):
-        kept = labels[part] >= 0 if not place.labels else np.ones(len(its), bool)
-        known = [row for row, there in zip(its, kept, strict=True) if there]
-        if known:
-            paths, _, groups = zip(*known, strict=True)
-            said = None if place.group == "" else groups
+        kept = np.arange(len(its)) if place.labels else np.flatnonzero(labels[part] >= 0)
+        if len(kept):
+            paths, groups = ([its[row][at] for row in kept] for at in (0, 2))
+            said = groups if place.group else None
             listings[part] = listed(base, paths, labels[part][kept], names, number * SPAN, said)
     return listings, list(dict.fromkeys(notes))
 
 
-def rows_of(place: Place, part: str, notes: list[str], most: int | None = None) -> _Rows:
-    """Return what the table at a place says of its images (at `most` the first rows of it), which are of a
-    split or of all ("").
-    """
-    frame = read_table(place.path, most)
-    if frame.empty:
-        raise RequestError(f"'{place.path}' lists no images")
-    if any(map(is_image, frame.columns)):
-        raise RequestError(
-            f"'{place.path}': its first line is that of an image; a line with the names of the columns is"
-            " expected above it, such as path,label"
-        )
-    columns = {_plain(name): name for name in frame.columns}
-    image = column_named(place, columns, place.image) if place.image else ""
-    image = image or next((columns[name] for name in IMAGES if name in columns), "")
-    if not image:
-        raise RequestError(
-            f"'{place.path}' has the columns {', '.join(frame.columns)}; which one names the images? Say it:"
-            f" {place.with_setting('image', frame.columns[0])}"
-        )
-    cells = [text_of_cell(cell).replace("\\", "/") for cell in frame[image]]
-    if "" in cells:
-        raise RequestError(f"'{place.path}', row {cells.index('') + 1}: a path is expected in '{image}'")
-    parts, of_splits = _parts(place, frame, columns, part, notes)
-    group = column_named(place, columns, place.group) if place.group and isinstance(place.group, str) else ""
-    names, labels = _labels(place, frame, columns, [image, group, *of_splits], notes)
-    paths = ImagesBelow(place.path.parent, part).found(cells, notes)
-    return _Rows(paths, labels, parts, _groups(place, frame, group, paths), names)
-
-
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """Return the name of a column in small letters, with "_" for blanks."""
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 
-def text_of_cell(cell: Any) -> str:
-    """Return a cell as text without blanks at its ends; "" for none."""
+def _text(cell: Any) -> str:
     return "" if cell is None else str(cell).strip()
 
 
-def column_named(place: Place, columns: Mapping[str, str], name: str) -> str:
-    """Return a column that is said; raises RequestError, with the nearest, where there is none."""
-    if _plain(name) not in columns:
-        raise unknown(f"column of '{place.path}'", name, columns.values())
-    return columns[_plain(name)]
+class Table:
+    """The cells of a table, read as its place says and as the names of its columns say.
 
+    `part` is the split that all its rows are of, "" where they say it, `most` how many rows are read.
+    """
 
-def _labels(
-    place: Place, frame: pd.DataFrame, columns: Mapping[str, str], others: Sequence[str], notes: list[str]
-) -> tuple[tuple[str, ...], Sequence[Any]]:
-    """Return the names of the classes ((): as the labels say) and the label of each row."""
-    if place.labels:
-        return _several(place, frame, columns)
-    said = [column_named(place, columns, name) for name in place.label]
-    free = [name for name in frame.columns if name not in others]
-    label = said[0] if len(said) == 1 else ""
-    if not said:
-        named = [columns[name] for name in LABELS if name in columns and columns[name] in free]
-        named = named[:1] if named and _plain(named[0]) in ("label", "labels") else named
-        if differing := [name for name in named[1:] if not _part_alike(frame, named[0], name)]:
-            raise _ask_for_label(place, [named[0], *differing])
-        label = named[0] if named else ""
-    if label:
-        values = list(frame[label])
-        if not said and _plain(label) in PLURAL and any("," in text_of_cell(value) for value in values):
-            raise RequestError(
-                f"'{place.path}': a cell of '{label}' holds several labels. Give columns of 0 and 1,"
-                f" {place.with_setting('labels', ('A', 'B'))}, or say that each cell is a class:"
-                f" {place.with_setting('label', label)}"
+    def __init__(self, place: Place, part: str = "", most: int | None = None) -> None:
+        self.place, self.part, self.notes = place, part, list[str]()
+        self.frame = read_table(place.path, most)
+        self.columns = {plain(name): name for name in self.frame.columns}
+        if self.frame.empty:
+            raise self._refused("it lists no images")
+        if any(map(is_image, self.frame.columns)):
+            raise self._refused(
+                "its first line is that of an image; a line with the names of the columns is expected above"
+                " it, such as path,label"
             )
-        return (), values
-    marks = said or [name for name in free if {*map(_mark, frame[name])} <= {0, 1}]
-    marked = np.array([[_mark(cell) == 1 for cell in frame[name]] for name in marks])
-    if len(marks) > 1 and (marked.sum(0) == 1).all():
-        notes.append(
-            f"the class of an image is the one that its row marks: {some(marks, 'column', 'columns')}"
-        )
-        return tuple(marks), [marks[at] for at in marked.argmax(0)]
-    if said:
-        row = int(np.flatnonzero(marked.sum(0) != 1)[0])
-        raise RequestError(
-            f"'{place.path}': label={place.label!r} are columns of 0 and 1 that mark one class for each"
-            f" image; row {row + 1} marks {marked[:, row].sum()}. Several labels for an image:"
-            f" {place.with_setting('labels', place.label)}"
-        )
-    if len(free) == 1 and 2 <= frame[free[0]].astype(str).nunique() <= len(frame) / 2:
-        notes.append(f"the labels are those of the column '{free[0]}'")
-        return (), list(frame[free[0]])
-    raise _ask_for_label(place, free)
 
-
-def _mark(cell: Any) -> int | None:
-    return MARKS.get(text_of_cell(cell).lower())
-
-
-def _part_alike(frame: pd.DataFrame, one: str, other: str) -> bool:
-    pairs = frame[[one, other]].astype(str).drop_duplicates()
-    counts = {len(pairs), frame[one].astype(str).nunique(), frame[other].astype(str).nunique()}
-    return len(counts) == 1
-
-
-def _ask_for_label(place: Place, candidates: Sequence[str]) -> RequestError:
-    may_be = f"; it may be {' or '.join(map(repr, candidates[:6]))}" if candidates else ""
-    example = candidates[0] if candidates else "COLUMN"
-    return RequestError(
-        f"'{place.path}': which column holds the labels is not clear{may_be}. Say it:"
-        f" {place.with_setting('label', example)}"
-    )
-
-
-def _several(
-    place: Place, frame: pd.DataFrame, columns: Mapping[str, str]
-) -> tuple[tuple[str, ...], list[list[int]]]:
-    """Return the columns that are said as labels, and the marks 1, 0 or -1 of each row."""
-    names: list[str] = []
-    for asked in place.labels:
-        found = [columns[name] for name in fnmatch.filter(columns, _plain(asked))]
-        names += [name for name in found or [column_named(place, columns, asked)] if name not in names]
-    if len(names) < 2:
-        raise RequestError(
-            f"'{place.path}': labels=... are two columns or more; of one alone say"
-            f" {place.with_setting('label', names[0])}"
-        )
-    rows = []
-    for row, cells in enumerate(zip(*(frame[name] for name in names), strict=True), 1):
-        marks = [_mark(cell) for cell in cells]
-        if None in marks:
-            at = marks.index(None)
-            raise RequestError(
-                f"'{place.path}': labels=... are columns of 1 (present), 0 (absent) and -1 (uncertain);"
-                f" row {row} of '{names[at]}' holds {text_of_cell(cells[at])!r}"
+    def rows(self) -> Rows:
+        """Return what it says of its images; raises RequestError for what is not clear."""
+        image = self._said(self.place.image) or self._first(IMAGES)
+        if not image:
+            raise self._ask("image", "names the images", [*self.frame.columns])
+        cells = [cell.replace("\\", "/") for cell in self.texts(image)]
+        if "" in cells:
+            raise self._refused(f"row {cells.index('') + 1}: a path is expected in '{image}'")
+        parts, of_splits = self._parts()
+        group = self._said(self.place.group) if isinstance(self.place.group, str) else ""
+        names, labels = self._labels([image, group, *of_splits])
+        paths = ImagesBelow(self.place.path.parent, self.part).found(cells, self.notes)
+        groups = self.texts(group) if group else [""] * len(paths)
+        if group and "" in groups:
+            raise self._refused(
+                f"the column '{group}' says no group in row {groups.index('') + 1}; fill it in, or give an"
+                " image that stands alone a group of its own"
             )
-        rows.append([mark for mark in marks if mark is not None])
-    return tuple(names), rows
+        if isinstance(self.place.group, int):
+            groups = groups_by_level(self.place, paths, "the table's folder")
+        return Rows(paths, labels, parts, groups, names)
 
+    def texts(self, name: str) -> list[str]:
+        """Return the cells of a column as text."""
+        return [_text(cell) for cell in self.frame[name]]
 
-def _groups(place: Place, frame: pd.DataFrame, column: str, paths: Sequence[str]) -> list[str] | None:
-    """Return the group of each row, by a column or by a level of the folders; None if none is said."""
-    if place.group == "":
-        return None
-    if isinstance(place.group, int):
-        return groups_by_level(place, paths, "the table's folder")
-    groups = [text_of_cell(cell) for cell in frame[column]]
-    if "" in groups:
+    def _lower(self, name: str) -> list[str]:
+        return [text.lower().removesuffix(".0") for text in self.texts(name)]
+
+    def _refused(self, why: str) -> RequestError:
+        return RequestError(f"'{self.place.path}': {why}")
+
+    def _said(self, name: str) -> str:
+        """Return a column that is said, "" for none; raises RequestError, with the nearest, for another."""
+        if name and plain(name) not in self.columns:
+            raise unknown(f"column of '{self.place.path}'", name, self.columns.values())
+        return self.columns[plain(name)] if name else ""
+
+    def _first(self, names: Sequence[str]) -> str:
+        return next((self.columns[name] for name in names if name in self.columns), "")
+
+    def _ask(self, setting: str, what: str, candidates: Sequence[str]) -> RequestError:
+        may_be = f"; it may be {' or '.join(map(repr, candidates[:6]))}" if candidates else ""
+        said = self.place.with_setting(setting, (*candidates, "COLUMN")[0])
+        return self._refused(f"which column {what} is not clear{may_be}. Say it: {said}")
+
+    def _labels(self, others: Sequence[str]) -> tuple[tuple[str, ...], Sequence[Any]]:
+        """Return the names of the classes ((): as the labels say) and the label of each row."""
+        if self.place.labels:
+            return self._several()
+        said = [self._said(name) for name in self.place.label]
+        free = [name for name in self.frame.columns if name not in others]
+        label = said[0] if len(said) == 1 else "" if said else self._usual_label(free)
+        marks = said or [name for name in free if {*map(MARKS.get, self._lower(name))} <= {0, 1}]
+        marked = np.array([[MARKS.get(cell) == 1 for cell in self._lower(name)] for name in marks])
+        if not label and len(marks) > 1 and (marked.sum(0) == 1).all():
+            told = some(marks, "column", "columns")
+            self.notes.append(f"the class of an image is the one that its row marks: {told}")
+            return tuple(marks), [marks[at] for at in marked.argmax(0)]
+        if len(said) > 1:
+            row = int(np.flatnonzero(marked.sum(0) != 1)[0])
+            raise self._refused(
+                f"label={self.place.label!r} are columns of 0 and 1 that mark one class for each image; row"
+                f" {row + 1} marks {marked[:, row].sum()}. Several labels for an image:"
+                f" {self.place.with_setting('labels', self.place.label)}"
+            )
+        if not label and len(free) == 1 and 2 <= len({*self.texts(free[0])}) <= len(self.frame) / 2:
+            label = free[0]
+            self.notes.append(f"the labels are those of the column '{label}'")
+        if not label:
+            raise self._ask("label", "holds the labels", free)
+        return (), list(self.frame[label])
+
+    def _usual_label(self, free: Sequence[str]) -> str:
+        """Return the column that its name says to be the label, "" for none."""
+        named = [self.columns[name] for name in LABELS if self.columns.get(name) in free]
+        if not named:
+            return ""
+        texts = self.texts(named[0])
+        if plain(named[0]) in PLURAL and any("," in text for text in texts):
+            raise self._refused(
+                f"a cell of '{named[0]}' holds several labels. Give columns of 0 and 1,"
+                f" {self.place.with_setting('labels', ('A', 'B'))}, or say that each cell is a class:"
+                f" {self.place.with_setting('label', named[0])}"
+            )
+        for other in named[1:] if plain(named[0]) not in LABELS[:2] else ():
+            others = self.texts(other)
+            if not len({*zip(texts, others, strict=True)}) == len({*texts}) == len({*others}):
+                raise self._ask("label", "holds the labels", [named[0], other])
+        return named[0]
+
+    def _several(self) -> tuple[tuple[str, ...], list[list[int]]]:
+        """Return the columns that are said as labels, and the marks 1, 0 or -1 of each row."""
+        names: list[str] = []
+        for asked in self.place.labels:
+            found = [self.columns[name] for name in fnmatch.filter(self.columns, plain(asked))]
+            names += [name for name in found or [self._said(asked)] if name not in names]
+        if len(names) < 2:
+            said = self.place.with_setting("label", names[0])
+            raise self._refused(f"labels=... are two columns or more; of one alone say {said}")
+        columns = []
+        for name in names:
+            marks = [MARKS.get(cell) for cell in self._lower(name)]
+            if None in marks:
+                raise self._refused(
+                    "labels=... are columns of 1 (present), 0 (absent) and -1 (uncertain); row"
+                    f" {marks.index(None) + 1} of '{name}' holds {self.texts(name)[marks.index(None)]!r}"
+                )
+            columns.append(marks)
+        return tuple(names), np.array(columns).T.tolist()
+
+    def _parts(self) -> tuple[list[str | None], list[str]]:
+        """Return the split of each row ("": nothing says it; None: in none), and the columns that say it."""
+        if self.place.test and not self.place.split:
+            raise self._refused(f"test={self.place.test!r} goes with split='COLUMN', whose cells they are")
+        unsaid: list[str | None] = [""] * len(self.frame)
+        if self.place.split is None or self.part:
+            return unsaid, []
+        if self.place.split:
+            found = [self._said(self.place.split)]
+            parts = self._as_said(found[0])
+        else:
+            named = (self.columns[name] for name in (*PARTITIONS, *USAGES) if name in self.columns)
+            read = ((name, self._as_named(name)) for name in named)
+            name, parts = next((each for each in read if each[1]), ("", []))
+            found = [name] if name else [self.columns[name] for name in FLAGS if name in self.columns]
+            parts = parts or (self._as_flagged(found) if found else [])
+        folds = [self.columns[name] for name in ("fold", "folds", "cv") if name in self.columns]
+        if found:
+            self.notes.append(f"the splits are those of {some(found, 'column', 'columns')}")
+            if left := parts.count(None):
+                self.notes.append(f"of no split, and left out: {left:,} of {len(parts):,} images")
+        elif folds:
+            self.notes.append(f"the column '{folds[0]}' is not used; {self._how(folds[0])}")
+        return parts or unsaid, [*found, *folds]
+
+    def _how(self, name: str) -> str:
+        said = f"split={name!r}, test={max(self.texts(name))!r}"
+        return f'"{self.place.path}({said})" tests on the images of one of its values'
+
+    def _as_said(self, name: str) -> list[str | None]:
+        cells = self._lower(name)
+        if self.place.test:
+            tested = {value.strip().lower() for value in self.place.test}
+            if lacking := sorted(tested - {*cells}):
+                raise unknown(
+                    f"value of '{name}' in '{self.place.path}'", lacking[0], sorted({*cells} - {""})
+                )
+            return ["test" if cell in tested else "train" if cell else None for cell in cells]
+        meant = _meant({*cells})
+        if not any(meant.values()):
+            raise self._refused(f"no cell of '{name}' names a split; {self._how(name)}")
+        return [meant[cell] or None for cell in cells]
+
+    def _as_named(self, name: str) -> list[str | None]:
+        """Return the splits that a column names or numbers; [] if it is not sure to say the split."""
+        cells = self._lower(name)
+        meant = _meant({*cells})
+        if {*cells} <= NUMBERED.keys() and cells.count("0") < max(map(cells.count, meant)):
+            raise self._refused(
+                f"the column '{name}' numbers the splits, but 0, which is training elsewhere, is not the"
+                f" largest; {self._how(name)}"
+            )
+        if all(meant.values()):
+            return [meant[cell] for cell in cells]
+        if plain(name) in USAGES:
+            return []
+        wrong = next(cell for cell in cells if not meant[cell])
+        error = unknown(f"split in the column '{name}' of '{self.place.path}'", wrong, SPLITS)
         raise RequestError(
-            f"'{place.path}': the column '{column}' says no group in row {groups.index('') + 1}; fill it in,"
-            " or give an image that stands alone a group of its own"
+            f"{error} To leave out what names no split: {self.place.with_setting('split', name)};"
+            f" {self._how(name)}"
         )
-    return groups
+
+    def _as_flagged(self, names: Sequence[str]) -> list[str | None]:
+        """Return the splits that columns of true and false mark; an unmarked row is in the one they lack."""
+        marked = {FLAGS[plain(name)] for name in names}
+        rest = next((part for part in ("train", "test") if part not in marked), None)
+        parts: list[str | None] = [rest] * len(self.frame)
+        for name in names:
+            for row, cell in enumerate(self._lower(name)):
+                if cell not in TRUTH:
+                    raise self._refused(f"row {row + 1}: {name} is true or false, not '{cell}'")
+                if TRUTH[cell]:
+                    if parts[row] not in (rest, FLAGS[plain(name)]):
+                        raise self._refused(f"row {row + 1}: the image is in two splits")
+                    parts[row] = FLAGS[plain(name)]
+        return parts
+
+
+def _meant(cells: set[str]) -> dict[str, str]:
+    """Return the split that each different cell names or numbers, "" for none."""
+    if cells <= NUMBERED.keys():
+        return {cell: NUMBERED[cell] for cell in cells}
+    return {cell: part_of(cell) for cell in cells}
 
 
 def groups_by_level(place: Place, paths: Sequence[str], above: str) -> list[str]:
@@ -320,92 +389,3 @@ def groups_by_level(place: Place, paths: Sequence[str], above: str) -> list[str]
             f" below {above}, so that group={level} says no group"
         )
     return ["/".join(path.split("/")[:level]) for path in paths]
-
-
-def _parts(
-    place: Place, frame: pd.DataFrame, columns: Mapping[str, str], part: str, notes: list[str]
-) -> tuple[list[str | None], list[str]]:
-    """Return the split of each row ("": nothing says it; None: in none), and the columns that say it."""
-    if place.test and not place.split:
-        raise RequestError(
-            f"'{place.path}': test={place.test!r} goes with split='COLUMN', whose cells they are"
-        )
-    if place.split is None or part:
-        return [""] * len(frame), []
-    folds = [name for plain, name in columns.items() if plain in ("fold", "folds", "cv")]
-    if place.split:
-        name = column_named(place, columns, place.split)
-        parts = _as_said(place, name, frame[name])
-        found = [name]
-    else:
-        named = (columns[name] for name in (*PARTITIONS, *USAGES) if name in columns)
-        read = ((name, _as_named(place, name, frame[name])) for name in named)
-        name, parts = next((each for each in read if each[1]), ("", []))
-        found = [name] if name else [name for plain, name in columns.items() if plain in FLAGS]
-        parts = parts or (_as_flagged(place, frame, found) if found else [])
-    if found:
-        notes.append(f"the splits are those of {some(found, 'column', 'columns')}")
-        if left := parts.count(None):
-            notes.append(f"of no split, and left out: {left:,} of {len(parts):,} images")
-    elif folds:
-        notes.append(f"the column '{folds[0]}' is not used; {_how(place, folds[0], frame[folds[0]])}")
-    return parts or [""] * len(frame), [*found, *folds]
-
-
-def _how(place: Place, name: str, cells: Sequence[Any]) -> str:
-    last = max(map(text_of_cell, cells))
-    return f'"{place.path}(split={name!r}, test={last!r})" tests on the images of one of its values'
-
-
-def _as_said(place: Place, name: str, cells: Sequence[Any]) -> list[str | None]:
-    texts = [text_of_cell(cell).lower().removesuffix(".0") for cell in cells]
-    if place.test:
-        tested = {value.strip().lower() for value in place.test}
-        if lacking := sorted(tested - {*texts}):
-            raise unknown(f"value of '{name}' in '{place.path}'", lacking[0], sorted({*texts} - {""}))
-        return ["test" if text in tested else "train" if text else None for text in texts]
-    parts = [_meant(text, texts) or None for text in texts]
-    if not any(parts):
-        raise RequestError(f"'{place.path}': no cell of '{name}' names a split; {_how(place, name, texts)}")
-    return parts
-
-
-def _as_named(place: Place, name: str, cells: Sequence[Any]) -> list[str | None]:
-    """Return the splits that a column names or numbers; [] if it is not sure to say the split."""
-    texts = [text_of_cell(cell).lower().removesuffix(".0") for cell in cells]
-    if {*texts} <= NUMBERED.keys() and texts.count("0") < max(map(texts.count, {*texts})):
-        raise RequestError(
-            f"'{place.path}': the column '{name}' numbers the splits, but 0, which is training elsewhere, is"
-            f" not the largest; {_how(place, name, texts)}"
-        )
-    meant = {text: _meant(text, texts) for text in {*texts}}
-    if all(meant.values()):
-        return [meant[text] for text in texts]
-    if _plain(name) in USAGES:
-        return []
-    wrong = next(text for text in texts if not meant[text])
-    raise RequestError(
-        f"{unknown(f'split in the column {name!r} of {str(place.path)!r}', wrong, SPLITS)} To leave out what"
-        f" names no split: {place.with_setting('split', name)}; {_how(place, name, texts)}"
-    )
-
-
-def _meant(text: str, texts: Sequence[str]) -> str:
-    return NUMBERED.get(text, "") if {*texts} <= NUMBERED.keys() else part_of(text)
-
-
-def _as_flagged(place: Place, frame: pd.DataFrame, names: Sequence[str]) -> list[str | None]:
-    """Return the splits that columns of true and false mark; an unmarked row is in the one they lack."""
-    marked = {FLAGS[_plain(name)] for name in names}
-    rest = next((part for part in ("train", "test") if part not in marked), None)
-    parts: list[str | None] = [rest] * len(frame)
-    for name in names:
-        for row, cell in enumerate(frame[name]):
-            if (truth := TRUTH.get(text_of_cell(cell).lower())) is None:
-                raise RequestError(
-                    f"'{place.path}', row {row + 1}: {name} is true or false, not '{text_of_cell(cell)}'"
-                )
-            if truth and parts[row] not in (rest, FLAGS[_plain(name)]):
-                raise RequestError(f"'{place.path}', row {row + 1}: the image is in two splits")
-            parts[row] = FLAGS[_plain(name)] if truth else parts[row]
-    return parts
