@@ -38,10 +38,8 @@ from torchvision.transforms import v2
 from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.disk.listed import ListedImages
 from penultimate.data.disk.preparation import Preparation
-from penultimate.data.disk.preparing import prepare
 from penultimate.data.images import ChannelStatistics
-from penultimate.data.readers.opening import open_dataset
-from penultimate.training.feed import DiskFeed, MemoryFeed, feed
+from penultimate.training.feed import DiskFeed, feed
 from penultimate.training.recipe import Recipe
 from penultimate.training.run import Run
 
@@ -81,7 +79,7 @@ def plain(root: Path, transform: Any, batch: int = BATCH) -> Iterator[tuple[Tens
 
 def ours(images: ListedImages, recipe: Recipe = RECIPE) -> Iterator[tuple[Tensor, Tensor]]:
     fed = feed(images, USUAL, recipe, 0, CPU)
-    assert isinstance(fed, MemoryFeed if recipe.resident else DiskFeed)
+    assert isinstance(fed, DiskFeed)
     epoch = 0
     while True:
         yield from fed.batches(epoch, 0, fed.steps_per_epoch)
@@ -182,17 +180,10 @@ def measure(count: int, rounds: int, steps: int, script: Path | None) -> dict[st
         root, folder = Path(scratch) / "photographs", Path(scratch) / "run"
         folder.mkdir()
         images = ListedImages(photographs(root, count), PREPARATION)
-        copies = {}
-        for form, quality in (("JPEG", 95), ("raw", 0)):
-            prepare(str(root), None, Path(scratch) / form, 256, lambda line: None, quality, workers=0)
-            copies[form] = ListedImages(open_dataset(str(Path(scratch) / form)).splits["train"], PREPARATION)
         decoding = {
             "ours": ours(images),
             "torchvision": plain(root, torchvisions()),
             "timm": plain(root, timms()),
-            "ours, copy of JPEGs": ours(copies["JPEG"]),
-            "ours, raw copy": ours(copies["raw"]),
-            "ours, resident": ours(images, replace(RECIPE, resident=True)),
         }
         result: dict[str, object] = {
             "decoding and crops": compared(

@@ -31,7 +31,7 @@ def test_everything_that_a_user_can_name_is_on_a_page(reference: Any, tmp_path: 
     reference.write(tmp_path)
     text = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert all(f"## penultimate {name}\n" in text["commands.md"] for name in COMMANDS)
-    assert "## penultimate data prepare\n" in text["commands.md"]
+    assert "## penultimate data get\n" in text["commands.md"]
     assert "`--gpus SHARE`" in text["commands.md"]
     assert "with `--plugin FILE` if it is your own" in text["commands.md"]
     assert "; `--set --help` lists them" in text["commands.md"]

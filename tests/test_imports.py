@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.data import published
-
 HEAVY = {"torch", "torchvision", "timm", "numpy", "scipy", "sklearn", "matplotlib", "pandas", "jinja2", "PIL"}
 LISTS = ("objectives", "datasets", "backbones", "measurements", "metrics", "probes", "studies", "exhibits")
 COMMANDS = [
@@ -106,20 +104,3 @@ def test_what_counts_or_plans_loads_no_tensor_library(
     finished_smoke: Path, code: str, may_load: set[str]
 ) -> None:
     assert {*loaded({"it": code}, finished_smoke)[0]["it"]} <= may_load
-
-
-def test_reading_a_published_data_set_loads_no_tensor_library(tmp_path: Path) -> None:
-    published.cars(tmp_path)
-    code = (
-        "from penultimate.data.readers.opening import open_dataset\n"
-        f"open_dataset('cars', {str(tmp_path)!r}).splits['test'].digest"
-    )
-    assert "torch" not in loaded({"cars": code}, tmp_path)[0]["cars"]
-
-
-def test_scripts_import_open_dataset_from_data() -> None:
-    """Its readers have moved to a room of their own; scripts that open data sets go on."""
-    from penultimate.data import opening
-    from penultimate.data.readers import opening as readers
-
-    assert opening.open_dataset is readers.open_dataset

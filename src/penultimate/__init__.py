@@ -24,6 +24,7 @@ from penultimate.registry import register as register
 if TYPE_CHECKING:
     from penultimate.banks.files import read_bank as read_bank
     from penultimate.banks.organisation import organisation as organisation
+    from penultimate.data.readers.opening import labelled as labelled
     from penultimate.engine.plan import plan as plan
     from penultimate.engine.run import run as run
     from penultimate.evaluation import evaluate as evaluate
@@ -65,6 +66,7 @@ __getattr__, __dir__ = attributes(
     {
         "banks.organisation": "organisation",
         "banks.files": "read_bank",
+        "data.readers.opening": "labelled",
         "engine.plan": "plan",
         "engine.run": "run",
         "evaluation": "evaluate",

@@ -1,7 +1,7 @@
 """Layouts in which people's images lie, and which images, classes and splits are read from them today.
 
 A layout writes tiny images and tables into a folder, as a known data set or a usual tool leaves them.
-`layouts.json` holds what came out, wrong or right. To record it again, in a few seconds:
+`layouts.json` holds what comes out. To record it again, in a few seconds:
 
     python -m tests.golden.layouts
 """
@@ -177,7 +177,6 @@ FOLDERS = {
     " | train/{n01440764,n02102040}/{1..4}.JPEG val/{n01440764,n02102040}/{5..6}.JPEG",
     "fastai_mnist_sample": "labels.csv | name,label | {path},{k}"
     " | train/{3,7}/{1..5}.png valid/{3,7}/{6..8}.png",
-    # Wrong: of these two the folders are taken for the classes.
     "kaggle_dogs_vs_cats": "train/{cat,dog}.{0..4}.jpg test1/{1..4}.jpg",
     "classes_in_names": "images/{Abyssinian,beagle}_{1..4}.jpg",
     "microsoft_cats_and_dogs": "PetImages/{Cat,Dog}/{0..5}.jpg empty:PetImages/{Cat/666.jpg,Dog/Thumbs.db}",
@@ -204,11 +203,9 @@ FOLDERS = {
     "class_without_test_images": "train/{ant,bee,wasp}/{0..2}.png test/{ant,wasp}/{3..4}.png",
     "one_class": "ant/{0..4}.png",
     "no_class_folders": "{0..4}.png",
-    # Wrong: of these two the official splits are not read.
     "cub_200_2011": "train_test_split.txt | - | {i} {of} | images/{001.Auk,002.Bunting}/{1..5}.jpg | 0,1",
     "gtsrb": "Test.csv | Width,ClassId,Path | 53,{k},{path} | Test/{0..5}.png Train/{0,1,2}/{6..8}.png",
     "dog_breeds_folder": "labels.csv | id,breed | {stem},{of} | train/{0..11}.jpg test/{90..92}.jpg",
-    # Wrong: the folders are taken for the classes.
     "ham10000_folder": "metadata.csv | lesion_id,image_id,dx | HAM_{pair},{stem},{of}"
     " | HAM10000_images_part_{1/ISIC_1,2/ISIC_2}{0..5}.jpg",
     "aptos_folder": "train.csv | id_code,diagnosis | {stem},{k} | train_images/a{0..11}.png"

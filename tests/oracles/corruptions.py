@@ -18,8 +18,6 @@ PARAMETERS = {
     "gaussian_noise": [0.08, 0.12, 0.18, 0.26, 0.38],
     "shot_noise": [60, 25, 12, 5, 3],
     "impulse_noise": [0.03, 0.06, 0.09, 0.17, 0.27],
-    "speckle_noise": [0.15, 0.2, 0.35, 0.45, 0.6],
-    "gaussian_blur": [1, 2, 3, 4, 6],
     "glass_blur": [(0.7, 1, 2), (0.9, 2, 1), (1, 2, 3), (1.1, 3, 2), (1.5, 4, 2)],
     "defocus_blur": [(3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5)],
     "motion_blur": [(10, 3), (15, 5), (15, 8), (15, 12), (20, 15)],
@@ -44,14 +42,6 @@ PARAMETERS = {
     ],
     "pixelate": [0.6, 0.5, 0.4, 0.3, 0.25],
     "jpeg_compression": [25, 18, 15, 10, 7],
-    "spatter": [
-        (0.65, 0.3, 4, 0.69, 0.6, 0),
-        (0.65, 0.3, 3, 0.68, 0.6, 0),
-        (0.65, 0.3, 2, 0.68, 0.5, 0),
-        (0.65, 0.3, 1, 0.65, 1.5, 1),
-        (0.67, 0.4, 1, 0.65, 1.5, 1),
-    ],
-    "saturate": [(0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2)],
 }
 
 
@@ -68,11 +58,6 @@ def impulse_noise(levels, share, draw):
     return np.where(struck, np.where(salt, 255.0, 0.0), levels)
 
 
-def speckle_noise(levels, strength, draw):
-    x = levels / 255
-    return 255 * (x + x * draw.standard_normal(x.shape) * strength)
-
-
 def smoothed(image, sigma, mode="edge", truncate=4.0):
     radius = int(truncate * sigma + 0.5)
     weights = [math.exp(-0.5 * (i / sigma) ** 2) for i in range(-radius, radius + 1)]
@@ -83,10 +68,6 @@ def smoothed(image, sigma, mode="edge", truncate=4.0):
         parts = [np.take(wide, range(i, i + image.shape[axis]), axis) for i in range(2 * radius + 1)]
         image = sum(w / sum(weights) * part for w, part in zip(weights, parts, strict=True))
     return image
-
-
-def gaussian_blur(levels, sigma, draw):
-    return smoothed(levels, sigma)
 
 
 def glass_blur(levels, parameters, draw):
@@ -201,11 +182,6 @@ def brightness(levels, raised, draw):
     return _in_hsv(levels, lambda h, s, v: (h, s, min(v + raised, 1)))
 
 
-def saturate(levels, parameters, draw):
-    factor, added = parameters
-    return _in_hsv(levels, lambda h, s, v: (h, min(s * factor + added, 1), v))
-
-
 def contrast(levels, kept, draw):
     means = levels.mean((0, 1), keepdims=True)
     return (levels - means) * kept + means
@@ -243,85 +219,3 @@ def jpeg_compression(levels, quality, draw):
     file = io.BytesIO()
     Image.fromarray(levels.astype(np.uint8)).save(file, "JPEG", quality=quality)
     return np.asarray(Image.open(file)).astype(float)
-
-
-def canny(image, low=50, high=150):
-    """Edges pixel by pixel: Sobel, non-maximum suppression in four directions, hysteresis by flooding."""
-    h, w = image.shape
-    at = lambda y, x: float(image[min(max(y, 0), h - 1), min(max(x, 0), w - 1)])  # noqa: E731
-    gx, gy = np.zeros((h, w)), np.zeros((h, w))
-    for y in range(h):
-        for x in range(w):
-            gx[y, x] = sum(k * (at(y + i, x + 1) - at(y + i, x - 1)) for i, k in ((-1, 1), (0, 2), (1, 1)))
-            gy[y, x] = sum(k * (at(y + 1, x + i) - at(y - 1, x + i)) for i, k in ((-1, 1), (0, 2), (1, 1)))
-    size = np.abs(gx) + np.abs(gy)
-    outer = np.pad(size, 1)
-    crest = np.zeros((h, w), bool)
-    for y in range(h):
-        for x in range(w):
-            angle = math.degrees(math.atan2(abs(gy[y, x]), abs(gx[y, x])))
-            beside = lambda i, j, y=y, x=x: outer[y + 1 + i, x + 1 + j]  # noqa: E731
-            m = size[y, x]
-            if angle < 22.5:
-                crest[y, x] = m > beside(0, -1) and m >= beside(0, 1)
-            elif angle > 67.5:
-                crest[y, x] = m > beside(-1, 0) and m >= beside(1, 0)
-            else:
-                s = -1 if (gx[y, x] < 0) != (gy[y, x] < 0) else 1
-                crest[y, x] = m > beside(-1, -s) and m > beside(1, s)
-    found = np.zeros((h, w), bool)
-    waiting = list(zip(*np.nonzero(crest & (size > high)), strict=True))
-    while waiting:
-        y, x = waiting.pop()
-        if 0 <= y < h and 0 <= x < w and crest[y, x] and size[y, x] > low and not found[y, x]:
-            found[y, x] = True
-            waiting += [(y + i, x + j) for i in (-1, 0, 1) for j in (-1, 0, 1)]
-    return found
-
-
-def chamfer(places, shape, most):
-    """The shortest way to one of the places by steps of 1, 1.4 and 2.1969; at most `most`."""
-    table = np.zeros((most + 1, most + 1))
-    for i in range(most + 1):
-        for j in range(most + 1):
-            far, near = max(i, j), min(i, j)
-            if 2 * near <= far:
-                table[i, j] = (far - 2 * near) + 2.1969 * near
-            else:
-                table[i, j] = 1.4 * (2 * near - far) + 2.1969 * (far - near)
-    result = np.full(shape, float(most))
-    for y, x in places:
-        rows = range(max(0, y - most), min(shape[0], y + most + 1))
-        columns = range(max(0, x - most), min(shape[1], x + most + 1))
-        window = np.ix_(rows, columns)
-        lengths = table[np.ix_([abs(i - y) for i in rows], [abs(j - x) for j in columns])]
-        result[window] = np.minimum(result[window], lengths)
-    return result
-
-
-def spatter(levels, parameters, draw):
-    mean, spread, sigma, threshold, strength, is_mud = parameters
-    x = levels / 255
-    liquid = smoothed(mean + spread * draw.standard_normal(x.shape[:2]), sigma)
-    liquid = np.where(liquid < threshold, 0, liquid)
-    if is_mud:
-        cover = smoothed((liquid > threshold).astype(float), strength)
-        cover = np.where(cover < 0.8, 0, cover)[..., None]
-        return 255 * (x * (1 - cover) + cover * np.array([63, 42, 20]) / 255)
-    liquid = np.floor(liquid * 255)
-    mirrored = {"mode": "mirror"}
-    box, emboss = np.ones((3, 3)), np.array([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
-    away = chamfer(list(zip(*np.nonzero(canny(liquid)), strict=True)), liquid.shape, 20)
-    depth = np.floor(ndimage.correlate(np.minimum(away, 20), box, **mirrored) / 9 + 1e-9).astype(int)
-    counts = [int((depth == level).sum()) for level in range(256)]
-    first = next(level for level in range(256) if counts[level])
-    rest = depth.size - counts[first]
-    table = {
-        level: round(255 * sum(counts[first + 1 : level + 1]) / rest) if rest else level
-        for level in range(first, 256)
-    }
-    even = np.vectorize(table.get)(depth).astype(float)
-    lit = np.clip(ndimage.correlate(even, emboss.astype(float), **mirrored), 0, 255)
-    m = liquid * np.rint(ndimage.correlate(lit, box, **mirrored) / 9)
-    m = m / m.max() if m.max() else m
-    return 255 * (x + strength * m[..., None] * np.array([175, 238, 238]) / 255)

@@ -204,35 +204,6 @@ def test_batches_on_their_way_stay_the_same_and_in_order() -> None:
     assert read == [0, 1, 2, 3, 4]
 
 
-def test_resident_images_are_shown_in_the_same_parts_and_resumed(
-    tmp_path: Path, images: ListedImages
-) -> None:
-    resident = replace(RECIPE, resident=True)
-    unflipped = replace(RECIPE, augmentation=replace(RECIPE.augmentation, flip=False))
-    unshrunk = replace(images, preparation=Preparation(119, 16, "bilinear", STATISTICS))
-    asked = [(0, 0, 4)]
-    for (mine, labels), (other, others) in zip(
-        batches(unshrunk, replace(unflipped, resident=True), asked),
-        batches(images, unflipped, asked),
-        strict=True,
-    ):
-        assert torch.equal(labels, others)
-        assert (mine - other).abs().max() < 0.06  # of 2 / 255, in bfloat16
-    ours = batches(images, resident, asked)
-    assert same(batches(images, resident, [(0, 2, 4)]), ours[2:])
-    assert same(batches(replace(images, workers=2), resident, [(0, 0, 4)]), ours)
-    run(tmp_path / "whole", images, resident)
-    held = np.arange(len(images)) % 7 == 0
-    (tmp_path / "broken").mkdir()
-    broken = Run(
-        "softmax", TINY, images.subset(~held), images.subset(held), resident, 5, tmp_path / "broken", "cpu"
-    )
-    broken.advance(next(broken.batches()))
-    broken.save()
-    run(tmp_path / "broken", images, resident)
-    assert weights(tmp_path / "broken") == weights(tmp_path / "whole")
-
-
 def test_images_in_memory_are_cropped_too(tmp_path: Path) -> None:
     recipe = replace(RECIPE, augmentation=Augmentation(shift=0, crop=(0.3, 1.0)))
     result = train("softmax", TINY, squares(256, 0), squares(64, 1), recipe, 0, tmp_path)

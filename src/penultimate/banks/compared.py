@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from penultimate.banks.files import ForeignBank, LabelColumn, read_bank
-from penultimate.data.readers.group_split import crossing, drawn_by_group
 from penultimate.data.readers.split_names import part_of
+from penultimate.data.readers.splitting import crossing, drawn_by_group
 from penultimate.errors import RequestError, unknown
 from penultimate.metrics import UndefinedError
 from penultimate.probes.linear import LinearProbe
@@ -137,7 +137,7 @@ def _divided(
     if group and not split:
         of = first.columns[asked[0]]
         names = _classes(group, first)
-        tested = drawn_by_group(names, of.codes, of.classes, by=f"'{group}'", seed=seed, share=TESTED)
+        tested = drawn_by_group(names, of.codes, by=f"'{group}'", seed=seed, share=TESTED)
     elif not split:
         tested = split_off(first.columns[asked[0]].codes, TESTED, seed)
     else:

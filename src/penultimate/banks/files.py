@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import lzma
 import os
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,12 +19,16 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError
 
-from penultimate.data.readers.sources import UNREADABLE
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.features.bank import FeatureBank
 from penultimate.files import nearest_beside
 from penultimate.metrics.inputs import as_tensor, read_labels
 
+UNREADABLE = (
+    *(OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, RuntimeError, SyntaxError),
+    *(SystemError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+)
+"""What NumPy raises for a file that is no array, or not all of one."""
 Read: TypeAlias = Callable[[str], np.ndarray]
 """A function that returns a file's array by name: strings [n], or numbers [n] or [n m]."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from penultimate.banks.files import ForeignBank
 from penultimate.checks import whole_number
-from penultimate.data.readers.group_split import drawn_by_group
+from penultimate.data.readers.splitting import drawn_by_group
 from penultimate.errors import RequestError, unknown
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.separation import class_separation
@@ -116,9 +116,8 @@ def _probed(
     if groups is None:
         tested = split_off(codes, TESTED, seed)
     else:
-        names = [*map(str, range(codes.max() + 1))]
         try:
-            tested = drawn_by_group(groups, codes, names, by="its groups", seed=seed, share=TESTED)
+            tested = drawn_by_group(groups, codes, by="its groups", seed=seed, share=TESTED)
         except RequestError as error:
             raise UndefinedError(str(error)) from None
     if np.bincount(codes[~tested]).max() < 2:

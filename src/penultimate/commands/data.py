@@ -10,52 +10,25 @@ from penultimate.errors import RequestError
 
 
 def _takes_data(parser: argparse.ArgumentParser) -> None:
-    doings = parser.add_subparsers(
-        dest="doing", metavar="check | get | prepare", required=True, help="what to do"
-    )
+    doings = parser.add_subparsers(dest="doing", metavar="check | get", required=True, help="what to do")
     for name, text in (
         (
             "check",
             "Check which files of a data set are there, missing or unreadable. Every image is decoded.",
         ),
-        ("get", "Unpack a published data set from archives in --root, or download it where possible."),
+        ("get", "Have torchvision download a published data set, or unpack ImageNet's archives."),
     ):
         doing = doings.add_parser(name, help=text, description=text)
         own = ", or a folder, table or file of arrays of your own" if name == "check" else ""
         doing.add_argument("name", help=f"a published one (penultimate list datasets){own}")
         doing.add_argument("--root", metavar="DIR", help="the folder in which it lies")
-        if name == "check":
-            doing.add_argument(
-                "--near-copies",
-                action="store_true",
-                help="also name test images that look like training images, though their bytes differ",
-            )
-    text = "Copy the images, resized, into a few large files for faster training. A killed copy is resumed."
-    doing = doings.add_parser("prepare", help=text, description=text)
-    doing.add_argument("name", help="a published one, or a folder, table or file of arrays of your own")
-    doing.add_argument("--root", metavar="DIR", help="the folder in which it lies")
-    doing.add_argument("--to", metavar="DIR", required=True, help="the folder for the copy")
-    doing.add_argument(
-        "--size", metavar="N", type=int, required=True, help="the shorter side in pixels, such as 256"
-    )
-    doing.add_argument(
-        "--raw",
-        action="store_true",
-        help="the bytes of pixels, several times as large as JPEGs of quality 95",
-    )
 
 
 def _data(options: argparse.Namespace) -> int:
-    from penultimate.data.readers.inspection import check, get
+    from penultimate.data.inspection import check, get
 
     if options.doing == "check":
-        return 0 if check(options.name, options.root, say, _counting, options.near_copies) else 1
-    if options.doing == "prepare":
-        from penultimate.data.disk.preparing import QUALITY, prepare
-
-        quality = 0 if options.raw else QUALITY
-        prepare(options.name, options.root, options.to, options.size, say, quality, _counting)
-        return 0
+        return 0 if check(options.name, options.root, say, _counting) else 1
     if options.root is None:
         raise RequestError(f"say which folder to put it in: penultimate data get {options.name} --root DIR")
     get(options.name, options.root, say)

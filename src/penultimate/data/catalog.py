@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -108,160 +110,54 @@ SHARES: Mapping[str, float] = MappingProxyType(
 )
 """The tasks that differ in nothing but how many of their classes are pretraining classes: the share."""
 
+_STIX = "STIX fonts (SIL Open Font License 1.1)"
 _DEJAVU = "images drawn with the DejaVu fonts (Bitstream Vera licence, changes in the public domain)"
-_STIX = "images drawn with the STIX fonts (SIL Open Font License 1.1)"
-_BOTH = f"{_DEJAVU} and the STIX fonts (SIL Open Font License 1.1)"
-_DIGITS = "CC BY 4.0 (UCI Machine Learning Repository)"
-_NEW_SCRIPT = "new fine-grained classes: a script never seen"
 _FONTS = "DejaVu fonts 2.37 and STIX fonts 1.0, as matplotlib carries them"
-_HANDWRITING = (
-    "E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository,"
-    " 1998; the 1,797 test images that scikit-learn carries"
-)
+_LICENCES = {
+    "dejavu": _DEJAVU,
+    "stix": f"images drawn with the {_STIX}",
+    "both": f"{_DEJAVU} and the {_STIX}",
+    "digits": "CC BY 4.0 (UCI Machine Learning Repository)",
+}
+_CITATIONS = {
+    "digits": "E. Alpaydin and C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning"
+    " Repository, 1998; the 1,797 test images that scikit-learn carries"
+}
 
 
-def _pretraining(name: str, title: str, classes: int, per_class: tuple[int, ...], note: str) -> DatasetCard:
-    sizes = {split: classes * count for split, count in zip(PRETRAINING_SPLITS, per_class, strict=False)}
-    relation = "the pretraining classes"
-    return DatasetCard(name, title, classes, sizes, "top1", relation, _DEJAVU, _FONTS, note)
+def _cards() -> Iterator[DatasetCard]:
+    """Yield the cards of the embedded world: those of `world/cards.toml`, and what follows from these."""
+    listed = tomllib.loads((Path(__file__).parent / "world/cards.toml").read_text("utf-8"))["card"]
+    for said in listed:
+        licence = said.pop("licence")
+        texts = {"licence": _LICENCES[licence], "citation": _CITATIONS.get(licence, _FONTS)}
+        yield DatasetCard(**{"accuracy": "top1", "note": "", **texts, **said})
+        if said["name"] == "newfaces":
+            yield from (_shared(name, share) for name, share in SHARES.items())
+    sources = (("glyphs", "Glyphs", 128, 10), ("glyphs_smoke", "Glyphs (smoke)", 16, 5))
+    for source, title, classes, each in sources:
+        for shift, (name, relation, note) in SHIFTS.items():
+            called = (f"{source}_{shift}", f"{title}-{name}", classes, {"test": classes * each}, "top1")
+            yield DatasetCard(*called, f"the pretraining classes, {relation}", _DEJAVU, _FONTS, note, source)
 
 
-def _transfer(
-    name: str,
-    title: str,
-    classes: int,
-    per_class: int,
-    relation: str,
-    licence: str = _DEJAVU,
-    accuracy: Accuracy = "top1",
-    note: str = "",
-) -> DatasetCard:
-    sizes = dict.fromkeys(TRANSFER_SPLITS, classes * per_class)
-    return DatasetCard(name, title, classes, sizes, accuracy, relation, licence, _FONTS, note)
-
-
-def _shared(name: str, share: float) -> DatasetCard:
-    classes = 16
+def _shared(name: str, share: float, classes: int = 16) -> DatasetCard:
     count = {0.0: "none", 1.0: "all"}.get(share, f"{share * classes:.0f}")
-    return _transfer(
+    return DatasetCard(
         name,
         f"Shared classes ({share:.0%})",
         classes,
-        40,
+        dict.fromkeys(TRANSFER_SPLITS, classes * 40),
+        "top1",
         f"{count} of {classes} classes are pretraining classes; all drawn in faces never seen",
-        _STIX,
-        note="In the place of pretraining classes there are Greek and Cyrillic letters never seen, four to a"
+        _LICENCES["stix"],
+        _FONTS,
+        "In the place of pretraining classes there are Greek and Cyrillic letters never seen, four to a"
         " class. A class has the same images in each of the five tasks that has it.",
     )
 
 
-def _digits(name: str, title: str, train: int, test: int, note: str) -> DatasetCard:
-    sizes = {"train": train, "test": test}
-    relation = "new classes, and real handwriting: another kind of image"
-    return DatasetCard(name, title, 10, sizes, "top1", relation, _DIGITS, _HANDWRITING, note)
-
-
-def _findings(name: str, title: str, train: int, test: int, validation: int, note: str) -> DatasetCard:
-    sizes = {"train": train, "test": test, "validation": validation}
-    return DatasetCard(
-        name, title, 5, sizes, "auc", f"{_NEW_SCRIPT}; several in an image", _DEJAVU, _FONTS, note
-    )
-
-
-def _shifted(source: str, title: str, classes: int, per_class: int) -> list[DatasetCard]:
-    return [
-        DatasetCard(
-            f"{source}_{shift}",
-            f"{title}-{name}",
-            classes,
-            {"test": classes * per_class},
-            "top1",
-            f"the pretraining classes, {relation}",
-            _DEJAVU,
-            _FONTS,
-            note,
-            source,
-        )
-        for shift, (name, relation, note) in SHIFTS.items()
-    ]
-
-
-_MULTIMODAL = "A class is four visually different characters, as a synset gathers different things."
-
-CARDS: Mapping[str, DatasetCard] = MappingProxyType(
-    {
-        entry.name: entry
-        for entry in (
-            _pretraining("glyphs", "Glyphs", 128, (88, 40, 60, 40, 340), _MULTIMODAL),
-            _pretraining(
-                "glyphs_tuning",
-                "Glyphs (for tuning)",
-                128,
-                (88, 400, 4, 4),
-                f"{_MULTIMODAL} A holdout so large that hyperparameters can be told apart on it.",
-            ),
-            _pretraining(
-                "glyphs_512",
-                "Glyphs (512)",
-                512,
-                (88, 20, 20, 40, 80),
-                "The characters of glyphs, each a class of its own; about 15 pairs look alike.",
-            ),
-            _transfer("syllabics", "Canadian syllabics", 40, 40, _NEW_SCRIPT),
-            _transfer("georgian", "Georgian letters", 33, 40, _NEW_SCRIPT),
-            _transfer("armenian", "Armenian letters", 33, 40, _NEW_SCRIPT),
-            _transfer("cyrillic", "Cyrillic letters", 26, 40, _NEW_SCRIPT, _BOTH),
-            _transfer("maths", "Mathematical operators", 36, 40, "new fine-grained classes: signs", _BOTH),
-            _transfer(
-                "typeface",
-                "Typefaces",
-                16,
-                60,
-                "which face drew the letter: a factor orthogonal to the pretraining classes",
-                _BOTH,
-                note="Greek letters, which pretraining never shows; four of the sixteen faces are new too.",
-            ),
-            _digits(
-                "digits",
-                "Handwritten digits",
-                100,
-                1697,
-                "Ten training images a class, drawn again for each draw; all other images are the test set.",
-            ),
-            _transfer(
-                "newfaces",
-                "New faces",
-                40,
-                40,
-                "pretraining classes drawn in faces never seen: the nearest task, as Pets is to ImageNet",
-                _STIX,
-                "mean_per_class",
-            ),
-            *(_shared(name, share) for name, share in SHARES.items()),
-            _pretraining(
-                "glyphs_smoke", "Glyphs (smoke)", 16, (24, 8, 12, 8), "The first 16 classes of glyphs."
-            ),
-            _transfer(
-                "syllabics_smoke", "Syllabics (smoke)", 8, 12, _NEW_SCRIPT, note="The first 8 of syllabics."
-            ),
-            _digits(
-                "digits_smoke", "Digits (smoke)", 50, 150, "Five training and fifteen test images a class."
-            ),
-            _findings(
-                "findings",
-                "Findings",
-                1200,
-                1200,
-                400,
-                "Up to four letters an image, some faint. A label that a faint one may be is uncertain,"
-                " but of validation images it is known.",
-            ),
-            _findings("findings_smoke", "Findings (smoke)", 120, 80, 40, "The same as findings, and less."),
-            *_shifted("glyphs", "Glyphs", 128, 10),
-            *_shifted("glyphs_smoke", "Glyphs (smoke)", 16, 5),
-        )
-    }
-)
+CARDS: Mapping[str, DatasetCard] = MappingProxyType({each.name: each for each in _cards()})
 
 
 def shifted(source: str) -> dict[str, str]:

@@ -17,7 +17,6 @@ import io
 import re
 import struct
 import warnings
-from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import IO, Literal
@@ -33,16 +32,14 @@ Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 """How Pillow resizes, with antialiasing but for the nearest."""
 MOST_PIXELS = 1 << 27
 """Of a file, and of its resized copy: half a gigabyte. A photograph of 100 megapixels is below it."""
-DEEP = ("I", "F")
-"""How the modes of more than 8 bits a channel begin; of these only 16-bit PNGs say what white is."""
 FURTHER = {"pillow_heif": "register_heif_opener", "pillow_jxl": "", "pillow_avif": ""}
 """Packages that teach Pillow further formats, and the function that does so, if importing them does not."""
-TAUGHT = {
-    **dict.fromkeys((".heic", ".heif", ".hif"), ("pillow_heif", "pillow-heif")),
-    ".jxl": ("pillow_jxl", "pillow-jxl-plugin"),
-    ".avif": ("pillow_avif", "'pillow>=11.3'"),
+INSTALL = {
+    ".heic": "pillow-heif",
+    ".heif": "pillow-heif",
+    ".jxl": "pillow-jxl-plugin",
+    ".avif": "'pillow>=11.3'",
 }
-"""By the endings of such formats, the package, and what to install."""
 ORIENTATION = 0x0112
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -70,11 +67,10 @@ def read_colours(
 ) -> tuple[Image.Image, list[str]]:
     """Return the image in a file, mode "RGB", and remarks: what the file holds beyond it.
 
-    `upright` applies the rotation in its EXIF data, as everywhere in this package. What Pillow turns by
-    itself (a TIFF) is upright either way, and is not turned twice. `content` is what the file holds, where it
-    is read already (a member of an archive). What Pillow warns of is among the remarks. Raises
-    DamagedFileError for a file that is gone or is not a complete image, RequestError for more than
-    MOST_PIXELS, and for levels of more than 8 bits that are not a PNG's: what is white among them is unknown.
+    `upright` applies the rotation in its EXIF data, as everywhere in this package. `content` is what the file
+    holds, where it is read already. What Pillow warns of is among the remarks. Raises DamagedFileError for a
+    file that is gone or is not a complete image, RequestError for more than MOST_PIXELS, and for levels of
+    more than 8 bits that are not a PNG's: what is white among them is unknown.
     """
     try:
         with warnings.catch_warnings(record=True) as warned:
@@ -87,14 +83,18 @@ def read_colours(
     except RequestError:
         raise
     except UnidentifiedImageError:  # its text holds the address of an object
-        package, install = TAUGHT.get(path.suffix.lower(), ("", ""))
-        hint = f"; pip install {install} teaches it {path.suffix}" if package in _further_formats() else ""
         is_empty = not (path.stat().st_size if content is None else content)
-        why = "it is empty" if is_empty else f"its first bytes are of no format that Pillow reads{hint}"
-        raise DamagedFileError(f"'{path}' is not a complete image: {why}") from None
+        why = "it is empty" if is_empty else "its first bytes are of no format that Pillow reads"
+        package = INSTALL.get(path.suffix.lower())
+        hint = f"; pip install {package} teaches it {path.suffix}" if package and not is_empty else ""
+        raise DamagedFileError(f"'{path}' is not a complete image: {why}{hint}") from None
     except PARSING as error:
         raise DamagedFileError(f"'{path}' is not a complete image: {error}") from None
-    return image, remarks + _warnings_told(warned)
+    # Pillow's limit on pixels is no remark: MOST_PIXELS stands in its place. Without their numbers equal
+    # faults are counted as one.
+    texts = (str(each.message) for each in warned if each.category is not Image.DecompressionBombWarning)
+    plain = (" ".join(re.sub(r"\d+", "..", text).split()).rstrip(".") for text in texts)
+    return image, remarks + [f'are read, though Pillow warns: "{text}"' for text in dict.fromkeys(plain)]
 
 
 def _read(path: Path, upright: bool, content: bytes | None) -> tuple[Image.Image, list[str]]:
@@ -103,15 +103,17 @@ def _read(path: Path, upright: bool, content: bytes | None) -> tuple[Image.Image
         # they have once it is turned: its pixels are then out of place.
         stream: IO[bytes] = stack.enter_context(path.open("rb") if content is None else io.BytesIO(content))
         opened = stack.enter_context(_opened(stream))
-        file: Image.Image = opened
-        _expect_size(path, *file.size)
-        transparent = "A" in file.getbands() or "transparency" in file.info
-        several = getattr(file, "is_animated", False)
-        if file.mode.startswith(DEEP):
-            file = _high_bytes(path, file)
-        elif transparent:  # of a palette's transparency Pillow warns, but not on the way through RGBA
-            file = file.convert("RGBA")
-        image = _colours(file, path, content)
+        width, height = opened.size
+        if not width or not height:
+            raise DamagedFileError(f"'{path}' is not a complete image: it is {width} x {height}")
+        if width * height > MOST_PIXELS:
+            raise RequestError(
+                f"'{path}' is {width} x {height}, more than {MOST_PIXELS:,} pixels: scale it down, or leave"
+                " it out"
+            )
+        transparent = "A" in opened.getbands() or "transparency" in opened.info
+        several = getattr(opened, "is_animated", False)
+        image = _colours(opened, path, content, transparent)
         turn, is_damaged = None, False
         try:  # once the pixels are decoded: a TIFF has then been turned, and no longer says how
             turn = TURNS.get(opened.getexif().get(ORIENTATION, 1))
@@ -132,51 +134,23 @@ def _opened(stream: IO[bytes]) -> Image.Image:
     try:
         return Image.open(stream)
     except UnidentifiedImageError:
-        _further_formats()
+        _learn_formats()
         stream.seek(0)
         return Image.open(stream)
 
 
 @cache
-def _further_formats() -> frozenset[str]:
-    """Teach Pillow the formats of packages that are installed; return those that are not."""
-    missing = set()
+def _learn_formats() -> None:
+    """Teach Pillow the formats of packages that are installed."""
     for package, register in FURTHER.items():
-        try:
-            module = importlib.import_module(package)
-        except ImportError:
-            missing.add(package)
-        else:
-            getattr(module, register, lambda: None)()
-    return frozenset(missing)
+        with contextlib.suppress(ImportError):
+            getattr(importlib.import_module(package), register, lambda: None)()
 
 
-def taught(endings: Collection[str]) -> list[str]:
-    """Return those of some endings that only some installations of Pillow read, and this one does."""
-    found = sorted(TAUGHT.keys() & {*endings})
-    if found:
-        _further_formats()
-        Image.init()
-        known = Image.registered_extensions()
-        found = [ending for ending in found if known.get(ending) in Image.OPEN]
-    return found
+def _colours(file: Image.Image, path: Path, content: bytes | None, transparent: bool) -> Image.Image:
+    """Return red, green and blue; of a JPEG by libjpeg-turbo, which takes three quarters of Pillow's time.
 
-
-def _warnings_told(warned: list[warnings.WarningMessage]) -> list[str]:
-    """Return the remarks that Pillow's warnings make; numbers are left out,
-    so that equal faults are counted as one.
-
-    Pillow's limit on pixels is none of them: MOST_PIXELS stands in its place.
-    """
-    said = [str(each.message) for each in warned if each.category is not Image.DecompressionBombWarning]
-    texts = (" ".join(re.sub(r"\d+", "..", text).split()).rstrip(".") for text in said)
-    return list(dict.fromkeys(f'are read, though Pillow warns: "{text}"' for text in texts))
-
-
-def _colours(file: Image.Image, path: Path, content: bytes | None) -> Image.Image:
-    """Red, green and blue: of a JPEG from libjpeg-turbo itself, which takes three quarters of Pillow's time.
-
-    What is damaged, or not what its header says, is left to Pillow.
+    A JPEG that is damaged, or not what its header says, is left to Pillow.
     """
     if file.format == "JPEG" and file.mode == "RGB":
         content = path.read_bytes() if content is None else content
@@ -184,7 +158,15 @@ def _colours(file: Image.Image, path: Path, content: bytes | None) -> Image.Imag
             height, width, *_ = simplejpeg.decode_jpeg_header(content)
             if (width, height) == file.size:
                 return Image.fromarray(simplejpeg.decode_jpeg(content))
-    return file.convert("RGB")
+    if file.mode[0] in "IF":  # more than 8 bits a channel
+        if file.format != "PNG":
+            raise RequestError(
+                f"'{path}' is a {file.format} with levels of mode '{file.mode}', and what is white among them"
+                " is unknown: save it with 8 bits a channel"
+            )
+        return Image.fromarray((np.asarray(file) >> 8).astype(np.uint8)).convert("RGB")
+    # Of a palette's transparency Pillow warns, but not on the way through RGBA.
+    return (file.convert("RGBA") if transparent else file).convert("RGB")
 
 
 def middle_square(
@@ -211,22 +193,3 @@ def middle_square(
     left, top = ((side - crop) // 2 if floor else round((side - crop) / 2) for side in (width, height))
     image = image.resize((width, height), Image.Resampling[interpolation.upper()])
     return np.asarray(image.crop((left, top, left + crop, top + crop)))
-
-
-def _expect_size(path: Path, width: int, height: int) -> None:
-    if not width or not height:
-        raise DamagedFileError(f"'{path}' is not a complete image: it is {width} x {height}")
-    if width * height > MOST_PIXELS:
-        raise RequestError(
-            f"'{path}' is {width} x {height}, more than {MOST_PIXELS:,} pixels: scale it down, or leave it"
-            " out"
-        )
-
-
-def _high_bytes(path: Path, file: Image.Image) -> Image.Image:
-    if file.format != "PNG":
-        raise RequestError(
-            f"'{path}' is a {file.format} with levels of mode '{file.mode}', and what is white among them is"
-            " unknown: save it with 8 bits a channel"
-        )
-    return Image.fromarray((np.asarray(file) >> 8).astype(np.uint8))

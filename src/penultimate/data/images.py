@@ -105,15 +105,12 @@ class ImageSet:
                 f"images are uint8 [n h w c]; these are {self.images.dtype} {list(self.images.shape)}"
             )
         one_each, several = (len(self),), self.labels.ndim == 2
-        for name, shape in (
-            ("labels", (*one_each, self.num_classes) if several else one_each),
-            ("ids", one_each),
-        ):
+        of_labels = (*one_each, self.num_classes) if several else one_each
+        for name, shape in (("labels", of_labels), ("ids", one_each)):
             array = getattr(self, name)
             if array.dtype != np.int64 or array.shape != shape:
-                each = "for each image and label" if shape != one_each else "for each image"
                 raise RequestError(
-                    f"{name} are int64 {list(shape)}, one {each}; these are {array.dtype} {list(array.shape)}"
+                    f"{name} are int64 {list(shape)}; these are {array.dtype} {list(array.shape)}"
                 )
         self._check_range(several)
         if np.unique(self.ids).size != self.ids.size:

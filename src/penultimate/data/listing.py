@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,17 +12,11 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import numpy as np
+from PIL import Image
 
+from penultimate.data.decoding import read_colours
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.files import (
-    DIGITS,
-    atomic_write,
-    canonical_json,
-    digest_arrays,
-    digest_file,
-    with_digest,
-    without_digest,
-)
+from penultimate.files import DIGITS, canonical_json, digest_arrays, digest_file
 
 Encoded: TypeAlias = Path | bytes | np.ndarray
 """An image that is not decoded yet: a file, the bytes of one, or its pixels, uint8 [h w] or [h w 3]."""
@@ -64,10 +57,7 @@ class Files:
         return len(self.paths)
 
     def __getitem__(self, place: int) -> Path:
-        path = self.root / self.paths[place]
-        if not path.is_file() and path.exists():  # reading one might not come to an end
-            raise DamagedFileError(f"'{path}' is no file, but a pipe or a device: remove it")
-        return path
+        return self.root / self.paths[place]
 
     def name(self, place: int) -> str:
         return self.paths[place]
@@ -110,7 +100,6 @@ class Listing:
     ids           int64 [n], unique in the data set: the test images of a split share none with its training
     class_names   of every class, whether the split holds images of it or not
     missing       the names of images that the data set lists but that are not there
-    cache         the folder in which the digests of the images are kept, so that they are read for it once
     cropped       whether the images were published as networks see them: they are not cropped a second time
     groups        text [n], the group of each image, such as its patient; None if nothing says it
     """
@@ -121,7 +110,6 @@ class Listing:
     ids: np.ndarray
     class_names: tuple[str, ...]
     missing: tuple[str, ...] = ()
-    cache: Path | None = None
     cropped: bool = False
     groups: np.ndarray | None = None
 
@@ -152,42 +140,43 @@ class Listing:
         """Image `index`, not decoded: a file, the bytes of one, or its pixels."""
         return self.source[int(self.places[index])]
 
+    def __getitem__(self, index: int) -> Image.Image:
+        """Return image `index` decoded, upright and in RGB; raises DamagedFileError if it cannot be read."""
+        return self.colours(index)[0]
+
+    def colours(self, index: int, upright: bool = True) -> tuple[Image.Image, list[str]]:
+        """Return image `index`, and remarks, as `read_colours` gives them, wherever it lies."""
+        encoded = self.image(index)
+        if isinstance(encoded, np.ndarray):
+            return Image.fromarray(encoded).convert("RGB"), []
+        if isinstance(encoded, bytes):
+            return read_colours(Path(self.name(index)), upright, encoded)
+        return read_colours(encoded, upright)
+
     def name(self, index: int) -> str:
         """Return what image `index` is called, in messages and in pictures of mistakes."""
         return self.source.name(int(self.places[index]))
 
+    @property
+    def names(self) -> list[str]:
+        """The names of all images."""
+        return [*map(self.name, range(len(self)))]
+
     @cached_property
     def digest(self) -> str:
-        """sha256 of the names and bytes of the images, their labels, ids and class names, in their order.
-
-        Every byte of every image is read for it: once, where there is a `cache`, until a file's size or time
-        changes.
-        """
+        """sha256 of the names and bytes of the images, their labels, ids and class names, in their order."""
         state = hashlib.sha256(b'["')
         for at in range(0, len(self), BLOCK):  # a list in JSON, whose first text is all names
             names = "\0".join(self.name(row) for row in range(at, min(at + BLOCK, len(self))))
             state.update(canonical_json(f"\0{names}" if at else names)[1:-1].encode())
         told = [list(self.class_names), *(["cropped"] if self.cropped else [])]
         state.update(f'",{canonical_json(told)[1:]}'.encode())
-        state.update(digest_arrays(self.image_digests, self.labels, self.ids).encode())
-        return state.hexdigest()
-
-    @cached_property
-    def image_digests(self) -> np.ndarray:
-        """sha256 of each image's bytes, uint8 [n 32]."""
-        kept = None if self.cache is None else self.cache / f"{self._state()}.sha256"
-        if kept is not None and kept.is_file():
-            try:
-                return np.frombuffer(without_digest(kept), np.uint8).reshape(len(self), DIGITS // 2)
-            except (DamagedFileError, ValueError):
-                kept.unlink()
         with ThreadPoolExecutor() as pool:  # a block at a time: `map` holds a future for each of its images
             blocks = (range(at, min(at + BLOCK, len(self))) for at in range(0, len(self), BLOCK))
             digests = b"".join(digest for block in blocks for digest in pool.map(self.digest_of, block))
-        if kept is not None:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            atomic_write(kept, with_digest(digests))
-        return np.frombuffer(digests, np.uint8).reshape(len(self), DIGITS // 2)
+        of_images = np.frombuffer(digests, np.uint8).reshape(len(self), DIGITS // 2)
+        state.update(digest_arrays(of_images, self.labels, self.ids).encode())
+        return state.hexdigest()
 
     def subset(self, indices: Sequence[int] | slice | np.ndarray) -> Listing:
         """Return the images at these positions (a slice, positions or a mask), with their labels and ids."""
@@ -213,20 +202,3 @@ class Listing:
                 return hashlib.sha256(image).digest()
             case _:
                 return bytes.fromhex(digest_arrays(image))
-
-    def _state(self) -> str:
-        """Return what changes when a file does: the names of the images, and each file's path,
-        size and time.
-        """
-        state = hashlib.sha256()
-        for row in range(len(self)):  # of one file's arrays they differ, where places are the same
-            state.update(f"{self.name(row)}\n".encode(errors="surrogateescape"))
-        state.update(os.fsencode(Path.cwd()))
-        for path in self.source.files:
-            try:
-                found = path.stat()
-            except OSError:
-                continue  # whoever reads it says so
-            told = f"{path}\0{found.st_size}\0{found.st_mtime_ns}\n"
-            state.update(told.encode(errors="surrogateescape"))
-        return state.hexdigest()

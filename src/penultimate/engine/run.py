@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from penultimate.data.readers.prepared import expect_sound
 from penultimate.engine import load_engine
 from penultimate.engine.costs import bytes_left
 from penultimate.engine.observer import Engine, Observer, Silent, Summary
@@ -46,7 +45,7 @@ def run(
     cores allow), or an engine of your own.
     Raises RequestError when the study or the folder cannot be used, or when another process runs the study.
     """
-    study, store = expect_located(as_study(study), verify), Store(out)
+    study, store = expect_located(as_study(study)), Store(out)
     if accept:
         acceptance.accept(store, study.name)
     graph = unfold(study, acceptance.accepted(store, study.name))
@@ -99,11 +98,8 @@ def _failure(graph: Graph, step_id: str, why: str) -> dict[str, Any]:
     return {"why": why, "network": columns.get("objective"), "target": columns.get("target")}
 
 
-def expect_located(study: Study, thorough: bool = False) -> Study:
-    """Return the study; raises RequestError if the place of its data is not given.
-
-    A `thorough` check reads every byte of prepared copies, and raises DamagedFileError for a damaged one.
-    """
+def expect_located(study: Study) -> Study:
+    """Return the study; raises RequestError if the place of its data is not given."""
     lacking = [study.card(name) for name in study.nowhere if name in (study.source, *study.targets)]
     if lacking:
         named = ", ".join(f"{card.title} (--data {card.name}=FOLDER)" for card in lacking)
@@ -111,8 +107,6 @@ def expect_located(study: Study, thorough: bool = False) -> Study:
             f"the location of data of '{study.name}' is not given: {named}; --root FOLDER gives it for all"
             " data in one folder. penultimate data check NAME says what goes where"
         )
-    if thorough:
-        expect_sound(study.data.values())
     return study
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from penultimate.measures.declaration import ClassOrder, Logits, Shown, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined
-from penultimate.measures.order import expect_order
 from penultimate.registry import register
 
 FURTHER_TEST = "further_test"
@@ -45,7 +44,6 @@ def accuracy(inputs: Inputs) -> Iterator[Number | Undefined]:
     from penultimate.features.extraction import extract
     from penultimate.metrics.accuracy import top_k
 
-    yield from expect_order(inputs, "test")
     banks = {split: [inputs.features(split)] for split in ("train", "test")}
     if inputs.has_images(FURTHER_TEST):
         banks["test"].append(extract(inputs.network, inputs.shown(FURTHER_TEST)))

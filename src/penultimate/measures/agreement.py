@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from penultimate.errors import RequestError
 from penultimate.measures.declaration import ClassOrder, Logits, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined
-from penultimate.measures.order import in_order
 from penultimate.networks.key import NetworkKey
 from penultimate.registry import register
 
@@ -62,8 +61,7 @@ def agreement(inputs: Inputs) -> Iterator[Number | Undefined]:
     """
     import numpy as np
 
-    banks, told = in_order(inputs, inputs.all_features("test"))
-    yield from told
+    banks = inputs.all_features("test")
     predictions, labels = _predictions(banks)
     yield from _pairs(predictions, labels)
     objectives = list(dict.fromkeys(key.objective for key in predictions if key.seed is not None))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from penultimate.errors import RequestError
 from penultimate.measures.declaration import ClassOrder, Head, LogProbabilities, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined
-from penultimate.measures.order import expect_order
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
@@ -80,7 +79,6 @@ def calibration(inputs: Inputs) -> Iterator[Number | Undefined]:
     """
     from penultimate.metrics.temperature import fit_temperature
 
-    yield from expect_order(inputs, "test")
     test, holdout = inputs.features("test"), inputs.features("holdout")
     yield from measured(log_probabilities(inputs, test), test.labels, 1.0, "")
     try:

@@ -9,7 +9,6 @@ from penultimate.measures.accuracy import ACCURACIES
 from penultimate.measures.calibration import YIELDS, log_probabilities, measured, numbers_of
 from penultimate.measures.declaration import ClassOrder, Head, LogProbabilities
 from penultimate.measures.inputs import Inputs, Number, Undefined, sample
-from penultimate.measures.order import DOUBTED, is_said, other_order
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
@@ -34,15 +33,12 @@ def classifier(inputs: Inputs) -> Iterator[Number | Undefined]:
 
     The temperature is fitted on the holdout. Without a holdout, each half of the test images is scaled by
     the temperature fitted on the other half, never on itself; the reported temperature is the geometric mean
-    of the two. If no temperature is best, the scaled numbers are missing. If another order of classes fits
-    the predictions far better than the assumed order, all numbers are missing, unless the user stated the
-    assumed order and the better one is not a usual one.
+    of the two. If no temperature is best, the scaled numbers are missing.
     """
     from penultimate.metrics.accuracy import top_k
 
     bank = inputs.features("test")
     assert bank.logits is not None
-    yield from _expect_order(inputs, bank)
     for k in (1, 5):
         yield Number(f"top{k}", top_k(bank.logits, bank.labels, k), "fraction", "test")
     scores = log_probabilities(inputs, bank)
@@ -51,42 +47,6 @@ def classifier(inputs: Inputs) -> Iterator[Number | Undefined]:
         yield from _scaled(inputs, scores, bank)
     except UndefinedError as error:
         yield Undefined(str(error))
-
-
-def _expect_order(inputs: Inputs, bank: FeatureBank) -> Iterator[Undefined]:
-    """Raise UndefinedError if the outputs are in a different order of classes than assumed.
-
-    If the user stated the assumed order and no usual order fits better, yield a remark of doubt instead.
-    """
-    fit = other_order(inputs, bank)
-    if fit is None:
-        return
-    from penultimate.data.readers.class_order import USUAL, called, in_usual_order, shown
-
-    names = inputs.step.config["class_order"]
-    taken = called(names)
-    share = f"{100 * fit.accuracy:.1f} % of the test images would be right"
-    beside = (
-        f"{100 * fit.taken:.1f} % in the order taken ({USUAL[taken] if taken else 'the one that was said'}:"
-        f" {shown(names)})"
-    )
-    if fit.order:
-        raise UndefinedError(
-            f"the network's outputs are {DOUBTED} than was taken: sorted"
-            f" {USUAL[fit.order]} ({shown(in_usual_order(names, fit.order))}), {share}, and {beside}. Say"
-            f" --class-order {fit.order}"
-        )
-    seems = (
-        f"the network's outputs seem to be {DOUBTED} than was taken: with its outputs"
-        f" assigned to classes on other images, {share}, and {beside}"
-    )
-    if is_said(inputs):
-        yield Undefined(f"{seems}. The numbers are those of the order that was said")
-        return
-    raise UndefinedError(
-        f"{seems}. Say the order that it was trained in: --class-order FILE.json, a list of names or a"
-        " class_to_idx; to have the numbers in the order taken, say that one"
-    )
 
 
 def _scaled(inputs: Inputs, scores: Tensor, bank: FeatureBank) -> Iterator[Number]:

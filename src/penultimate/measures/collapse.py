@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from penultimate.measures.declaration import ClassOrder, Head, Logits, Yield
 from penultimate.measures.inputs import Inputs, Number, Undefined
-from penultimate.measures.order import expect_order
 from penultimate.registry import register
 
 RATIOS = {
@@ -67,7 +66,6 @@ def collapse(inputs: Inputs) -> Iterator[Number | Undefined]:
     """How close class means and weights are to a simplex ETF on the training images (neural collapse)."""
     from penultimate.metrics.collapse import neural_collapse
 
-    yield from expect_order(inputs, "train")
     bank = inputs.features("train")
     # The network's own predictions are used, because a cosine head's are not those of W x + b.
     measured = neural_collapse(

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from penultimate.measures.declaration import ClassOrder, Features, Head, Yield
 from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
-from penultimate.measures.order import expect_order
 from penultimate.registry import register
 
 
@@ -35,7 +34,6 @@ def hardness(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
     """The angle to the own class's weight as a share of the angles to all classes: its mean and density."""
     from penultimate.metrics.hardness import angular_visual_hardness, hardness_density
 
-    yield from expect_order(inputs, "test")
     bank = inputs.features("test")
     weight = inputs.head_weight
     scores = angular_visual_hardness(bank.features, bank.labels, weight)

@@ -18,7 +18,6 @@ from penultimate.measures.agreement import AGREEMENTS, alike
 from penultimate.measures.declaration import ClassOrder, Layers, Logits, Made, Pixels, Yield
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Undefined, sample
 from penultimate.measures.layers import PENULTIMATE
-from penultimate.measures.order import in_order
 from penultimate.metrics import UndefinedError
 from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
@@ -129,6 +128,5 @@ def pair_cka(inputs: Inputs, *, images: int = 1024) -> Iterator[Number | Arrays 
 )
 def pair_agreement(inputs: Inputs) -> Iterator[Number | Undefined]:
     """How similar two networks' predictions of the source's classes are, on the same test images."""
-    banks, told = in_order(inputs, inputs.all_features("test"))
-    yield from told
+    banks = inputs.all_features("test")
     yield from alike(banks)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from penultimate.measures.declaration import ClassOrder, Logits, Yield
 from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
-from penultimate.measures.order import expect_order
 from penultimate.metrics import UndefinedError
 from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
@@ -89,7 +88,6 @@ def selective(inputs: Inputs, *, norm: int | None = None) -> Iterator[Number | A
     from penultimate.metrics import selective as metrics
     from penultimate.metrics.confidence import CONFIDENCES, NORM, normalised_logit
 
-    yield from expect_order(inputs, "test")
     bank = inputs.features("test")
     right = _right(bank)
     assert bank.logits is not None  # because it has predictions

@@ -9,6 +9,8 @@ It is CSV, a file of JSON lines or a JSON array of objects. Paths are relative t
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
@@ -18,8 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.checks import is_number, is_whole
-from penultimate.data.readers.columns import TRUTH, text_of_cell
-from penultimate.data.readers.tables import read_table
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.files import digest_file, given_path
 
@@ -28,6 +28,7 @@ NEEDED = ("file", "objective", "seed")
 OPTIONAL = ("arm", "backbone", "part", "ema", "mean", "std")
 """The columns that a table may have besides."""
 LARGEST_SEED = 2**31 - 1
+TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
 
 
 @dataclass(frozen=True)
@@ -103,11 +104,23 @@ def read_checkpoint_table(table: Path | str) -> tuple[CheckpointRow, ...]:
 
 def _lines(path: Path) -> list[tuple[str, dict[str, Any]]]:
     """Return the cells of each line of a table, by column, with its place."""
-    read = read_table(path)
-    return [
-        (f"'{path}', line {line}", {name: cells[number] for name, cells in read.columns.items()})
-        for number, line in enumerate(read.lines)
-    ]
+    try:
+        text = path.read_text("utf-8-sig")
+        if path.suffix.lower() in (".jsonl", ".ndjson"):
+            numbered = [(at, json.loads(line)) for at, line in enumerate(text.split("\n"), 1) if line.strip()]
+            rows = [(at, {name.strip().lower(): cell for name, cell in row.items()}) for at, row in numbered]
+        else:
+            head = text.partition("\n")[0]
+            reader = csv.reader(io.StringIO(text), delimiter=max(",;\t|", key=head.count))
+            names = [name.strip().lower() for name in next(reader, [])]
+            rows = []
+            for cells in filter(None, reader):
+                if any(cells[len(names) :]):
+                    raise DamagedFileError(f"'{path}', line {reader.line_num}: more values than columns")
+                rows.append((reader.line_num, dict(zip(names, cells, strict=False))))
+    except (OSError, ValueError, AttributeError, csv.Error) as error:
+        raise DamagedFileError(f"'{path}': {error}") from None
+    return [(f"'{path}', line {line}", row) for line, row in rows]
 
 
 def _objects(path: Path) -> list[tuple[str, dict[str, Any]]]:
@@ -127,18 +140,22 @@ def _objects(path: Path) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
+def _text(cell: Any) -> str:
+    return "" if cell is None else str(cell).strip()
+
+
 def _file_of(base: Path, place: str, row: Mapping[str, Any]) -> Path:
-    text = text_of_cell(row.get("file"))
+    text = _text(row.get("file"))
     if not text:
         raise RequestError(f"{place}: no file is named")
     return Path(os.path.normpath(base / given_path(text, f"{place}: the file", home=True)))
 
 
 def _row(place: str, row: Mapping[str, Any], file: Path) -> CheckpointRow:
-    texts = {name: text_of_cell(row.get(name)) for name in ("objective", "arm", "backbone", "part")}
+    texts = {name: _text(row.get(name)) for name in ("objective", "arm", "backbone", "part")}
     if not texts["objective"]:
         raise RequestError(f"{place}: no objective is named")
-    ema = text_of_cell(row.get("ema")).lower()
+    ema = _text(row.get("ema")).lower()
     if ema not in TRUTH:
         raise RequestError(f"{place}: ema is true or false, not {row['ema']!r}")
     mean, std = (_numbers(place, name, row.get(name)) for name in ("mean", "std"))
@@ -160,7 +177,7 @@ def _row(place: str, row: Mapping[str, Any], file: Path) -> CheckpointRow:
 
 
 def _seed(place: str, cell: Any) -> int:
-    text = text_of_cell(cell)
+    text = _text(cell)
     number = int(text) if re.fullmatch(r"[0-9]{1,10}", text) else cell
     if not is_whole(number) or not 0 <= number <= LARGEST_SEED:
         raise RequestError(f"{place}: a seed is an integer from 0 to 2^31 - 1, not {cell!r}")
@@ -169,7 +186,7 @@ def _seed(place: str, cell: Any) -> int:
 
 def _numbers(place: str, name: str, cell: Any) -> tuple[float, ...]:
     """Return the numbers of a cell: a list, or text in which blanks, commas or semicolons part them."""
-    listed = cell if isinstance(cell, list) else re.split(r"[\s,;]+", text_of_cell(cell).strip("[]() "))
+    listed = cell if isinstance(cell, list) else re.split(r"[\s,;]+", _text(cell).strip("[]() "))
     try:
         numbers = tuple(float(each) for each in listed if each != "")
     except (TypeError, ValueError):

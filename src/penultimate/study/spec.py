@@ -67,8 +67,8 @@ class Study:
     data            the folder of each data set on disk, published or your own. With a published one whose
                     folder is not given, a study can be planned, but not run
     page, beside    the page of the report, if not the usual one; a kept run that is shown beside this study
-    reading         {name: {"class_order": names, "copies": "drop"}}: how data on disk are read; "text",
-                    "natural" and "dictionary" stand for an order too
+    reading         {name: {"class_order": names, "copies": "drop"}}: how data on disk are read; "text"
+                    and "natural" stand for an order too
     outside         the data that the measurement `outside` tells from the source, instead of the targets
     """
 

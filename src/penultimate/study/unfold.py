@@ -142,8 +142,6 @@ class _Unfolding:
             isinstance(self.base.blocks[key], Given) for key in place.networks
         ):
             extra |= filled(class_order=self.study.source_classes)
-            said = self.study.reading.get(self.study.source, {})
-            extra |= filled(class_order_said="class_order" in said)
         if needs.Trained() in what.needs:
             extra |= self.base.training(place.networks[0])
         elif what.of_targets and what.runs_networks:

@@ -10,13 +10,13 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import torch
 from jaxtyping import Int, UInt8
+from PIL import Image
 from torch import Tensor
 
 from penultimate.data.augmentation.transforms import augment, mixup, normalise
-from penultimate.data.disk.cropping import ShownCrops
+from penultimate.data.disk.cropping import ShownCrops, box_of, cropped
 from penultimate.data.disk.listed import ListedImages
 from penultimate.data.disk.loading import in_order
-from penultimate.data.disk.resident import Resident
 from penultimate.data.images import ChannelStatistics, ImageSet
 from penultimate.data.seeding import derived_generator
 from penultimate.training.ranks import Ranks
@@ -54,7 +54,7 @@ def feed(
 ) -> Feed:
     """Return the feed for images in memory or on disk; a `resident` recipe loads images on disk into memory.
 
-    Raise RequestError if they do not fit into memory, or if the processes cannot share a batch evenly.
+    Raise RequestError if the processes cannot share a batch evenly.
     """
     batch = Batching(statistics, recipe, seed, len(examples.class_names), len(examples), ranks or Ranks())
     if isinstance(examples, ListedImages) and not recipe.resident:
@@ -118,11 +118,11 @@ class MemoryFeed:
     """The `Feed` for images that are held on the device and augmented several batches at a time."""
 
     def __init__(self, examples: Examples, batch: Batching, device: torch.device) -> None:
-        self.images: Whole | Resident
+        self.images: Whole | Crops
+        held = examples.in_memory() if isinstance(examples, ListedImages) else examples
         if batch.augmentation.crop is not None:
-            self.images = Resident.of(examples, batch.augmentation.crop, batch.seed, device)
+            self.images = Crops(held.images, batch.augmentation.crop, batch.seed, device)
         else:
-            held = examples.in_memory() if isinstance(examples, ListedImages) else examples
             self.images = Whole(torch.from_numpy(held.images).to(device))
         self.labels = torch.from_numpy(examples.labels).to(device)
         self.batch, self.batch_size = batch, batch.size
@@ -155,6 +155,30 @@ class Whole:
     def shown(self, epoch: int, rows: Int[Tensor, " n"]) -> UInt8[Tensor, "n h w c"]:
         """Return the images at these indices, which are the same in every epoch."""
         return self.images.index_select(0, rows)
+
+
+@dataclass(frozen=True)
+class Crops:
+    """Images in memory that are shown as random parts, each resized to the size of the whole."""
+
+    images: UInt8[np.ndarray, "n h w c"]
+    area: tuple[float, float]
+    seed: int
+    device: torch.device
+
+    @property
+    def values(self) -> int:
+        """The number of values of each image that is shown."""
+        return int(self.images[0].size)
+
+    def shown(self, epoch: int, rows: Int[Tensor, " n"]) -> UInt8[Tensor, "n h w c"]:
+        """Return the parts that an epoch shows of the images at these indices."""
+        parts = []
+        for row in rows.tolist():
+            image = Image.fromarray(self.images[row])
+            box = box_of(*image.size, self.area, self.seed, epoch, row)
+            parts.append(cropped(image, box, self.images.shape[1]))
+        return torch.from_numpy(np.stack(parts)).to(self.device)
 
 
 class DiskFeed:

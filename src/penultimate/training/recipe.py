@@ -42,8 +42,8 @@ class Recipe:
                                 the step is the same up to rounding and the draws of dropout
     size, resize                for images on disk: the side in pixels of the network's input; in tests this
                                 is the centre, after the shorter side is resized to `resize` pixels
-    resident                    whether images on disk are decoded once, with the shorter side at `resize`,
-                                and held as bytes on the device, where crops are cut out
+    resident                    whether images on disk are decoded once, as they are tested on, and held as
+                                bytes on the device; without random crops
     precision                   of the backbone: "float32", or by autocast "bfloat16" or "float16" (with a
                                 scaled loss), which are fast on GPUs and on processors with matrix units
                                 (AMX). From the features onwards all is float32
@@ -134,6 +134,8 @@ class Recipe:
             self._check(name, isinstance(getattr(self, name), bool), "True or False")
         self._check("nesterov", not self.nesterov or self.momentum > 0, "False where momentum is 0")
         self._check("augmentation", isinstance(self.augmentation, Augmentation), "an Augmentation")
+        fits = not self.resident or self.augmentation.crop is None
+        self._check("resident", fits, "False where random crops are shown")
         for name, known in (("schedule", SCHEDULES), ("precision", PRECISIONS), ("stopping", STOPPING)):
             if getattr(self, name) not in known:
                 raise unknown(f"recipe {name}", str(getattr(self, name)), known)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 from jaxtyping import UInt8
 
-from penultimate.data.corruptions import blur, digital, noise, spatter, weather
+from penultimate.data.corruptions import blur, digital, noise, weather
 from penultimate.data.corruptions.catalogue import TITLES, check_corruption
 from penultimate.data.corruptions.filters import Corruption
 from penultimate.data.corruptions.randomness import generators
@@ -18,7 +18,7 @@ from penultimate.errors import RequestError
 ROUNDING = 1e-3
 """Levels this little below a whole number count as that number: the gap is float32's rounding."""
 
-_ROOMS = (noise, blur, weather, digital, spatter)
+_ROOMS = (noise, blur, weather, digital)
 FUNCTIONS: Mapping[str, Corruption] = MappingProxyType(
     {name: getattr(room, name) for name in TITLES for room in _ROOMS if hasattr(room, name)}
 )

@@ -1,4 +1,4 @@
-"""Blur: defocus, frosted glass, motion, zoom, Gaussian."""
+"""Blur: defocus, frosted glass, motion, zoom."""
 
 from __future__ import annotations
 
@@ -14,12 +14,6 @@ def defocus_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
     """Blur each point into a disc."""
     radius, softness = ((3, 0.1), (4, 0.5), (6, 0.5), (8, 0.5), (10, 0.5))[severity - 1]
     return 255 * weighted(unit(images), disc(radius, softness, scale_of(*images.shape[1:3])))
-
-
-def gaussian_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """Blur each point into a Gaussian."""
-    sigma = (1, 2, 3, 4, 6)[severity - 1]
-    return 255 * gaussian(unit(images), sigma * scale_of(*images.shape[1:3]))
 
 
 def motion_blur(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:

@@ -27,26 +27,22 @@ TITLES: Mapping[str, str] = MappingProxyType(
         "elastic_transform": "Elastic transform",
         "pixelate": "Pixelate",
         "jpeg_compression": "JPEG compression",
-        "speckle_noise": "Speckle noise",
-        "gaussian_blur": "Gaussian blur",
-        "spatter": "Spatter",
-        "saturate": "Saturate",
     }
 )
 
-BENCHMARK = tuple(TITLES)[:15]
+BENCHMARK = tuple(TITLES)
 """The fifteen over which the mean corruption error is taken, under their published folder names."""
 
-EXTRA = tuple(TITLES)[15:]
-"""The four held out for validation."""
+PUBLISHED = (*BENCHMARK, "speckle_noise", "gaussian_blur", "spatter", "saturate")
+"""The folders of ImageNet-C: the fifteen, and four that were held out for validation."""
 
 
 def check_corruption(name: str, severity: int) -> None:
     """Raise RequestError for an unknown name (with the nearest) or a severity that is not 1 to 5.
 
-    >>> check_corruption("gausian_blur", 1)
+    >>> check_corruption("gausian_noise", 1)
     Traceback (most recent call last):
-    penultimate.errors.RequestError: unknown corruption 'gausian_blur'. Did you mean 'gaussian_blur'? ...
+    penultimate.errors.RequestError: unknown corruption 'gausian_noise'. Did you mean 'gaussian_noise'? ...
     """
     if name not in TITLES:
         raise unknown("corruption", name, TITLES)

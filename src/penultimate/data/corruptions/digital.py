@@ -1,4 +1,4 @@
-"""Digital: contrast, elastic transform, pixelate, JPEG compression, saturation."""
+"""Digital: contrast, elastic transform, pixelate, JPEG compression."""
 
 from __future__ import annotations
 
@@ -88,18 +88,3 @@ def _as_jpeg(image: np.ndarray, quality: int) -> np.ndarray:
     file = io.BytesIO()
     Image.fromarray(image).save(file, "JPEG", quality=quality)
     return np.asarray(Image.open(file))
-
-
-def saturate(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """HSV saturation s becomes a s + b, the rest is kept; grey, whose hue counts as red, turns reddish."""
-    factor, added = ((0.3, 0), (0.1, 0), (2, 0), (5, 0.1), (20, 0.2))[severity - 1]
-    pixels = unit(images)
-    value = pixels.max(3, keepdims=True)
-    depth = value - pixels
-    saturation = depth.max(3, keepdims=True) / np.maximum(value, 1e-6)
-    new = np.clip(saturation * factor + np.float32(added), 0, 1)
-    red = value * np.array((0, 1, 1), np.float32)
-    # A channel is v - (v - c); its distance from v is proportional to the saturation.
-    further = np.where(saturation > 0, depth / np.maximum(saturation, 1e-6), red)
-    levels: np.ndarray = 255 * (value - new * further)
-    return levels

@@ -6,8 +6,8 @@ level (noise, contrast, brightness) or a block of the JPEG standard stays as it 
 pixel at every size. A length that counts whole pixels is rounded and is at least one; one that weights pixels
 (a blur) may be a fraction. At 224 every parameter is the published one.
 
-Snow and spatter are cut from noise. Their grains are at least about one pixel wide, and the noise is equally
-strong at every size, so they cover the same share of the picture.
+Snow is cut from noise. Its grains are at least about one pixel wide, and the noise is equally
+strong at every size, so that flakes cover the same share of the picture.
 
 In small pictures some corruptions are therefore mild: at 24 pixels the gentlest defocus has a radius of a
 third of a pixel and leaves the image unchanged.

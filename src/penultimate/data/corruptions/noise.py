@@ -1,4 +1,4 @@
-"""Noise: Gaussian, shot, impulse, speckle. The grain is one pixel and one channel."""
+"""Noise: Gaussian, shot, impulse. The grain is one pixel and one channel."""
 
 from __future__ import annotations
 
@@ -31,10 +31,3 @@ def impulse_noise(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray
         salt = draw.random(image.shape) <= 0.5
         image[struck] = np.where(salt, 255, 0)[struck]
     return levels
-
-
-def speckle_noise(images: np.ndarray, severity: int, draws: Draws) -> np.ndarray:
-    """x + x s n: noise in proportion to the brightness."""
-    strength = (0.15, 0.2, 0.35, 0.45, 0.6)[severity - 1]
-    noisy: np.ndarray = 255 * unit(images) * (1 + np.float32(strength) * normal(draws, *images.shape[1:]))
-    return noisy

@@ -17,7 +17,6 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from penultimate.data.decoding import middle_square
-from penultimate.data.disk.loading import colours_of
 from penultimate.data.disk.preparation import Geometry
 from penultimate.data.listing import Listing
 from penultimate.data.seeding import derived_generator
@@ -95,7 +94,7 @@ class ShownCrops:
         squares = np.empty((len(rows), size, size, 3), np.uint8)
         for place, row in enumerate(rows.tolist()):
             try:
-                image, _ = colours_of(self.listing, row)
+                image, _ = self.listing.colours(row)
                 if self.area is None:
                     squares[place] = middle_square(Path(self.listing.name(row)), image, *self.geometry)
                 else:

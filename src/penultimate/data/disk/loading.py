@@ -11,11 +11,10 @@ faster; but what is resized from it is another image than torchvision's, and so 
 
 from __future__ import annotations
 
-import ctypes
-import multiprocessing
 import os
 import signal
-import sys
+import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -27,11 +26,10 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from jaxtyping import UInt8
-from PIL import Image
 from torch import Tensor
 
 from penultimate.cores import usable_cores
-from penultimate.data.decoding import middle_square, read_colours
+from penultimate.data.decoding import middle_square
 from penultimate.data.disk.preparation import Geometry, Preparation
 from penultimate.data.listing import Listing
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
@@ -41,8 +39,6 @@ AHEAD = 2
 """Batches that are being decoded, or wait, for each worker."""
 Piece = TypeVar("Piece")
 Read = TypeVar("Read")
-PR_SET_PDEATHSIG = 1
-"""Of Linux's prctl: the signal that a process gets when its parent ends."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +101,7 @@ def in_order(
     if not workers:
         yield from map(read, pieces)
         return
-    with ProcessPoolExecutor(workers, initializer=_serve, initargs=(read, os.getpid())) as pool:
+    with ProcessPoolExecutor(workers, initializer=_serve, initargs=(read,)) as pool:
         waiting: deque[Future[Read]] = deque()
         try:
             for piece in pieces:
@@ -128,20 +124,20 @@ _reader: Callable[[Any], Any]
 """Of a worker process: what it reads with."""
 
 
-def _serve(reader: Callable[[Any], Any], parent: int) -> None:
-    """Make a worker of a process: it ends with its parent, and leaves Ctrl-C to it.
-
-    Of a parent that ended before the worker asked to be told of it, nothing is told any more.
-    """
+def _serve(reader: Callable[[Any], Any]) -> None:
+    """Make a worker of a process, which leaves Ctrl-C to its parent and ends with it."""
     global _reader
     _reader = reader
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_DFL)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if multiprocessing.get_start_method() == "fork" and os.getppid() != parent:
-            os._exit(1)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
 
 
 def _served(piece: Any) -> Any:
@@ -161,7 +157,7 @@ class _Reader:
         remarks: list[tuple[int, str]] = []
         for row in stretch:
             try:
-                image, remarked = colours_of(self.listing, row, self.upright)
+                image, remarked = self.listing.colours(row, self.upright)
                 path = Path(self.listing.name(row))
                 framed = [
                     middle_square(path, image, each[1] if self.listing.cropped else each[0], *each[1:])
@@ -179,13 +175,3 @@ class _Reader:
             for each, found in squares.items()
         }
         return Decoded(stretch.start, stretch.stop, np.array(rows, np.int64), images, left_out, remarks)
-
-
-def colours_of(listing: Listing, row: int, upright: bool = True) -> tuple[Image.Image, list[str]]:
-    """Return an image of a listing, and remarks, as `read_colours` gives them, wherever it lies."""
-    encoded = listing.image(row)
-    if isinstance(encoded, np.ndarray):
-        return Image.fromarray(encoded).convert("RGB"), []
-    if isinstance(encoded, bytes):
-        return read_colours(Path(listing.name(row)), upright, encoded)
-    return read_colours(encoded, upright)

@@ -1,10 +1,9 @@
-"""The order in which trainers number classes by their names, and the one that a user says."""
+"""The order in which a network's outputs number the classes, as a user says it."""
 
 from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,21 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from penultimate.data.listing import Listing
-from penultimate.data.readers.reading import text_of
 from penultimate.data.readers.walking import some
-from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
+from penultimate.errors import DamagedFileError, RequestError, nearest
 from penultimate.files import given_path
 
-WITHIN: tuple[str, ...] = (
-    "class_to_idx",
-    "idx_to_class",
-    "id2label",
-    "label2id",
-    "class_names",
-    "label_names",
-    "classes",
-    "names",
-)
+WITHIN = ("class_to_idx", "idx_to_class", "id2label", "label2id", "class_names", "classes", "names")
 """The entries of a configuration that hold an order of classes."""
 ClassOrder: TypeAlias = str | tuple[str, ...]
 """The name of a usual order, or the names of the classes in theirs."""
@@ -37,16 +26,10 @@ def _natural(name: str) -> list[Any]:
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name.lower())]
 
 
-def _dictionary(name: str) -> str:
-    plain = unicodedata.normalize("NFKD", name)
-    return "".join(letter for letter in plain if not unicodedata.combining(letter)).casefold()
-
-
-KEYS: Mapping[str, Callable[[str], Any]] = {"text": str, "natural": _natural, "dictionary": _dictionary}
+KEYS: Mapping[str, Callable[[str], Any]] = {"text": str, "natural": _natural}
 USUAL = {
     "text": "as plain text, as torchvision's ImageFolder, Keras, fastai and Hugging Face number them",
     "natural": "with their numbers as numbers, as timm numbers them",
-    "dictionary": "as in a dictionary, without regard to capitals and accents",
 }
 """The usual orders of class names, and who numbers classes so."""
 
@@ -57,8 +40,6 @@ def in_usual_order(names: Sequence[str], order: str) -> tuple[str, ...]:
     >>> in_usual_order(["b10", "b9", "A"], "text"), in_usual_order(["b10", "b9", "a"], "natural")
     (('A', 'b10', 'b9'), ('a', 'b9', 'b10'))
     """
-    if order not in KEYS:
-        raise unknown("order of classes", order, KEYS)
     return tuple(sorted(sorted(names), key=KEYS[order]))
 
 
@@ -78,61 +59,45 @@ def read_class_order(said: str | Path | Sequence[str] | Mapping[Any, Any]) -> Cl
     A path stands for a JSON file that holds one of these (a `class_to_idx`, or a configuration with an
     `id2label`), or for a text file with a name in each line. Raises RequestError for anything else.
     """
-    if isinstance(said, (str, Path)) and str(said) in KEYS:
+    if not isinstance(said, str | Path):
+        return _names("class_order", said)
+    if str(said) in KEYS:
         return str(said)
-    if not isinstance(said, (str, Path)):
-        return _listed("class_order", said)
     path = given_path(said, "class_order", home=True)
     if not path.is_file():
         raise RequestError(
             f"the order of classes is {', '.join(KEYS)} or a JSON file of names; there is no file '{said}'"
         )
-    text = text_of(path)
-    if path.suffix.lower() == ".txt":
-        return _listed(f"'{path}'", [line.strip() for line in text.splitlines() if line.strip()])
     try:
-        return _listed(f"'{path}'", json.loads(text))
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise DamagedFileError(f"'{path}' is no JSON: {error}") from None
+        text = path.read_text("utf-8-sig")
+        held = text.split("\n") if path.suffix.lower() == ".txt" else json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamagedFileError(f"'{path}' is no JSON file of names: {error}") from None
+    lines = [line.strip() for line in held if line.strip()] if path.suffix.lower() == ".txt" else held
+    return _names(f"'{path}'", lines)
 
 
-def _listed(what: str, said: Any) -> tuple[str, ...]:
+def _names(what: str, said: Any) -> tuple[str, ...]:
     if isinstance(said, Mapping):
-        inner = next((said[name] for name in WITHIN if isinstance(said.get(name), (dict, list))), None)
-        names = _listed(what, inner) if inner is not None else _of_places(what, said)
-    else:
-        names = tuple(said) if isinstance(said, (list, tuple)) else ()
+        said = next((said[name] for name in WITHIN if isinstance(said.get(name), dict | list)), said)
+    if isinstance(said, Mapping):
+        of_place = {str(place): name for name, place in said.items() if type(place) is int}
+        of_place = of_place or {str(place): name for place, name in said.items()}
+        if of_place.keys() != {*map(str, range(len(said)))}:
+            raise RequestError(
+                f"{what} does not number its {len(said):,} classes from 0 to {len(said) - 1:,}: {{name:"
+                " place} or {place: name} is expected"
+            )
+        said = [of_place[str(place)] for place in range(len(said))]
+    names = tuple(said) if isinstance(said, list | tuple) else ()
     if not names or not all(isinstance(name, str) for name in names):
         raise RequestError(
             f"{what} holds no order of classes: a list of names or {{name: place}} is expected"
         )
-    names = tuple(unicodedata.normalize("NFC", name) for name in names)
-    twice = (
-        [name for name in dict.fromkeys(names) if names.count(name) > 1] if len({*names}) < len(names) else []
-    )
-    if twice:
+    if len({*names}) < len(names):
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
         raise RequestError(f"{what} names {some(twice, 'class', 'classes')} more than once")
     return names
-
-
-def _of_places(what: str, said: Mapping[Any, Any]) -> tuple[str, ...]:
-    """Return the names of {name: place} or {place: name}; {place: [name, ...]} has the first of several."""
-    places = {*range(len(said))}
-    as_places, as_names = list(said.items()), [(name, place) for place, name in said.items()]
-    has_places = all(isinstance(value, int) for value in said.values())
-    for pairs in (as_places, as_names) if has_places else (as_names, as_places):
-        of_place = {}
-        for name, place in pairs:
-            first = name[0] if isinstance(name, (list, tuple)) and name else name
-            is_text = isinstance(place, str) and place.isdecimal()
-            if isinstance(first, str) and (is_text or type(place) is int):
-                of_place[int(place)] = first
-        if of_place.keys() == places:
-            return tuple(of_place[place] for place in range(len(places)))
-    raise RequestError(
-        f"{what} does not number its {len(said):,} classes from 0 to {len(said) - 1:,}: {{name: place}} or"
-        " {place: name} is expected"
-    )
 
 
 def in_class_order(where: object, listing: Listing, order: ClassOrder) -> Listing:

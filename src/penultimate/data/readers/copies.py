@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,33 +43,33 @@ class Copies:
         """
         rows: dict[str, list[int]] = {split: [] for split in self.splits}
         for group in self.groups:
-            for split, row in group if self._is_of_several_classes(group) else group[1:]:
+            for split, row in group[1:] if len({*map(self._label, group)}) == 1 else group:
                 rows[split].append(row)
         return {split: np.array(sorted(these), np.int64) for split, these in rows.items()}
 
     def notes(self) -> list[str]:
         """Return what a reader must know, in sentences; none where there are no copies."""
-        across: dict[tuple[str, str], list[tuple[Place, Place]]] = {}
+        across: dict[Place | tuple[str, str], list[tuple[Place, Place]]] = {}
         within: dict[str, list[tuple[Place, Place]]] = {}
         mixed = []
         for group in self.groups:
             kept: dict[str, Place] = {}
             for place in group:
-                if place[0] in kept:
+                if kept.setdefault(place[0], place) != place:
                     within.setdefault(place[0], []).append((place, kept[place[0]]))
-                kept.setdefault(place[0], place)
-            for split in kept:
-                for other in kept:
-                    if ORDER.index(split) < ORDER.index(other):
-                        of = [(place, kept[other]) for place in group if place[0] == split]
-                        across.setdefault((split, other), []).extend(of)
-            if self._is_of_several_classes(group):
-                mixed.append((group[0], next(p for p in group if self._label(p) != self._label(group[0]))))
+            for split, other in itertools.combinations(kept, 2):
+                of = [(place, kept[other]) for place in group if place[0] == split]
+                across.setdefault((split, other), []).extend(of)
+            if differing := [place for place in group if self._label(place) != self._label(group[0])]:
+                mixed.append((group[0], differing[0]))
         notes = [
             f"{counted(len(pairs), f'{split} image')} of {len(self.splits[split]):,}"
-            f" {'is an exact copy' if len(pairs) == 1 else 'are exact copies'} of"
-            f" {'a ' if len(pairs) == 1 else ''}{other} image{'s' if len(pairs) > 1 else ''}:"
-            f" {self._named(pairs)}"
+            + (
+                f" is an exact copy of a {other} image"
+                if len(pairs) == 1
+                else f" are exact copies of {other} images"
+            )
+            + f": {self._named(pairs)}"
             for (split, other), pairs in across.items()
         ]
         notes += [
@@ -82,9 +82,6 @@ class Copies:
                 f"{counted(len(mixed), 'image')} {_are(mixed)} {self.differing}: {self._named(mixed)}"
             )
         return notes
-
-    def _is_of_several_classes(self, group: Sequence[Place]) -> bool:
-        return len({self._label(place) for place in group}) > 1
 
     def _label(self, place: Place) -> str:
         return str(self.splits[place[0]].labels[place[1]].tolist())
@@ -106,66 +103,51 @@ def exact_copies(splits: Mapping[str, Listing]) -> Copies:
     A file is read only where another one has its size and its last bytes: of 1,000 photographs hardly any.
     """
     looked = {split: splits[split] for split in ORDER if split in splits}
-    sizes = {
-        split: np.fromiter((_size((listing, row)) for row in range(len(listing))), np.int64, len(listing))
-        for split, listing in looked.items()
-    }
-    known, counts = np.unique(np.concatenate([*sizes.values(), np.arange(0)]), return_counts=True)
-    shared = known[(counts > 1) & (known >= 0)]
-    places = [(split, int(row)) for split in looked for row in np.flatnonzero(np.isin(sizes[split], shared))]
+    places: list[Place] = [(split, row) for split in looked for row in range(len(looked[split]))]
     groups: list[list[Place]] = []
     with ThreadPoolExecutor() as pool:
-        for look in (_tail, _digest):
+        for look in (_size, _tail, _digest):
             keys: dict[object, list[Place]] = {}
-            blocks = (places[at : at + BLOCK] for at in range(0, len(places), BLOCK))
-            found = (
-                pair
-                for block in blocks
-                for pair in zip(block, pool.map(look, _each(looked, block)), strict=True)
-            )
-            for place, key in found:
-                if key is not None:
-                    keys.setdefault(key, []).append(place)
+            for at in range(0, len(places), BLOCK):  # `map` holds a future for each of its images
+                block = places[at : at + BLOCK]
+                read = [(look, looked[split], row) for split, row in block]
+                for place, key in zip(
+                    block, map(_tried, read) if look is _size else pool.map(_tried, read), strict=True
+                ):
+                    if key is not None:
+                        keys.setdefault(key, []).append(place)
             groups = [group for group in keys.values() if len(group) > 1]
             places = [place for group in groups for place in group]
-    return Copies(looked, tuple(tuple(group) for group in groups))
+    return Copies(looked, tuple(map(tuple, groups)))
 
 
-def _each(splits: Mapping[str, Listing], places: Iterable[Place]) -> Iterable[tuple[Listing, int]]:
-    return ((splits[split], row) for split, row in places)
-
-
-def _size(of: tuple[Listing, int]) -> int:
-    image = _image(of)
-    if isinstance(image, Path):
-        try:
-            return image.stat().st_size
-        except OSError:
-            return -1
-    return -1 if image is None else len(image) if isinstance(image, bytes) else image.nbytes
-
-
-def _tail(of: tuple[Listing, int]) -> object:
-    image = _image(of)
-    if isinstance(image, Path):
-        try:
-            with image.open("rb") as file:
-                file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL))
-                return digest_bytes(file.read())
-        except OSError:
-            return None
-    return digest_bytes(image[-TAIL:]) if isinstance(image, bytes) else _digest(of)
-
-
-def _digest(of: tuple[Listing, int]) -> object:
+def _tried(of: tuple[Callable[[Listing, int], object], Listing, int]) -> object:
+    look, listing, row = of
     try:
-        return of[0].digest_of(of[1])
-    except (DamagedFileError, RequestError):
+        return look(listing, row)
+    except (OSError, DamagedFileError, RequestError):
         return None
 
 
-def _image(of: tuple[Listing, int]) -> Path | bytes | np.ndarray | None:
-    try:
-        return of[0].image(of[1])
-    except (DamagedFileError, RequestError):
-        return None
+def _size(listing: Listing, row: int) -> object:
+    image = listing.image(row)
+    return (
+        image.stat().st_size
+        if isinstance(image, Path)
+        else len(image)
+        if isinstance(image, bytes)
+        else image.nbytes
+    )
+
+
+def _tail(listing: Listing, row: int) -> object:
+    image = listing.image(row)
+    if isinstance(image, Path):
+        with image.open("rb") as file:
+            file.seek(max(0, image.stat().st_size - TAIL))
+            return digest_bytes(file.read())
+    return digest_bytes(image[-TAIL:]) if isinstance(image, bytes) else listing.digest_of(row)
+
+
+def _digest(listing: Listing, row: int) -> object:
+    return listing.digest_of(row)

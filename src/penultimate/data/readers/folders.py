@@ -2,258 +2,246 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from penultimate.data.listing import Files, Listing
-from penultimate.data.readers.groups import groups_by_level
-from penultimate.data.readers.places import Place, is_table
-from penultimate.data.readers.reading import ENDINGS, SPAN, class_of, images_in, visible
-from penultimate.data.readers.split_names import FILLERS, expect_one_each, part_of, words_in_all
-from penultimate.data.readers.walking import JUNK, OtherContents, holds_images, some
-from penultimate.errors import RequestError, nearest, unknown
+from penultimate.data.readers.labels import number_labels
+from penultimate.data.readers.places import Place, tables_in
+from penultimate.data.readers.reading import SPAN
+from penultimate.data.readers.split_names import FILLERS, expect_one_each, part_of, words_in_all, words_of
+from penultimate.data.readers.tables import Table, groups_by_level
+from penultimate.data.readers.walking import entries_of, folders_with_images, images_below, images_in, some
+from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
 
 _NUMBERED = re.compile(r"(fold|split|part|partition|cv|batch|chunk|shard|subset)[\W_]*\d+", re.IGNORECASE)
 """What folders are called that hold parts of one data set, each with all classes."""
+COMPARED = 2000
+"""Rows of a table that are compared with the folders that its images lie in."""
+EXPECTED = "Expected: a folder for each class, in train and test or not; or a table: path,label,split"
 
 
 def folders(place: Place) -> tuple[dict[str, Listing], list[str]]:
     """Read a folder for each class, in a folder for each split or in none, or with a folder for each split in
-    it; other images below a class are its."""
-    path = place.path
-    seen = OtherContents(path)
-    root = root_of(path)
-    named, left, taken = _splits(root, place)
-    within: Mapping[Path, Mapping[Path, str]] = {}
-    if named == {root: ""} and place.split is not None:
-        within, left = _splits_within(root, place)
-    for folder in _above(path, (*named, *(inner.parent for each in within.values() for inner in each))):
-        seen.look_for_hidden(folder)
-    found: dict[str, list[tuple[str, list[str]]]] = {}
-    groups: dict[str, list[str]] = {}
-    classes: dict[str, set[str]] = {}
-    spelt: dict[str, str] = {}
-    for folder, part in named.items():
-        here: set[str] = set()
-        for entry in visible(folder):
-            if not entry.is_dir():
-                seen.see_outside(entry)
-                continue
-            if entry.name in JUNK or entry in left:
-                continue
-            of_parts = [
-                (of, seen.images(below), below) for below, of in within.get(entry, {entry: part}).items()
-            ]
-            name = class_of(entry)
-            for of, images, below in of_parts:
-                if images is None:
-                    continue
-                if name in here and entry not in within:
-                    raise RequestError(f"'{folder}' holds two folders called '{name}', written in two ways")
-                here.add(name)
-                classes.setdefault(of, set()).add(name)
-                if of == "train" or name not in spelt:
-                    spelt[name] = entry.name
-                found.setdefault(of, []).append((name, images))
-                if place.group != "":
-                    inner = [image[len(below.relative_to(path).as_posix()) + 1 :] for image in images]
-                    groups.setdefault(of, []).extend(groups_by_level(place, inner, "the class"))
-    if not any(images for its in found.values() for _, images in its):
-        lying = f"; {some(seen.outside, 'lies', 'lie')} in no class folder" if seen.outside else ""
-        if seen.hidden:
-            lying += f"; {some(sorted(seen.hidden), 'is', 'are')} hidden by a dot"
-        if seen.others:
-            lying += f"; {some(seen.others, 'is no image by its name', 'are no images by their names')}"
-        if tables := [each.name for each in visible(path) if is_table(each)]:
-            lying += f"; the table '{path / tables[0]}' may be given in its place"
-        if not lying and not any(below.is_file() for below in path.rglob("*")):
-            lying = "; there is no file in it"
-        raise RequestError(
-            f"'{path}' holds no images in class folders{lying}. Expected: a folder for each class with images"
-            f" in it ({', '.join(sorted(e[1:] for e in ENDINGS))}), or train and test with such folders in"
-            " each; or a table of paths and labels (.csv)"
-        )
-    if "train" in classes:
-        for part, its in classes.items():
-            new = sorted(its - classes["train"])
-            if new:
-                raise RequestError(
-                    f"'{path}': {some(new, 'class folder', 'class folders')} of the {part} images: not"
-                    f" among the training images'.{nearest(new[0], classes['train'])}"
-                )
-    names = sorted(set().union(*classes.values()), key=lambda name: spelt[name])  # as trainers list them
-    label_of = {name: label for label, name in enumerate(names)}
-    parts = {}
-    for number, (part, each) in enumerate(found.items()):
-        paths = tuple(image for _, images in each for image in images)
-        labels = np.repeat([label_of[name] for name, _ in each], [len(images) for _, images in each])
-        order = np.arange(len(paths))
-        ids = number * SPAN + order
-        grouped = np.array(groups[part], str) if part in groups else None
-        parts[part] = Listing(Files(path, paths), order, labels, ids, tuple(names), groups=grouped)
-    notes = _of_tables(path, root, names)
-    if root != path:
-        notes.append(f"read from '{root.relative_to(path)}', the only folder in it that holds images")
-    if left:
-        others = list(dict.fromkeys(entry.relative_to(path).as_posix() for entry in left))
-        notes.append(f"of no split, and left out: {some(others, 'folder', 'folders')}")
-    empty = [folder.relative_to(path).as_posix() for folder, part in named.items() if part not in found]
-    if empty and not within:
-        notes.append(f"without class folders: {some(empty, 'folder', 'folders')}")
-    if within:
-        notes.append("the splits are those of the folders within the class folders")
-    if taken:
-        called = some([entry.name for entry in taken], "folder", "folders")
-        notes.append(f"taken for a class, and not for the images of a split: {called}")
-    return parts, [*notes, *seen.notes()]
-
-
-def _above(path: Path, folders: Iterable[Path]) -> list[Path]:
-    """Return some folders below a path, and those that lie between."""
-    return sorted({each for at in folders for each in (at, *at.parents) if each.is_relative_to(path)})
-
-
-def _of_tables(path: Path, root: Path, names: Sequence[str]) -> list[str]:
-    """Return a note on tables that are not read; raises RequestError where folders say no classes."""
-    tables = [
-        each.relative_to(path).as_posix()
-        for folder in dict.fromkeys((path, root))
-        for each in visible(folder)
-        if is_table(each) and (each.suffix.lower() != ".txt" or part_of(each.stem))
-    ]
-    tables.sort(key=lambda name: part_of(Path(name).stem) == "test")
-    if tables and len(names) < 2:
-        raise RequestError(
-            f"'{path}' holds images in one folder only, '{names[0]}', which would be one class. Give the"
-            f" table that says what they show in its place: '{path / tables[0]}'"
-        )
-    return [f"not read, for folders say the classes: {some(tables, 'table', 'tables')}"] if tables else []
+    it; other images below a class are its.
+    """
+    return _Folders(place).read()
 
 
 def root_of(path: Path) -> Path:
     """Return the folder in which classes or splits lie: archives often wrap them in further folders."""
-    while True:
-        within = _holding(path)
-        if len(within) != 1 or images_in(path) or images_in(within[0]) or part_of(within[0].name):
-            return path
-        if not (deeper := _holding(within[0])) or any(each.resolve() == path.resolve() for each in deeper):
-            return path
-        path = within[0]
+    within = folders_with_images(path)
+    if len(within) != 1 or images_in(path) or images_in(within[0]) or part_of(within[0].name):
+        return path
+    return root_of(within[0])
 
 
-def splits_have_classes(root: Path) -> bool:
-    """Return whether a folder that is called like a split holds several class folders."""
-    return any(part_of(each.name) and len(_holding(each)) > 1 for each in _holding(root))
+@dataclass
+class _Folders:
+    """What is read of a place: of each split the images, by their paths from it, their classes and groups."""
 
+    place: Place
+    images: dict[str, list[str]] = field(default_factory=dict)
+    classes: dict[str, list[str]] = field(default_factory=dict)
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    others: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
 
-def _holding(folder: Path) -> list[Path]:
-    """Return the folders in a folder that hold images, in themselves or below."""
-    return sorted(
-        each
-        for each in folder.iterdir()
-        if not each.name.startswith(".") and each.name not in JUNK and each.is_dir() and holds_images(each)
-    )
+    def __post_init__(self) -> None:
+        self.root = root_of(self.place.path)
 
+    def read(self) -> tuple[dict[str, Listing], list[str]]:
+        empty = set[str]()  # an empty class folder keeps its number
+        for folder, part in self._split_folders().items():
+            within = folders_with_images(folder)
+            if not within and images_in(folder):
+                self._read_by_table(folder, part)
+            empty |= {entry.name for entry in entries_of(folder) if within and entry.is_dir()}
+            for each in within:
+                of_parts = {} if part or self.place.split is None else self._splits_within(each)
+                for inner, of in (of_parts or {each: part}).items():
+                    self._add(inner, of, each.name, images_below(inner, self.others))
+        self._expect_classes()
+        names = tuple(sorted(empty.union(*self.classes.values())))
+        label_of = {name: label for label, name in enumerate(names)}
+        parts = {}
+        for number, (part, paths) in enumerate(self.images.items()):
+            order = np.arange(len(paths))
+            labels = np.array([label_of[name] for name in self.classes[part]], np.int64)
+            groups = np.array(self.groups[part], str) if self.place.group else None
+            source = Files(self.place.path, tuple(paths))
+            parts[part] = Listing(source, order, labels, number * SPAN + order, names, groups=groups)
+        if self.root != self.place.path:
+            where = self.root.relative_to(self.place.path)
+            self.notes.append(f"read from '{where}', the only folder in it that holds images")
+        if outside := images_in(self.root):
+            self.notes.append(f"in no class folder, and left out: {some(outside, 'image', 'images')}")
+        if self.others:
+            counts = ", ".join(f"{count:,} {ending}" for ending, count in self.others.most_common())
+            self.notes.append(f"no images by their names, and left out: {counts}")
+        return parts, self.notes
 
-def _splits(path: Path, place: Place) -> tuple[dict[Path, str], list[Path], list[Path]]:
-    """Return the folders in which class folders lie, each with its split; those that are no split; and those
-    that are classes, though they are called like a split.
+    def _add(self, folder: Path, part: str, name: str, images: list[str]) -> None:
+        below = f"{folder.relative_to(self.place.path).as_posix()}/".removeprefix("./")
+        self.images.setdefault(part, []).extend(below + image for image in images)
+        self.classes.setdefault(part, []).extend([name] * len(images))
+        if self.place.group:
+            self.groups.setdefault(part, []).extend(groups_by_level(self.place, images, "the class"))
 
-    A folder that is called like a split is one if it holds class folders; else it is a class, called "train".
-    Raises RequestError where it may be either, and for parts that are numbered.
-    """
-    entries = [each for each in visible(path) if each.is_dir() and each.name not in JUNK]
-    if place.test:
-        parts = [each for each in entries if _holding(each)]
-        lacking = sorted({*place.test} - {each.name for each in parts})
-        if lacking:
-            raise unknown(f"folder with class folders in '{path}'", lacking[0], [each.name for each in parts])
-        return {each: "test" if each.name in place.test else "train" for each in parts}, [], []
-    numbered = [each for each in entries if _NUMBERED.fullmatch(each.name)]
-    nested_parts = [each for each in numbered if _holding(each) and not images_in(each)]
-    if len(nested_parts) > 1 and place.split is not None:
-        raise RequestError(
-            f"'{path}': {some([each.name for each in nested_parts], 'folder', 'folders')} are called like"
-            " parts of the data, and hold folders themselves; say which of them are tested on:"
-            f" {place.with_setting('test', nested_parts[-1].name)}, or that they are classes:"
-            f" {place.with_setting('split', None)}"
-        )
-    common = words_in_all(each.name for each in entries)
-    named = {each: part for each in entries if (part := part_of(each.name, common))}
-    holding = {each: bool(_holding(each)) for each in entries if each in named or holds_images(each)}
-    others = [each for each in holding if each not in named]
-    if not named or place.split is None:
-        return {path: ""}, [], [*named, *numbered]
-    nested = [each for each in named if holding[each]]
-    if not nested:
-        full = [each for each in named if images_in(each)]
-        if others and len(full) < 2:
-            return {path: ""}, [], full
+    def _refused(self, why: str) -> RequestError:
+        return RequestError(f"'{self.root}': {why}")
+
+    @property
+    def _are_classes(self) -> str:
+        return f"that folders are classes is said by {self.place.with_setting('split', None)}"
+
+    def _split_folders(self) -> dict[Path, str]:
+        """Return the folders in which class folders lie, each with its split, "" where nothing says it.
+
+        A folder that is called like a split is one if it holds class folders. Without them it is a class
+        among two others or more, as in bus, car and train; what may be either is refused.
+        """
+        inner = folders_with_images(self.root)
+        holding = [each for each in inner if folders_with_images(each)]
+        if self.place.test:
+            if lacking := sorted({*self.place.test} - {each.name for each in holding}):
+                known = [each.name for each in holding]
+                raise unknown(f"folder with class folders in '{self.root}'", lacking[0], known)
+            return {each: "test" if each.name in self.place.test else "train" for each in holding}
+        if self.place.split is None:
+            return {self.root: ""}
+        numbered = [each.name for each in holding if _NUMBERED.fullmatch(each.name) and not images_in(each)]
+        if len(numbered) > 1:
+            raise self._refused(
+                f"{some(numbered, 'folder', 'folders')} are called like parts of the data; say which is"
+                f" tested on: {self.place.with_setting('test', numbered[-1])}; {self._are_classes}"
+            )
+        common = words_in_all(each.name for each in inner)
+        named = {each: part for each in inner if (part := part_of(each.name, common))}
+        others = [each for each in inner if each not in named]
+        nested = [each for each in named if each in holding]
+        if not named or (len(named) == 1 and len(others) > 1 and not nested):
+            return {self.root: ""}
+        if not nested:
+            called = " and ".join(repr(each.name) for each in named)
+            raise self._refused(
+                f"{called} sounds like a split, and holds images in no class folders{self._lying()}."
+                f" {EXPECTED}; {self._are_classes}"
+            )
+        if "train" not in named.values() or ({*named.values()} == {"train"} and {*others} & {*holding}):
+            beside = some([each.name for each in others], "folder", "folders")
+            raise self._refused(
+                f"is '{nested[0].name}' a class, as {beside} may be, or a split? {EXPECTED};"
+                f" {self._are_classes}"
+            )
+        expect_one_each(self.root, ((each.name, part) for each, part in named.items()))
         if others:
-            raise _either(place, path, full[0], others, "holds images, and no class folders")
-    elif others and ("train" not in named.values() or len({*named.values()}) < 2):
-        shared = {each.name for each in _holding(nested[0])} & {
-            below.name for other in others for below in _holding(other)
+            left = [each.relative_to(self.place.path).as_posix() for each in others]
+            self.notes.append(f"of no split, and left out: {some(left, 'folder', 'folders')}")
+        return {_unwrapped(each, part): part for each, part in named.items()}
+
+    def _splits_within(self, folder: Path) -> dict[Path, str]:
+        """Return the folders of splits within a class folder; {} where it holds none of them or one."""
+        inner = folders_with_images(folder)
+        named = {each: part for each in inner if (part := part_of(each.name))}
+        if len({*named.values()}) < 2 or images_in(folder):
+            return {}
+        if others := [each.name for each in inner if each not in named]:
+            raise self._refused(
+                f"'{folder.name}' holds folders of splits, and beside them"
+                f" {some(others, 'folder', 'folders')}; {self._are_classes}"
+            )
+        return named
+
+    def _read_by_table(self, folder: Path, part: str) -> None:
+        """Read images that lie in no class folders by the table that is called like their split.
+
+        Without such a table they are left out, as unlabelled test images are.
+        """
+        name = folder.relative_to(self.place.path).as_posix()
+        called = [table for table in tables_in(self.root) if part_of(table.stem) == part]
+        table = next(iter((*called, *tables_in(folder))), None)
+        if table is None:
+            self.notes.append(f"in no class folders, and left out: the images in '{name}'")
+            return
+        try:
+            read = Table(replace(self.place, path=table, group=""), part).rows()
+        except (RequestError, DamagedFileError) as error:
+            raise RequestError(f"the images in '{folder}' lie in no class folders; {error}") from None
+        labels = number_labels(table, {part: read.labels}, read.names)
+        for path, label in zip(read.paths, labels.of[part], strict=True):
+            if label >= 0 and (table.parent / path).is_file():
+                self._add(table.parent, part, labels.names[label], [path])
+        self.notes.append(f"the labels of '{name}' are those of the table '{table.name}'")
+
+    def _lying(self) -> str:
+        """Return which table may be given in place of the folder, as a part of a sentence."""
+        lying = [*tables_in(self.place.path), *tables_in(self.root)]
+        lying.sort(key=lambda table: part_of(table.stem) == "test")
+        return f"; the table '{lying[0]}' may be given in its place" if lying else ""
+
+    def _expect_classes(self) -> None:
+        """Raise RequestError unless the folders are classes: each split's among the training images', and no
+        table of the folder divides the images otherwise.
+        """
+        classes = {part: {*names} for part, names in self.classes.items()}
+        every = set[str]().union(*classes.values())
+        if not every or (len(every) == 1 and ({*words_of(min(every))} <= FILLERS or self._lying())):
+            found = f"in one folder, '{min(every)}'" if every else "in no class folders"
+            raise self._refused(f"it holds images {found}{self._lying()}. {EXPECTED}")
+        for part, names in classes.items():
+            if "train" in classes and (new := sorted(names - classes["train"])):
+                inner = (Path(entry.path) for entry in entries_of(self.root) if entry.is_dir())
+                lists = [table for folder in inner for table in tables_in(folder)]
+                told = f"; '{lists[0]}' may say what they show: give one table of all" if lists else ""
+                raise self._refused(
+                    f"{some(new, 'class folder', 'class folders')} of the {part} images: not among the"
+                    f" training images'{told}.{nearest(new[0], classes['train'])}"
+                )
+        for table in (*tables_in(self.place.path), *tables_in(self.root)):
+            if self.place.split is not None and self._divides_otherwise(table):
+                raise self._refused(
+                    f"'{table}' lists the images, and gives those of one folder different labels: give the"
+                    f" table in place of the folder; {self._are_classes}"
+                )
+
+    def _divides_otherwise(self, table: Path) -> bool:
+        """Return whether a table gives the images of one folder several labels, or may do so: it lists them,
+        and the folders are called like parts, as images_001 and images_002.
+        """
+        read, labels = None, []
+        with contextlib.suppress(RequestError, DamagedFileError):
+            read = Table(Place(table, split=None), most=COMPARED)
+            labels = [*map(str, read.rows().labels)]
+        try:
+            paths = read.images()[1] if read is not None else []
+        except (RequestError, DamagedFileError):
+            return False
+        below = f"{table.parent.relative_to(self.place.path).as_posix()}/".removeprefix("./")
+        class_of = {
+            path: name
+            for part, its in self.images.items()
+            for path, name in zip(its, self.classes[part], strict=True)
         }
-        if len(nested) == len(named) == 1 and all(holding[other] for other in others) and not shared:
-            return {path: ""}, [], nested  # these are classes, and each holds further folders
-        raise _either(place, path, nested[0], others, "has class folders")
-    expect_one_each(path, ((each.name, part) for each, part in named.items()))
-    return _unwrapped(named), others, []
+        classes = [class_of.get(below + path) for path in paths]
+        if labels:
+            pairs = {pair for pair in zip(classes, labels, strict=True) if None not in pair}
+            return len(pairs) > len({name for name, _ in pairs})
+        names = {*class_of.values()}
+        words = {re.sub(r"\d+", "", name) for name in names}
+        return any(classes) and len(words) == 1 < len(names) and len(words.pop()) > 2  # no n01440764
 
 
-def _splits_within(root: Path, place: Place) -> tuple[dict[Path, dict[Path, str]], list[Path]]:
-    """Return the folders of splits that lie in each class folder, and those beside them that are none.
-
-    Raises RequestError where only some of the images lie in such folders.
-    """
-    within = {entry: _holding(entry) for entry in _holding(root)}
-    found = {
-        entry: {each: part for each in inner if (part := part_of(each.name))}
-        for entry, inner in within.items()
-    }
-    if not any(len({*parts.values()}) > 1 for parts in found.values()):
-        return {}, []
-    without = [entry for entry in found if not found[entry] or images_in(entry)]
-    if without:
-        one = next(entry for entry, parts in found.items() if len({*parts.values()}) > 1)
-        raise RequestError(
-            f"'{root}': '{one.name}' holds folders of splits ({', '.join(each.name for each in found[one])}),"
-            f" and images of {some([each.name for each in without], 'class', 'classes')} lie in none; put all"
-            " images of each class into folders of splits, or say that these are none:"
-            f" {place.with_setting('split', None)}"
-        )
-    left = [each for entry, inner in within.items() for each in inner if each not in found[entry]]
-    return found, left
-
-
-def _either(place: Place, path: Path, one: Path, others: Sequence[Path], why: str) -> RequestError:
-    tested = f", or say which folder is tested on: {place.with_setting('test', others[0].name)}"
-    return RequestError(
-        f"'{path}': is '{one.name}' a class, as {some([each.name for each in others], 'folder', 'folders')}"
-        f" may be, or does it hold the images of a split? It {why}. If it is a class, say so:"
-        f" {place.with_setting('split', None)}; else put all classes into folders called train and test"
-        f"{tested if _holding(others[0]) else ''}"
-    )
-
-
-def _unwrapped(named: Mapping[Path, str]) -> dict[Path, str]:
-    """Return the folders of splits, or those within them: training_set/training_set/cats is usual."""
-    inner = {folder: _holding(folder) for folder in named}
-    alike = len({tuple(each.name for each in within) for within in inner.values()}) == 1 and len(named) > 1
-    unwrapped = {}
-    for folder, part in named.items():
-        within = inner[folder]
-        is_wrapped = len(within) == 1 and not images_in(folder) and not images_in(within[0])
-        if is_wrapped and (
-            alike
-            or within[0].name.lower() in {folder.name.lower(), *FILLERS}
-            or part_of(within[0].name) == part
-        ):
-            unwrapped[within[0]] = part
-        else:
-            unwrapped[folder] = part
-    return unwrapped
+def _unwrapped(folder: Path, part: str) -> Path:
+    """Return the folder of a split, or the only one in it: training_set/training_set/cats is usual."""
+    within = folders_with_images(folder)
+    if len(within) != 1 or images_in(folder) or images_in(within[0]):
+        return folder
+    inner = within[0]
+    is_wrapped = inner.name.lower() in {folder.name.lower(), *FILLERS} or part_of(inner.name) == part
+    return inner if is_wrapped else folder

@@ -1,4 +1,4 @@
-"""Readers of ImageNet and of the test sets that share its classes, as they are published.
+"""Readers of ImageNet, of parts of it and of CIFAR, and of the test sets that share ImageNet's classes.
 
 Every label is the place of a class among the sorted WordNet ids of all thousand, in ImageNet-A and -R too:
 those that occur are the subset to which predictions are restricted there.
@@ -6,9 +6,8 @@ those that occur are the subset to which predictions are restricted there.
 
 from __future__ import annotations
 
-import tarfile
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -16,162 +15,119 @@ from pathlib import Path
 
 import numpy as np
 
-from penultimate.data.corruptions.catalogue import check_corruption
 from penultimate.data.listing import Listing
-from penultimate.data.readers.entries import PublishedSet
-from penultimate.data.readers.matlab import elements
-from penultimate.data.readers.reading import (
-    base_of,
-    first_of,
-    images_in,
-    is_image,
-    label_of,
-    lines_of,
-    listing_of,
-    not_there,
-    rows_of,
-    visible,
-    whole_listing,
-)
-from penultimate.data.readers.sources import members
-from penultimate.errors import DamagedFileError, RequestError
+from penultimate.data.readers.entries import ENTRIES, PublishedSet
+from penultimate.data.readers.reading import base_of, first_of, lines_of, listing_of, not_there
+from penultimate.data.readers.walking import entries_of, images_in
+from penultimate.errors import DamagedFileError, RequestError, nearest
 
-DEVKIT = "ILSVRC2012_devkit_t12"
-TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 _PART = {"train": "train", "test": "val"}
+WNIDS = """
+n01558993 n01692333 n01729322 n01735189 n01749939 n01773797 n01820546 n01855672 n01978455 n01980166
+n01983481 n02009229 n02018207 n02085620 n02086240 n02086910 n02087046 n02089867 n02089973 n02090622
+n02091831 n02093428 n02099849 n02100583 n02104029 n02105505 n02106550 n02107142 n02108089 n02109047
+n02113799 n02113978 n02114855 n02116738 n02119022 n02123045 n02138441 n02172182 n02231487 n02259212
+n02326432 n02396427 n02483362 n02488291 n02701002 n02788148 n02804414 n02859443 n02869837 n02877765
+n02974003 n03017168 n03032252 n03062245 n03085013 n03259280 n03379051 n03424325 n03492542 n03494278
+n03530642 n03584829 n03594734 n03637318 n03642806 n03764736 n03775546 n03777754 n03785016 n03787032
+n03794056 n03837869 n03891251 n03903868 n03930630 n03947888 n04026417 n04067472 n04099969 n04111531
+n04127249 n04136333 n04229816 n04238763 n04336792 n04418357 n04429376 n04435653 n04485082 n04493381
+n04517823 n04589890 n04592741 n07714571 n07715103 n07753275 n07831146 n07836838 n13037406 n13040303
+"""
+HUNDRED = frozenset(WNIDS.split())
+"""The classes of ImageNet-100, by their WordNet ids: Tian et al., ECCV 2020."""
 
 
 def imagenet(entry: PublishedSet, root: Path, split: str) -> Listing:
-    """Folders or archives; torchvision's, the challenge's and Kaggle's arrangement."""
+    """Read class folders in train and val, torchvision's or Kaggle's, whose list says what is in val."""
     home = base_of(entry, root, "")
     kaggle = (place / below for place in (home, root) for below in ("ILSVRC/Data/CLS-LOC", "Data/CLS-LOC"))
     base = first_of(*kaggle) or home
-    place, names = _imagenet_classes(home)
-    archive = first_of(*(f / f"ILSVRC2012_img_{_PART[split]}.tar" for f in (base, home, root)))
     folder = base / _PART[split]
-    if folder.is_dir() and (split == "train" or any(path.is_dir() for path in folder.iterdir())):
-        return _by_wnid(entry, base, folder, split, place, names)
-    if folder.is_dir():
-        truth = _validation_wnids(home)
-        rows = [
-            (f"{folder.name}/{name}", label_of(truth(name), place, folder))
-            for name in sorted(images_in(folder))
-        ]
-        return listing_of(entry, base, split, rows, names)
-    if archive is None:
-        raise not_there(entry, root, f"{_PART[split]} is neither a folder nor an archive in '{base}'")
-    source = members(archive)
-    truth = _validation_wnids(home) if split == "test" else lambda name: name.partition("/")[0]
-    places = [number for number, name in enumerate(source.names) if is_image(name)]
-    labels = [label_of(truth(source.names[number]), place, archive) for number in places]
-    return whole_listing(entry, source, split, np.array(labels, np.int64), names, np.array(places, np.int64))
+    if not folder.is_dir():
+        raise not_there(entry, root, f"'{folder}' is no folder")
+    if split == "train" or any(each.is_dir() for each in entries_of(folder)):
+        return _by_wnid(entry, base, folder, split)
+    solution = first_of(*(place / "LOC_val_solution.csv" for place in (home, home.parent)))
+    if solution is None:
+        raise not_there(
+            entry,
+            root,
+            f"the images in '{folder}' lie in no class folders, and Kaggle's LOC_val_solution.csv is not"
+            " beside them; penultimate data get imagenet sorts them from ILSVRC2012_img_val.tar",
+        )
+    shown = dict(line.split(",")[:2] for line in lines_of(solution)[1:])
+    place, names = _imagenet_classes(home)
+    rows = []
+    for name in images_in(folder):
+        wnid = shown.get(name.partition(".")[0], "")[:9]
+        rows.append((f"{folder.name}/{name}", _label_of(wnid or name, place, solution)))
+    return listing_of(entry, base, split, rows, names)
 
 
 def wnid_folders(entry: PublishedSet, root: Path, split: str) -> Listing:
-    """Return a folder for each class, named by its WordNet id, or (-V2)
-    by its number among the sorted ids.
-    """
+    """Read a folder for each class, named by its WordNet id, or (-V2) by its number among the sorted ids."""
     base = base_of(entry, root, "")
-    place, names = _imagenet_classes(root)
-    if entry.card.name == "imagenet_v2":
-        place = {str(number): number for number in range(len(place))}
-    return _by_wnid(entry, base, base, split, place, names)
+    return _by_wnid(entry, base, base, split)
 
 
 def corrupted(entry: PublishedSet, root: Path, split: str) -> Listing:
-    """Return a corruption at a severity, "fog/3"; a folder of the archive's (weather) may stand above it.
+    """Read a corruption at a severity, "fog/3"; a folder of the archive's (weather) may stand above it.
 
     The images are the middle 224 x 224 pixels already, corrupted after the crop: the data set's own code
     (ImageNet-C/test.py) crops them to 224 x 224 and does not resize them.
     """
     base = base_of(entry, root, "")
-    corruption, _, severity = split.partition("/")
-    check_corruption(corruption, int(severity))
-    above = [base, *sorted(path for path in visible(base) if path.is_dir())]
+    above = [base, *(Path(each.path) for each in entries_of(base) if each.is_dir())]
     folder = first_of(*(path / split for path in above))
     if folder is None:
         raise not_there(entry, root, f"'{base}' holds no folder {split}")
-    return replace(_by_wnid(entry, base, folder, split, *_imagenet_classes(root)), cropped=True)
+    return replace(_by_wnid(entry, base, folder, split), cropped=True)
 
 
-def _by_wnid(
-    entry: PublishedSet, base: Path, folder: Path, split: str, place: Mapping[str, int], names: Sequence[str]
-) -> Listing:
-    """Return a folder for each class; those present are the class subset to which -A
-    and -R restrict predictions.
-    """
-    rows: list[tuple[str, int]] = []
-    folders = [path for path in visible(folder) if path.is_dir()]
-    if not folders:
+def _by_wnid(entry: PublishedSet, base: Path, folder: Path, split: str) -> Listing:
+    place, names = _imagenet_classes(base)
+    if entry.card.name == "imagenet_v2":
+        place = {str(number): number for number in range(len(place))}
+    found = [each.name for each in entries_of(folder) if each.is_dir()]
+    if not found:
         raise not_there(entry, base, f"'{folder}' holds no folders, one for each class")
-    for label, path in sorted((label_of(path.name, place, folder), path) for path in folders):
-        below = path.relative_to(base).as_posix()
-        rows += [(f"{below}/{name}", label) for name in sorted(images_in(path))]
+    below = f"{folder.relative_to(base).as_posix()}/".removeprefix("./")
+    rows = [
+        (f"{below}{name}/{image}", label)
+        for label, name in sorted((_label_of(name, place, folder), name) for name in found)
+        for image in images_in(folder / name)
+    ]
     return listing_of(entry, base, split, rows, names)
 
 
-def _imagenet_classes(root: Path) -> tuple[dict[str, int], list[str]]:
-    """Return the label of each WordNet id, which is its place among the sorted ids, and the classes' names.
+def _label_of(name: str, places: Mapping[str, int], where: Path) -> int:
+    if name not in places:
+        raise DamagedFileError(
+            f"'{where}': '{name}' is not one of the {len(places)} classes.{nearest(name, places)}"
+        )
+    return places[name]
 
-    From the copy's own devkit or Kaggle's list; else from the list that timm carries.
+
+def _imagenet_classes(root: Path) -> tuple[dict[str, int], list[str]]:
+    """Return the label of each WordNet id, which is its place among the sorted ids, and the classes' names,
+    from Kaggle's list beside the images or from the list that timm carries.
     """
-    words = _devkit_words(root) or _kaggle_words(root) or _timm_words()
+    path = first_of(*(folder / "LOC_synset_mapping.txt" for folder in (root, *root.parents[:4])))
+    words = {line[:9]: line[10:] for line in lines_of(path)} if path is not None else _timm_words()
     if not words:
         raise RequestError(
-            f"which of ImageNet's classes is which is written nowhere: put {DEVKIT}.tar.gz into '{root}', or"
-            " pip install 'penultimate[models]', which carries the list"
+            "which of ImageNet's classes is which is written nowhere: pip install 'penultimate[models]',"
+            f" which carries the list, or put Kaggle's LOC_synset_mapping.txt into '{root}'"
         )
     wnids = sorted(words)
     names = [f"{wnid} {words[wnid].partition(',')[0]}" for wnid in wnids]
     return {wnid: label for label, wnid in enumerate(wnids)}, names
 
 
-def _devkit_words(root: Path) -> dict[str, str]:
-    return dict(_synsets(root).values())
-
-
-def _synsets(root: Path) -> dict[int, tuple[str, str]]:
-    """Return the devkit's number of each class (a synset without children): its WordNet id and its words."""
-    content = _devkit(root, "meta.mat")
-    if content is None:
-        return {}
-    synsets = elements(
-        content,
-        f"{DEVKIT}/data/meta.mat in '{root}'",
-        "synsets",
-        lambda row: (
-            int(row["num_children"]),
-            int(row["ILSVRC2012_ID"]),
-            str(row["WNID"]),
-            str(row["words"]),
-        ),
-    )
-    return {number: (wnid, words) for children, number, wnid, words in synsets if children == 0}
-
-
-def _devkit(root: Path, name: str) -> bytes | None:
-    """Return a file of the devkit, unpacked or as it comes; None where there is no devkit."""
-    for base in (root, root.parent):
-        if (base / DEVKIT / "data" / name).is_file():
-            return (base / DEVKIT / "data" / name).read_bytes()
-        if (base / f"{DEVKIT}.tar.gz").is_file():
-            try:
-                with tarfile.open(base / f"{DEVKIT}.tar.gz") as tar:
-                    file = tar.extractfile(f"{DEVKIT}/data/{name}")
-                    return None if file is None else file.read()
-            except (tarfile.TarError, OSError, EOFError, KeyError, zlib.error) as error:
-                raise DamagedFileError(f"'{base / DEVKIT}.tar.gz' is not the whole devkit: {error}") from None
-    return None
-
-
-def _kaggle_words(root: Path) -> dict[str, str]:
-    path = first_of(*(folder / "LOC_synset_mapping.txt" for folder in (root, root.parent)))
-    return {} if path is None else {line[:9]: line[10:] for line in lines_of(path)}
-
-
 @lru_cache
 def _timm_words() -> dict[str, str]:
-    """From timm's files, without importing it, and torch with it."""
+    """Return {WordNet id: words} of timm's files, without importing it, and torch with it."""
     spec = find_spec("timm")
     if spec is None or not spec.submodule_search_locations:
         return {}
@@ -180,24 +136,37 @@ def _timm_words() -> dict[str, str]:
     return {wnid: lemmas[wnid] for wnid in lines_of(info / "imagenet_synsets.txt")}
 
 
-def _validation_wnids(root: Path) -> Callable[[str], str]:
-    """Return what gives the WordNet id of a validation image by its file's name."""
-    numbers = _devkit(root, TRUTH)
-    kaggle = first_of(*(folder / "LOC_val_solution.csv" for folder in (root, root.parent)))
-    truth: dict[str, str] = {}
-    if numbers is not None:
-        synsets = _synsets(root)
-        try:
-            shown = [synsets.get(int(line), ("", ""))[0] for line in numbers.decode().split()]
-        except ValueError as error:
-            raise DamagedFileError(f"'{TRUTH}' in the devkit of '{root}' lists no classes: {error}") from None
-        truth = {f"ILSVRC2012_val_{number:08}": wnid for number, wnid in enumerate(shown, 1)}
-    elif kaggle is not None:
-        solutions = rows_of(kaggle, ",", "ImageId", "PredictionString")
-        truth = {row["ImageId"]: row["PredictionString"][:9] for row in solutions}
-    if truth:
-        return lambda name: truth.get(Path(name).stem, Path(name).stem)
-    raise RequestError(
-        f"the validation images in '{root}' lie in no class folders, and what they show is written nowhere:"
-        f" put {DEVKIT}.tar.gz (or Kaggle's LOC_val_solution.csv) into '{root}'"
+def held_out(entry: PublishedSet, root: Path, split: str) -> Listing:
+    """Read ImageNet's training images but for the holdout, the holdout, or its validation images.
+
+    Held out are the images whose names have the smallest sha256: 50,046, or as many of a part of ImageNet as
+    that is of the whole, one at least.
+    """
+    whole = imagenet(ENTRIES["imagenet"], root, "test" if split == "test" else "train")
+    return part_of_training(entry, whole, split, lambda name: Path(name).name)
+
+
+def part_of_training(
+    entry: PublishedSet, whole: Listing, split: str, called: Callable[[str], str]
+) -> Listing:
+    """Return the training images of a listing that are in a split; test images are all of theirs."""
+    if split == "test":
+        return whole
+    sizes = entry.card.sizes
+    share = sizes["holdout"] / (sizes["train"] + sizes["holdout"])
+    order = np.argsort(
+        [hashlib.sha256(called(name).encode()).hexdigest() for name in whole.names], kind="stable"
     )
+    chosen = np.zeros(len(whole), bool)
+    chosen[order[: max(1, round(share * len(whole)))]] = True
+    kept = whole.subset(chosen if split == "holdout" else ~chosen)
+    return replace(kept, missing=whole.missing if split == "train" else ())
+
+
+def hundred(entry: PublishedSet, root: Path, split: str) -> Listing:
+    """Read the images of a hundred classes, which are numbered again; others are left out."""
+    whole = imagenet(ENTRIES["imagenet"], root, split)
+    places = [number for number, name in enumerate(whole.class_names) if name[:9] in HUNDRED]
+    kept = whole.subset(np.isin(whole.labels, places))
+    names = tuple(whole.class_names[place] for place in places)
+    return replace(kept, labels=np.searchsorted(places, kept.labels).astype(np.int64), class_names=names)

@@ -13,11 +13,13 @@ from typing import Any, Literal
 import numpy as np
 
 from penultimate.data.catalog import DatasetCard
-from penultimate.data.decoding import taught
-from penultimate.data.listing import BLOCK, Listing
+from penultimate.data.listing import BLOCK, Files, Listing
 from penultimate.data.readers.class_order import ClassOrder, in_class_order
+from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.opening import OpenedDataset, open_dataset
-from penultimate.data.readers.unlabelled import open_whole
+from penultimate.data.readers.places import is_table, read_place
+from penultimate.data.readers.saved import is_saved
+from penultimate.data.readers.walking import entries_of, images_below
 from penultimate.errors import RequestError
 from penultimate.files import canonical_json
 
@@ -86,14 +88,9 @@ class Located:
 
     @cached_property
     def fingerprint(self) -> str:
-        """sha256 of the images' names and labels and of their files' sizes and times: changes as they do.
-
-        So does what is read, if Pillow learns a format of theirs.
-        """
+        """sha256 of the images' names and labels and of their files' sizes and times: changes as they do."""
         state = hashlib.sha256()
-        endings: set[str] = set()
         for number, (split, listing) in enumerate(self.splits.items()):
-            endings |= {name[name.rfind(".") :].lower() for name in map(listing.name, range(len(listing)))}
             columns: tuple[Iterable[Any], ...] = (
                 map(listing.name, range(len(listing))),
                 (label.tolist() for label in listing.labels),
@@ -107,8 +104,6 @@ class Located:
                     state.update(piece.encode())
             state.update(b"]")
         state.update(b"]")
-        if known := taught(endings):
-            state.update(canonical_json(known).encode())
         return state.hexdigest()
 
 
@@ -144,6 +139,37 @@ def located(
             f" of {', '.join(asked)}"
         )
     return found
+
+
+def open_whole(name: str, where: str) -> OpenedDataset:
+    """Return every image below a folder as test images of one class, whatever folders they lie in.
+
+    Of a published data set, a table or arrays, which say what is tested on, it is the test images with their
+    classes. Raises RequestError for a folder without images.
+    """
+    place = read_place(where)
+    if name in ENTRIES or not place.path.is_dir() or _says_more(place.path):
+        return open_dataset(name, where)
+    place.expect_only("images whose classes are not read")
+    try:
+        paths = tuple(images_below(place.path))
+    except OSError as error:
+        raise RequestError(
+            f"'{error.filename or where}' cannot be read ({error.strerror or error})"
+        ) from None
+    if not paths:
+        raise RequestError(f"'{place.path}' holds no images")
+    order = np.arange(len(paths))
+    listing = Listing(Files(place.path, paths), order, np.zeros(len(paths), np.int64), order, ("images",))
+    notes = (f"all {len(paths):,} images in the folder, whatever their classes",)
+    return OpenedDataset(name, name, "top1", {"test": listing}, notes)
+
+
+def _says_more(path: Path) -> bool:
+    """Return whether a folder holds arrays or tables, which say what its images are."""
+    return is_saved(path) or any(
+        entry.name.endswith(".npy") or is_table(Path(entry.path)) for entry in entries_of(path)
+    )
 
 
 def held_out(listing: Listing, share: float) -> np.ndarray:

@@ -1,20 +1,19 @@
-"""Opening a data set, published or a user's own, by name or by path."""
+"""Opening a data set, published or a user's own, by name, by path or from memory."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from penultimate.data.catalog import Accuracy
 from penultimate.data.listing import Listing
 from penultimate.data.readers.entries import ENTRIES, PublishedSet
-from penultimate.data.readers.own import TEST_SHARE, read_own
-from penultimate.data.readers.places import read_place
-from penultimate.data.readers.prepared import Copy, expect_matching, read_copy
+from penultimate.data.readers.own import read_own
+from penultimate.data.readers.places import Place, place_of, read_place
+from penultimate.data.readers.saved import BY_NAME, from_datasets
+from penultimate.data.readers.splitting import TEST_SHARE, train_and_test
 from penultimate.errors import RequestError, nearest
 from penultimate.files import nearest_beside
 from penultimate.registry import names
@@ -73,103 +72,92 @@ class OpenedDataset:
         return f"{self.title}, {split}: {there:,} of {expected:,} images are there; {lacking}"
 
 
-def open_dataset(
-    name: str,
-    root: Path | str | None = None,
+def labelled(
+    place: Any,
     *,
+    image: str = "",
+    label: str | Sequence[str] = "",
+    labels: Sequence[str] = (),
+    split: str | None = "",
+    test: str | int | Sequence[str] = (),
+    group: str | int = "",
     seed: int = 0,
-    test_share: float = TEST_SHARE,
-    cache: Path | None = None,
+) -> OpenedDataset:
+    """Return labelled images: `labelled("birds/").splits["train"]`, and "test", with `names`, `labels` and
+    `class_names`; `[i]` is image i, decoded when it is asked for, upright and in RGB.
+
+    `place` is a folder of class folders (below train and test, or not), a table of paths and labels, arrays
+    (.npz, or a folder of .npy), what Hugging Face's `save_to_disk` wrote, the name of one of its data sets
+    ("datasets:uoft-cs/cifar10"), or a data set of theirs that is loaded. What is not clear is said:
+
+    image    the column of images
+    label    the column of labels, or several columns of 0 and 1, one for each class
+    labels   the columns of 1, 0 and -1 (uncertain) of images that have several labels each
+    split    the column that says the split; None: nothing says it, and folders called train are classes
+    test     the cells of that column, or the folders, that are tested on
+    group    the column, or the level of folders, of images that stay on one side, such as a patient's
+
+    Where nothing says what is tested on, a fifth of each class is drawn by `seed`. Raises RequestError for
+    what is laid out otherwise, with what was found and what to say.
+    """
+    said = {"image": image, "label": label, "labels": labels, "split": split, "test": test, "group": group}
+    settings = {name: value for name, value in said.items() if value is None or value not in ("", (), [])}
+    if isinstance(place, str | Path):
+        read = read_place(place)
+        told = place_of(read.path, **settings)
+        return _own(replace(read, **{name: getattr(told, name) for name in settings}), "", seed, TEST_SHARE)
+    held = place_of("in memory", **settings)
+    splits, notes = from_datasets(held, place)
+    splits, further = train_and_test(held, splits, seed, TEST_SHARE)
+    return OpenedDataset("in memory", "in memory", "top1", splits, (*notes, *further))
+
+
+def open_dataset(
+    name: str, root: Path | str | None = None, *, seed: int = 0, test_share: float = TEST_SHARE
 ) -> OpenedDataset:
     """Return a published data set in the folder `root`, or, under any other name, what a user has at `root`.
 
-    Without `root`, `name` is a path: a folder of images, a table (.csv, .jsonl) of paths and labels, arrays
-    (.npz, or a folder of .npy), a data set that Hugging Face's `save_to_disk` wrote; which column means what
-    may stand behind it, "t.csv(label='species')" (see `readers.places`). Where nothing in it says what is
-    tested on, a `test_share` of each class is drawn with `seed`. Digests of images are kept in `cache`.
-
-    Raises RequestError for what is not there or is not laid out as expected, DamagedFileError.
+    Without `root`, `name` is a path, behind which settings may stand, "t.csv(label='species')" (see
+    `labelled`). Where nothing in it says what is tested on, a `test_share` of each class is drawn with
+    `seed`. Raises RequestError for what is not there or is not laid out as expected, DamagedFileError.
     """
     entry = ENTRIES.get(name)
     place = read_place(name if root is None else root)
-    if place.group and entry is not None:
-        raise RequestError(
-            f"group=... is of images of your own: {entry.card.title} is split as it was published"
-        )
-    copy = read_copy(place.path)
-    if copy is not None:
-        if place.group:
-            raise RequestError(
-                f"'{place.path}' is a prepared copy, whose splits are made: say group=... of the images that"
-                f" it is made of, {place.with_setting('group', place.group)}, to penultimate data prepare"
-            )
-        return _open_copy(copy, name, root, entry)
-    if entry is not None:
-        if root is None:
-            raise RequestError(
-                f"where {entry.card.title} lies is not said: give a folder to '{name}', or --root"
-            )
-        folder, card = place.path, entry.card
+    if entry is None:
+        if root is None and not place.path.exists() and not str(place.path).startswith(BY_NAME):
+            raise _nowhere(name, place)
+        return _own(place, "" if root is None else name, seed, test_share)
+    title, folder = entry.card.title, place.path
+    if place.group:
+        raise RequestError(f"group=... is of images of your own: {title} is split as it was published")
+    if root is None:
+        raise RequestError(f"where {title} lies is not said: give a folder to '{name}', or --root")
 
-        def read(split: str) -> Listing:
-            module, _, function = entry.reader.partition(":")
-            listing: Listing = getattr(
-                importlib.import_module(f"penultimate.data.readers.{module}"), function
-            )(entry, folder, split)
-            return replace(listing, cache=cache)
+    def read(split: str) -> Listing:
+        from penultimate.data.readers.published import read_published
 
-        return OpenedDataset(name, card.title, card.accuracy, _Lazily(card.splits, read), (), entry)
-    path = place.path
-    if root is None and not path.exists() and name in names("dataset"):
-        raise RequestError(
+        return read_published(entry, folder, split)
+
+    return OpenedDataset(name, title, entry.card.accuracy, _Lazily(entry.card.splits, read), (), entry)
+
+
+def _nowhere(name: str, place: Place) -> RequestError:
+    if name in names("dataset"):
+        return RequestError(
             f"'{name}' is drawn by this package: penultimate.data.generate('{name}', 0, 'FOLDER') writes it"
             " into a folder, which can be opened"
         )
-    if root is None and not path.exists():
-        raise RequestError(
-            f"'{name}' is neither a published data set (penultimate list datasets) nor a file or folder."
-            f"{nearest(name, ENTRIES) or nearest_beside(path)}"
-        )
+    return RequestError(
+        f"'{name}' is neither a published data set (penultimate list datasets) nor a file or folder."
+        f"{nearest(name, ENTRIES) or nearest_beside(place.path)}"
+    )
+
+
+def _own(place: Place, title: str, seed: int, share: float) -> OpenedDataset:
     try:
-        splits, notes = read_own(place, seed, test_share)
+        splits, notes = read_own(place, seed, share)
     except OSError as error:  # a folder in it belongs to another user, say
-        where, why = error.filename or path, error.strerror or error
-        raise RequestError(f"'{where}' cannot be read ({why}); mend who may read it") from None
-    kept = {split: replace(listing, cache=cache) for split, listing in splits.items()}
-    title = path.resolve().name if root is None else name
-    return OpenedDataset(title, title, "top1", kept, tuple(notes))
-
-
-def _open_copy(copy: Copy, name: str, root: Path | str | None, entry: PublishedSet | None) -> OpenedDataset:
-    """Return a prepared copy in place of its data set, with which it is compared where
-    that is to be found.
-    """
-    if not copy.whole:
-        raise RequestError(f"'{copy.folder}' holds a copy that is not finished; go on: {copy.command}")
-    if entry is not None and copy.name != name:
-        raise RequestError(f"'{copy.folder}' is a prepared copy of '{copy.name}', not of '{name}'")
-    entry = ENTRIES.get(copy.name)
-    where, notes = read_place(copy.where).path, copy.remarks
-    is_empty = where.is_dir() and not any(where.iterdir())  # as where a disk is not mounted
-    if where.exists() and not is_empty:
-        source = open_dataset(copy.name, where) if entry is not None else open_dataset(copy.where)
-    else:
-        source = None
-        notes.append(f"its source was at '{where}', and is not here to be compared with it")
-
-    def read(split: str) -> Listing:
-        listing = copy.listing(split)
-        if source is None:
-            return listing
-        own = source.splits.get(split)
-        expect_matching(copy, split, own)
-        if own is None or own.groups is None:
-            return listing
-        groups = dict(zip(own.ids.tolist(), own.groups.tolist(), strict=True))
-        return replace(listing, groups=np.array([groups[each] for each in listing.ids.tolist()], str))
-
-    title = name if root is not None else copy.folder.name
-    splits = _Lazily(tuple(copy.sources), read)
-    if entry is not None:
-        return OpenedDataset(copy.name, entry.card.title, entry.card.accuracy, splits, tuple(notes), entry)
+        where, why = error.filename or place.path, error.strerror or error
+        raise RequestError(f"'{where}' cannot be read ({why}); check the permissions") from None
+    title = title or place.path.resolve().name
     return OpenedDataset(title, title, "top1", splits, tuple(notes))

@@ -1,227 +1,179 @@
-"""A user's own images: folders of classes, a table of paths and labels, arrays, Hugging Face data sets.
-
-What says which images are tested on is used; where nothing does, a fifth of each class is drawn. Validation
-images are trained on: whatever is tuned holds out images of its own.
-"""
+"""A user's own images: the layouts that are read, each by a function."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from penultimate.data.listing import Chain, Listing
-from penultimate.data.readers.arrays import arrays, hugging_face, names_in_archive
-from penultimate.data.readers.folders import folders, root_of, splits_have_classes
-from penultimate.data.readers.group_split import crossing, drawn_by_group
-from penultimate.data.readers.groups import called
-from penultimate.data.readers.places import Place, is_table
-from penultimate.data.readers.tables import metadata, metadata_in, split_tables_in, table
-from penultimate.data.readers.walking import some
-from penultimate.errors import RequestError, counted
+from penultimate.data.listing import Listing
+from penultimate.data.readers.arrays import arrays
+from penultimate.data.readers.folders import folders, root_of
+from penultimate.data.readers.places import Place, is_table, tables_in
+from penultimate.data.readers.reading import SPAN, first_of, lines_of, listed
+from penultimate.data.readers.saved import is_saved, saved
+from penultimate.data.readers.split_names import expect_one_each, part_of, words_in_all
+from penultimate.data.readers.splitting import TEST_SHARE, Splits, train_and_test
+from penultimate.data.readers.tables import IMAGES, LABELS, read_table, tables
+from penultimate.data.readers.walking import entries_of, folders_with_images, images_in, some
+from penultimate.errors import DamagedFileError, RequestError
 
-TEST_SHARE = 0.2
-Splits = dict[str, Listing]
-Notes = list[str]
+METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet", "_classes.csv")
+"""Tables that lie beside their images: Hugging Face's ImageFolder, and Roboflow's."""
+OF_TABLES = frozenset(("label", "labels", "annotation", "annotations", "list", "metadata", "info", "df"))
+"""Words that say nothing beside the name of a split in that of a table: "train_labels.csv"."""
+Read = tuple[dict[str, Listing], list[str]]
 
 
-def read_own(place: Place, seed: int = 0, test_share: float = TEST_SHARE) -> tuple[Splits, Notes]:
+def read_own(place: Place, seed: int = 0, share: float = TEST_SHARE) -> tuple[Splits, list[str]]:
     """Return the splits "train" and "test" of what lies at a place, and what a reader of results must know.
 
-    Raises RequestError for what holds no images, DamagedFileError for what cannot be read.
+    Raises RequestError for a layout that is none of `LAYOUTS`, DamagedFileError for what cannot be read.
     """
-    if not 0 < test_share < 1:
-        raise RequestError(f"the share of test images lies between 0 and 1; got {test_share}")
-    path = place.path
-    if path.is_dir():
-        if (path / "dataset_dict.json").is_file() or (path / "state.json").is_file():
-            place.expect_only("what save_to_disk wrote", "image", "label", "group")
-            parts, notes = hugging_face(place)
-        elif any(entry.suffix == ".npy" and entry.name[0] != "." for entry in path.iterdir()):
-            place.expect_only("arrays")
-            files = sorted(each for each in path.glob("*.npy") if not each.name.startswith("._"))
-            parts, notes = arrays(path, {entry.stem: entry for entry in files}, _generated_names(path))
-        elif tables := metadata_in(path):
-            parts, notes = metadata(place, tables)
-        elif tables := _split_tables(place):
-            place.expect_only("tables that are called like splits", "image", "label", "group")
-            parts, notes = metadata(replace(place, path=next(iter(tables)).parent), tables)
-        else:
-            place.expect_only("class folders", "split", "test", "group")
-            parts, notes = folders(place)
-    elif path.suffix.lower() == ".npz" and path.is_file():
-        place.expect_only("arrays")
-        parts, notes = arrays(path, dict.fromkeys(names_in_archive(path), path))
-    elif is_table(path):
-        parts, notes = table(place)
-    elif path.exists():
-        raise RequestError(
-            f"'{path}' is none of: a folder of images, a table (.csv, .tsv, .jsonl, .parquet) of paths and"
-            " labels, arrays (.npz, or a folder of .npy), what Hugging Face's save_to_disk wrote; unpack an"
-            " archive first"
-        )
+    if not 0 < share < 1:
+        raise RequestError(f"the share of test images lies between 0 and 1; got {share}")
+    for layout in LAYOUTS:
+        if (read := layout(place)) is not None:
+            parts, notes = read
+            break
     else:
-        raise RequestError(f"'{path}' does not exist")
+        there = place.path.exists()
+        raise RequestError(
+            f"'{place.path}' is none of: a folder of images, a table (.csv, .tsv, .jsonl, .parquet) of paths"
+            " and labels, arrays (.npz, or a folder of .npy), what Hugging Face's save_to_disk wrote; unpack"
+            " an archive first"
+            if there
+            else f"'{place.path}' does not exist"
+        )
     try:
-        return _trained_and_tested(place, parts, notes, seed, test_share)
+        splits, further = train_and_test(place, parts, seed, share)
     except RequestError as error:
         raise RequestError("; ".join((str(error), *notes))) from None
+    return splits, [*notes, *further]
 
 
-def _generated_names(folder: Path) -> list[str]:
-    """Return the names of the classes in a folder that `penultimate.data.generate` wrote; [] in any other."""
-    try:
-        found = json.loads((folder / "manifest.json").read_text("utf-8"))["class_names"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
-    return [str(name) for name in found] if isinstance(found, list) else []
+def _saved(place: Place) -> Read | None:
+    return saved(place) if is_saved(place.path) else None
 
 
-def _split_tables(place: Place) -> dict[Path, str]:
-    """Return the tables that assign images to splits; none if the splits are class folders."""
-    root = root_of(place.path)
-    if place.split is None or place.test or splits_have_classes(root):
-        return {}
-    return split_tables_in(place.path) or split_tables_in(root)
-
-
-def stratified(names: Sequence[str], labels: np.ndarray, seed: int, share: float) -> np.ndarray:
-    """Return which images are tested on: of each class the share whose sha256 of (seed, name) is smallest.
-
-    A class keeps an image to be trained on, and gives one to the test if it has two. An image that is added
-    or removed moves at most one other of its class.
-
-    >>> stratified(["a", "b", "c", "d", "e", "f"], np.array([0, 0, 0, 0, 0, 1]), 0, 0.4).sum()
-    np.int64(2)
-    """
-    order = np.array(
-        [hashlib.sha256(f"{seed}\0{name}".encode(errors="surrogateescape")).hexdigest() for name in names]
-    )
-    tested = np.zeros(len(names), bool)
-    labels = labels if labels.ndim == 1 else _rarest(labels)
-    for label in np.unique(labels):
-        its = np.flatnonzero(labels == label)
-        count = min(max(round(share * its.size), 1), its.size - 1)
-        tested[its[np.argsort(order[its], kind="stable")][:count]] = True
-    return tested
-
-
-def _rarest(labels: np.ndarray) -> np.ndarray:
-    """Return of images with several labels [n l] the rarest label that each shows, and -1 for none.
-
-    >>> _rarest(np.array([[1, 0], [1, 1], [1, 0], [0, 0]])).tolist()
-    [0, 1, 0, -1]
-    """
-    present = labels == 1
-    order = np.argsort(present.sum(0), kind="stable")
-    return np.where(present.any(1), order[present[:, order].argmax(1)], -1)
-
-
-def _trained_and_tested(
-    place: Place, parts: Splits, notes: Notes, seed: int, share: float
-) -> tuple[Splits, Notes]:
-    """ "train" and "test", whatever there is: validation images join one of them, and are said to."""
+def _arrays(place: Place) -> Read | None:
     path = place.path
-    if set(parts) == {"train"}:
-        parts = {"": parts["train"]}
-    names = next(iter(parts.values())).class_names
-    if "" in parts:
-        whole = parts[""]
-        if len(whole) < 2:
-            lost = len(whole.missing)
-            listed = f"; {lost:,} that it lists are not there, such as '{whole.missing[0]}'" if lost else ""
-            raise RequestError(
-                f"'{path}' holds {counted(len(whole), 'image')}; there is none to be tested on{listed}"
-            )
-        if whole.groups is None:
-            tested = stratified([whole.name(i) for i in range(len(whole))], whole.labels, seed, share)
-        else:
-            known = (whole.groups, whole.labels, whole.class_names)
-            try:
-                tested = drawn_by_group(*known, by=called(place), seed=seed, share=share)
-            except RequestError as error:
-                raise RequestError(f"'{path}': {error}") from None
-        if not tested.any():
-            raise RequestError(
-                f"'{path}': no class has two images, one to train on and one to test on (it holds"
-                f" {counted(len(whole), 'image')}); add images, or put them into the folders train and test"
-            )
-        drawn = f"{share:.0%} of each class"
-        if whole.groups is not None:
-            every, of_test = (len(np.unique(of)) for of in (whole.groups, whole.groups[tested]))
-            drawn = f"{of_test:,} of {every:,} groups by {called(place)}, which are not split"
-        notes.append(
-            f"nothing says which images are tested on: {drawn}, {tested.sum():,} of {len(whole):,} images,"
-            f" were drawn with seed {seed}"
-        )
-        parts = {"train": replace(whole.subset(~tested), missing=whole.missing), "test": whole.subset(tested)}
-    elif "train" in parts and "test" not in parts and "validation" in parts:
-        parts = {"train": parts["train"], "test": parts["validation"]}
-        notes.append("there are no test images: the validation images are tested on")
-    elif "validation" in parts and "train" in parts:
-        validation = parts.pop("validation")
-        parts["train"] = _joined(parts["train"], validation)
-        notes.append(f"the {len(validation):,} validation images are trained on, as in the paper")
-    if set(parts) != {"train", "test"}:
+    is_archive = path.suffix.lower() == ".npz" and path.is_file()
+    if not is_archive and not (path.is_dir() and any(e.name.endswith(".npy") for e in entries_of(path))):
+        return None
+    place.expect_only("arrays")
+    return arrays(path)
+
+
+def _table(place: Place) -> Read | None:
+    return tables(place, place.path.parent, {place.path: ""}) if is_table(place.path) else None
+
+
+def _metadata(place: Place) -> Read | None:
+    """Read tables of METADATA in a folder or in its folders of splits, if they say labels."""
+    if not place.path.is_dir():
+        return None
+    inner = (Path(entry.path) for entry in entries_of(place.path) if entry.is_dir())
+    beside = {place.path: ""} | {each: part for each in inner if (part := part_of(each.name))}
+    found = {
+        folder / name: part
+        for folder, part in beside.items()
+        for name in METADATA
+        if (folder / name).is_file() and (images_in(folder) or _has(folder / name, LABELS))
+    }
+    expect_one_each(place.path, ((str(file.relative_to(place.path)), part) for file, part in found.items()))
+    return _several(place, place.path, {file: part for file, part in found.items() if part} or found)
+
+
+def _tables_of_splits(place: Place) -> Read | None:
+    """Read tables that are called like splits (train.csv, test.csv), unless splits are class folders."""
+    if not place.path.is_dir() or place.split is None or place.test:
+        return None
+    root = root_of(place.path)
+    of_splits = (each for each in folders_with_images(root) if part_of(each.name))
+    if any(len(folders_with_images(each)) > 1 for each in of_splits):
+        return None
+    for folder in dict.fromkeys((place.path, root)):
+        files = tables_in(folder)
+        common = {*words_in_all(each.stem for each in files), *OF_TABLES}
+        named = {file: part for file in files if (part := part_of(file.stem, common)) and _has(file, IMAGES)}
+        if "train" in named.values():
+            expect_one_each(folder, ((file.name, part) for file, part in named.items()))
+            place.expect_only("tables that are called like splits", "image", "label", "labels", "group")
+            _expect_labels(place, named)
+            return _several(place, folder, dict(sorted(named.items(), key=lambda of: of[1] != "train")))
+    return None
+
+
+def _expect_labels(place: Place, named: Mapping[Path, str]) -> None:
+    without = [file for file in named if not place.label and not place.labels and not _has(file, LABELS)]
+    if without and len(without) < len(named):
+        first = next(file for file in named if file not in without)
         raise RequestError(
-            f"'{path}' holds {' and '.join(sorted(parts))} images only; images to train on and to test on are"
-            " expected (train, test), or classes without a split"
+            f"'{without[0]}' has no column of labels, as '{first.name}' has. If its images have none, give"
+            f" '{first}' alone: what is tested on is drawn from its images"
         )
-    groups = [parts[split].groups for split in ("train", "test")]
-    if groups[0] is not None and groups[1] is not None:
-        notes += filter(None, [crossing(groups[0], groups[1], called(place))])
-    for split, listing in parts.items():
-        if not len(listing):
-            gone = listing.missing
-            listed = f": {len(gone):,} are listed, such as '{gone[0]}'" if gone else ""
-            raise RequestError(f"'{path}': no image of the {split} split is there{listed}")
-    if parts["train"].labels.ndim == 2:
-        return {split: parts[split] for split in ("train", "test")}, [*notes, *_unshown(parts)]
-    untrained = np.setdiff1d(parts["test"].labels, parts["train"].labels)
-    if untrained.size:
+
+
+def _has(file: Path, names: tuple[str, ...]) -> bool:
+    try:
+        columns = read_table(file, 1).columns
+    except (RequestError, DamagedFileError):
+        return file.suffix.lower() != ".txt"  # whoever reads it says what is wrong
+    return any(name.lower().replace(" ", "_") in names for name in columns)
+
+
+def _several(place: Place, base: Path, files: Mapping[Path, str]) -> Read | None:
+    if not files:
+        return None
+    found, notes = tables(replace(place, path=base), base, files)
+    told = some([file.relative_to(base).as_posix() for file in files], "table", "tables")
+    return found, [f"the labels are those of {told}", *notes]
+
+
+def _cub(place: Place) -> Read | None:
+    """Read class folders whose split is in lists: images.txt and train_test_split.txt, as in CUB-200-2011."""
+    if not place.path.is_dir():
+        return None
+    root = root_of(place.path)
+    flags = first_of(*(base / "train_test_split.txt" for base in (place.path, root.parent, root)))
+    if flags is None:
+        return None
+    images = flags.with_name("images.txt")
+    if not images.is_file():
         raise RequestError(
-            f"'{path}': {some([names[label] for label in untrained], 'class is', 'classes are')} tested on,"
-            " but not trained on"
+            f"'{flags}' says which images are tested on, by numbers that images.txt beside it names; it is"
+            " missing. Write a table instead, with the columns path,label,split"
         )
-    untested = np.setdiff1d(parts["train"].labels, parts["test"].labels)
-    empty = sorted(set(range(len(names))) - set(parts["train"].labels.tolist()))
-    if untested.size:
-        notes.append(f"no test image: {some([names[label] for label in untested], 'class', 'classes')}")
-    if empty:
-        notes.append(f"no image at all: {some([names[label] for label in empty], 'class', 'classes')}")
-    if len(names) - len(empty) < 2:
-        notes.append("all images are of one class: there is nothing to tell apart")
-    return {split: parts[split] for split in ("train", "test")}, notes
+    place.expect_only("lists of images and of their split")
+    below = flags.parent.relative_to(place.path) / "images"
+    named, trained = (dict(line.split(maxsplit=1) for line in lines_of(file)) for file in (images, flags))
+    names = sorted({path.partition("/")[0] for path in named.values()})
+    parts = {}
+    for number, (part, mark) in enumerate((("train", "1"), ("test", "0"))):
+        inner = [path for key, path in named.items() if trained.get(key) == mark]
+        labels = np.array([names.index(path.partition("/")[0]) for path in inner], np.int64)
+        paths = [(below / path).as_posix() for path in inner]
+        parts[part] = listed(place.path, paths, labels, names, number * SPAN)
+    return parts, [f"the splits are those of '{flags.name}'"]
 
 
-def _unshown(parts: Splits) -> Iterator[str]:
-    """Yield a note on the labels that a split does not hold both present and absent."""
-    for split in ("train", "test"):
-        of = parts[split]
-        both = (of.labels == 1).any(0) & (of.labels == 0).any(0)
-        lacking = [name for name, known in zip(of.class_names, both, strict=True) if not known]
-        if lacking:
-            yield (
-                f"of the {split} images all or none show {some(lacking, 'label', 'labels')}, for which"
-                " there is no area under the ROC curve"
-            )
+def _folders(place: Place) -> Read | None:
+    if not place.path.is_dir():
+        return None
+    place.expect_only("class folders", "split", "test", "group")
+    return folders(place)
 
 
-def _joined(first: Listing, second: Listing) -> Listing:
-    return Listing(
-        Chain(first.source, second.source),
-        np.concatenate([first.places, second.places + len(first.source)]),
-        np.concatenate([first.labels, second.labels]),
-        np.concatenate([first.ids, second.ids]),
-        first.class_names,
-        first.missing + second.missing,
-        groups=_both(first.groups, second.groups),
-    )
-
-
-def _both(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
-    return None if first is None or second is None else np.concatenate([first, second])
+LAYOUTS: tuple[Callable[[Place], Read | None], ...] = (
+    _saved,
+    _arrays,
+    _table,
+    _metadata,
+    _tables_of_splits,
+    _cub,
+    _folders,
+)
+"""Each returns what it reads, or None for a place that is laid out otherwise; a new layout is one more."""

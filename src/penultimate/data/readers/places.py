@@ -14,6 +14,8 @@ from penultimate.specs import parse
 _SAID = re.compile(r"(?P<path>.+?)\s*(?P<listed>\(\s*\w+\s*=.*\))", re.DOTALL)
 TABLES = (".csv", ".tsv", ".txt", ".jsonl", ".ndjson", ".parquet")
 SETTINGS = ("image", "label", "labels", "split", "test", "group")
+LISTS = ("label", "labels", "test")
+"""The settings that may hold several names."""
 
 
 @dataclass(frozen=True)
@@ -23,18 +25,18 @@ class Place:
     image   the column that names the images
     label   the column of labels, or several columns of 0 and 1, one for each class
     labels  the columns of 0, 1 and -1 (uncertain) of images that have several labels each, or patterns
+    split   the column that says which images are tested on; None where no column or folder is to say it
+    test    the cells of that column, or the folders, that are tested on; the others are trained on
     group   the column of groups that are not split between training and test, or the level of the folders
             that are: 1 is the first below a class (or below a table's folder)
-    split   the column that says which images are tested on; None where no column is to say it
-    test    the cells of that column, or the folders, that are tested on; the others are trained on
     """
 
     path: Path
     image: str = ""
     label: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
     split: str | None = ""
     test: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
     group: str | int = ""
 
     def expect_only(self, what: str, *settings: str) -> None:
@@ -51,10 +53,42 @@ class Place:
         """
         return f'"{self.path}({name}={value!r})"'
 
+    @property
+    def groups_called(self) -> str:
+        """How the groups are called within a sentence."""
+        return f"folder level {self.group}" if isinstance(self.group, int) else f"'{self.group}'"
+
 
 def is_table(path: Path) -> bool:
     """Return whether a file is a table by its ending."""
     return path.suffix.lower() in TABLES and path.is_file()
+
+
+def tables_in(folder: Path) -> list[Path]:
+    """Return the tables in a folder, by name, without hidden ones."""
+    return sorted(each for each in folder.iterdir() if each.name[0] != "." and is_table(each))
+
+
+def place_of(path: str | Path, **settings: Any) -> Place:
+    """Return a place with settings; raises RequestError for unknown ones and values that are no names."""
+    for name, value in settings.items():
+        if name not in SETTINGS:
+            raise unknown(f"setting of '{path}'", name, SETTINGS)
+        fits = isinstance(value, str) or (name == "split" and value is None)
+        if name in LISTS:
+            each = value if isinstance(value, tuple | list) else (value,)
+            fits = all(isinstance(one, str | int) for one in each)
+            settings[name] = tuple(map(str, each))
+        if name == "group":
+            fits = fits or (type(value) is int and value >= 1)
+        if not fits:
+            level = ", or the level of a folder (1 or more)" if name == "group" else ""
+            raise RequestError(f"'{path}': {name} is a name{level}, not {value!r}")
+    if settings.get("label") and settings.get("labels"):
+        raise RequestError(
+            f"'{path}': label=... is of images of one class each, labels=... of others; say one"
+        )
+    return Place(given_path(path, "the place of data", home=True), **settings)
 
 
 def read_place(text: str | Path) -> Place:
@@ -65,31 +99,8 @@ def read_place(text: str | Path) -> Place:
     """
     said = _SAID.fullmatch(str(text))
     if said is None or _is_there(text):
-        return Place(given_path(text, "the place of data", home=True))
-    settings: dict[str, Any] = parse(f"place{said['listed']}").arguments
-    for name, value in settings.items():
-        if name not in SETTINGS:
-            raise unknown(f"setting of '{text}'", name, SETTINGS)
-        of_test = name == "test" and isinstance(value, int)
-        is_level = name == "group" and type(value) is int and value >= 1
-        of_several = name in ("label", "labels", "test") and isinstance(value, (tuple, list))
-        no_split = name == "split" and value is None
-        if not (isinstance(value, str) or of_test or of_several or no_split or is_level):
-            if name == "group":
-                raise RequestError(
-                    f"'{text}': group is the name of a column, or the level of a folder (1 or more), not"
-                    f" {value!r}"
-                )
-            raise RequestError(f"'{text}': {name} is a name, not {value!r}")
-    if "label" in settings and "labels" in settings:
-        raise RequestError(
-            f"'{text}': label=... is of images of one class each, labels=... of others; say one"
-        )
-    for name in ("label", "labels", "test"):
-        if name in settings:
-            value = settings[name]
-            settings[name] = tuple(map(str, value)) if isinstance(value, (tuple, list)) else (str(value),)
-    return Place(given_path(said["path"], "the place of data", home=True), **settings)
+        return place_of(text)
+    return place_of(said["path"], **parse(f"place{said['listed']}").arguments)
 
 
 def with_group(text: str, group: str | int) -> str:

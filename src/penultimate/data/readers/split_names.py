@@ -1,4 +1,4 @@
-"""The words by which folders, columns and arrays name their splits: training, validation and test images."""
+"""The words by which folders, tables, columns and arrays name their splits."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ VALIDATION = ("val", "valid", "validation", "dev", "eval", "evaluation", "public
 TEST = ("test", "testing", "tst", "privatetest")
 """Kaggle's public test set counts as validation, because people choose their networks by it."""
 SPLITS = {
-    name: part
-    for part, names in (("train", TRAIN), ("validation", VALIDATION), ("test", TEST))
-    for name in names
+    **dict.fromkeys(TRAIN, "train"),
+    **dict.fromkeys(VALIDATION, "validation"),
+    **dict.fromkeys(TEST, "test"),
 }
 FILLERS = frozenset(
     ("set", "data", "dataset", "image", "images", "img", "imgs", "split", "folder", "samples")
 )
 """Words that say nothing beside the name of a split: "training_set" names the training images."""
-_GLUED = re.compile(rf"({'|'.join(SPLITS)})(?:set|data|images|imgs|(?:19|20)\d\d)?")
+_GLUED = re.compile(rf"({'|'.join(SPLITS)})(?:set|data|images|imgs)?\d*")
 
 
 def part_of(name: str, common: Collection[str] = ()) -> str:
@@ -51,9 +51,9 @@ def words_in_all(names: Iterable[str]) -> frozenset[str]:
 
 def expect_one_each(where: object, named: Iterable[tuple[str, str]]) -> None:
     """Raise RequestError where two names stand for the same split."""
-    of_part: dict[str, list[str]] = {}
+    first: dict[str, str] = {}
     for name, part in named:
-        of_part.setdefault(part, []).append(repr(name))
-    for part, names in of_part.items():
-        if part and len(names) > 1:
-            raise RequestError(f"'{where}': {' and '.join(names)} both stand for the {part} images; keep one")
+        if part and first.setdefault(part, name) != name:
+            raise RequestError(
+                f"'{where}': '{first[part]}' and '{name}' both stand for the {part} images; keep one"
+            )

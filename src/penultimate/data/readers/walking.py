@@ -1,4 +1,4 @@
-"""Folders of images, walked through: the images below a class folder, and what else lies there."""
+"""Folders and the images in them, each folder read once by `os.scandir`."""
 
 from __future__ import annotations
 
@@ -7,146 +7,73 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
-from penultimate.data.readers.reading import is_image
-
-JUNK = frozenset(
-    (
-        *("__MACOSX", "@eaDir", "$RECYCLE.BIN", "System Volume Information", "lost+found"),
-        *(".ipynb_checkpoints", ".git", ".cache", ".thumbnails", ".Trash", ".Trashes", ".AppleDouble"),
-        *(".Spotlight-V100", ".fseventsd", ".@__thumb", ".dvc", ".svn", ".hg", ".idea", ".vscode"),
-    )
+ENDINGS = (
+    *(".jpeg", ".jpg", ".jpe", ".jfif", ".png", ".apng", ".bmp", ".dib", ".webp", ".gif", ".tif", ".tiff"),
+    *(".ppm", ".pgm", ".pbm", ".pnm", ".tga", ".qoi", ".jp2", ".j2k", ".jpx"),
+    *(".avif", ".heic", ".heif", ".hif", ".jxl"),
 )
-"""Folders that tools and systems leave beside people's own."""
+"""The endings of images. A file in a format that the installed Pillow cannot read is left out and named."""
+JUNK = frozenset(("__MACOSX", "@eaDir", "$RECYCLE.BIN", "System Volume Information", "lost+found"))
+"""Folders that systems leave beside people's own; hidden ones are ignored too."""
 
 
-def holds_images(folder: Path, hidden: bool = False) -> bool:
-    """Return whether images lie in a folder or below it, `hidden` ones too where that is said;
-    links may lead in circles.
+def is_image(name: str) -> bool:
+    """Return whether a file is an image by its name."""
+    return not name.startswith(".") and name.lower().endswith(ENDINGS)
+
+
+def entries_of(folder: Path | str) -> list[os.DirEntry[str]]:
+    """Return what is visible in a folder, by name."""
+    with os.scandir(folder) as entries:
+        return sorted(
+            (entry for entry in entries if entry.name[0] != "." and entry.name not in JUNK),
+            key=lambda entry: entry.name,
+        )
+
+
+def images_in(folder: Path) -> list[str]:
+    """Return the names of the images that lie directly in a folder."""
+    return [entry.name for entry in entries_of(folder) if is_image(entry.name)]
+
+
+def images_below(folder: Path | str, others: Counter[str] | None = None) -> list[str]:
+    """Return the images in a folder and below it by their paths in it, sorted folder by folder.
+
+    `others` counts the other files by their endings. A link to a folder above is not followed.
     """
-    waiting, been = [folder], set[str]()
-    while waiting:
-        at = waiting.pop()
-        if (real := os.path.realpath(at)) in been:
-            continue
-        been.add(real)
-        with os.scandir(at) as entries:
-            for entry in entries:
-                if (_is_hidden(entry) and not hidden) or entry.name.startswith("._") or entry.name in JUNK:
-                    continue
-                if _is_folder(entry):
-                    waiting.append(Path(entry.path))
-                elif is_image(entry.name.lstrip(".")):
-                    return True
-    return False
+    return list(_below(str(folder), "", others if others is not None else Counter()))
 
 
-def _is_hidden(entry: os.DirEntry[str]) -> bool:
-    return entry.name.startswith(".")
+def _below(folder: str, prefix: str, others: Counter[str]) -> Iterator[str]:
+    for entry in entries_of(folder):
+        name = f"{prefix}{entry.name}"
+        if entry.is_dir():
+            if not _leads_up(entry):
+                yield from _below(entry.path, f"{name}/", others)
+        elif is_image(name.rpartition("/")[2]):
+            yield name
+        else:
+            others[PurePath(name).suffix.lower() or "no ending"] += 1
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link to itself
+def folders_with_images(folder: Path) -> list[Path]:
+    """Return the folders in a folder that hold images, in themselves or below."""
+    return [Path(entry.path) for entry in entries_of(folder) if entry.is_dir() and holds_images(entry)]
+
+
+def holds_images(folder: os.DirEntry[str] | Path) -> bool:
+    """Return whether images lie in a folder or below it."""
+    if isinstance(folder, os.DirEntry) and _leads_up(folder):
         return False
-
-
-class OtherContents:
-    """What is in folders besides the images of their classes: counted, to be told."""
-
-    def __init__(self, root: Path) -> None:
-        self.root, self.real = root, root.resolve()
-        self.outside: list[str] = []
-        self.others: list[str] = []
-        self.deeper: list[str] = []
-        self.linked: list[str] = []
-        self.nowhere: list[str] = []
-        self.circles: list[str] = []
-        self.hidden: set[str] = set()
-
-    def see_outside(self, file: Path) -> None:
-        """Note a file that lies in no class folder, if it is an image."""
-        if is_image(file.name):
-            self.outside.append(file.relative_to(self.root).as_posix())
-
-    def look_for_hidden(self, folder: Path) -> None:
-        """Note the hidden images of a folder, and the hidden folders in it that hold images; in its folders
-        that hold no other images too.
-        """
-        with os.scandir(folder) as listed:
-            entries = list(listed)
-        self._note_hidden(folder.relative_to(self.root).as_posix(), entries)
-        for entry in entries:
-            within = entry.is_dir(follow_symlinks=False) and not _is_hidden(entry) and entry.name not in JUNK
-            if within and not holds_images(Path(entry.path)):
-                self.look_for_hidden(Path(entry.path))
-
-    def _note_hidden(self, folder: str, entries: Sequence[os.DirEntry[str]]) -> None:
-        for entry in entries:
-            if not _is_hidden(entry) or entry.name.startswith("._") or entry.name in JUNK:
-                continue
-            try:
-                within = Path(entry.path) if _is_folder(entry) else None
-                is_told = holds_images(within, hidden=True) if within else is_image(entry.name.lstrip("."))
-            except PermissionError:
-                is_told = True  # it may hold images
-            if is_told:
-                self.hidden.add(entry.name if folder == "." else f"{folder}/{entry.name}")
-
-    def images(self, folder: Path) -> list[str] | None:
-        """Return the images in a folder and below it, by their paths below the root;
-        None where it leads back.
-        """
-        name, above = folder.relative_to(self.root).as_posix(), (folder.parent.resolve(),)
-        return sorted(self._below(name, above)) if self._is_new(name, above) else None
-
-    def _is_new(self, name: str, above: tuple[Path, ...]) -> bool:
-        """Return whether a folder is none of those in which it lies, nor holds one of them: a link may."""
-        real = (self.root / name).resolve()
-        if any(each.is_relative_to(real) for each in above):
-            self.circles.append(name)
-            return False
-        if (self.root / name).is_symlink() and not real.is_relative_to(self.real):
-            self.linked.append(name)
+    entries = entries_of(os.fspath(folder))
+    if any(is_image(entry.name) and not entry.is_dir() for entry in entries):
         return True
+    return any(entry.is_dir() and holds_images(entry) for entry in entries)
 
-    def _below(self, folder: str, above: tuple[Path, ...]) -> Iterator[str]:
-        above = (*above, (self.root / folder).resolve())
-        with os.scandir(self.root / folder) as listed:
-            found = list(listed)
-        self._note_hidden(folder, found)
-        entries = sorted((e for e in found if not _is_hidden(e)), key=lambda e: e.name)
-        for entry in entries:
-            name = f"{folder}/{entry.name}"
-            link = entry.is_symlink()
-            if link and not Path(entry.path).exists():
-                self.nowhere.append(name)
-            elif entry.is_dir():
-                if entry.name not in JUNK and self._is_new(name, above):
-                    self.deeper.append(name)
-                    yield from self._below(name, above)
-            elif is_image(entry.name):
-                if link and not Path(entry.path).resolve().is_relative_to(self.real):
-                    self.linked.append(name)
-                yield name
-            else:
-                self.others.append(name)
 
-    def notes(self) -> list[str]:
-        hidden = some(sorted(self.hidden), "entry", "entries")
-        endings = Counter(PurePath(name).suffix.lower() or "no ending" for name in self.others)
-        counts = ", ".join(f"{count:,} {ending}" for ending, count in endings.most_common())
-        others = f"{some(self.others, 'file', 'files')}: {counts}"
-        told = {
-            f"in no class folder, and left out: {some(self.outside, 'image', 'images')}": self.outside,
-            f"hidden by a dot before their names, and left out: {hidden}": self.hidden,
-            f"no images by their names, and left out: {others}": self.others,
-            f"the images in {some(self.deeper, 'folder', 'folders')} are of the class above": self.deeper,
-            f"leading nowhere, and left out: {some(self.nowhere, 'link', 'links')}": self.nowhere,
-            f"leading back, and left out: {some(self.circles, 'link', 'links')}": self.circles,
-            f"outside of '{self.root}', by links: {some(self.linked, 'entry', 'entries')}": self.linked,
-        }
-        return [note for note, holds in told.items() if holds]
+def _leads_up(entry: os.DirEntry[str]) -> bool:
+    above = Path(entry.path).parent.resolve()
+    return entry.is_symlink() and above.is_relative_to(Path(entry.path).resolve())
 
 
 def some(names: Sequence[str], one: str, many: str) -> str:

@@ -2,7 +2,6 @@
 
 atlas      (character, face) -> a 48 x 48 mask
 nuisance   masks -> coloured 24 x 24 images
-selection  which characters a task takes: look-alikes removed
 tasks      what each data set draws: classes, faces, counts
 world      tasks x draws -> images
 """

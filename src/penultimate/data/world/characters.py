@@ -1,8 +1,8 @@
 """The world's characters and faces as data, read from `classes.json` and `tasks.json`.
 
 `classes.json` is the world's own list: the 128 pretraining classes and the characters first proposed for each
-transfer task. `tasks.json` holds the characters that remain for the tasks after `selection` has removed the
-look-alikes.
+transfer task. `tasks.json` holds the characters that remain for the tasks after the look-alikes were removed
+(`tests/data/selection.py`).
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from penultimate.data.catalog import DatasetCard, card
+from penultimate.data.catalog import CARDS, DatasetCard, card
 from penultimate.data.images import ImageSet
 from penultimate.data.seeding import derived_generator
 from penultimate.data.world.atlas import Atlas, Typefaces
@@ -80,28 +80,8 @@ class GlyphWorld:
                 yield split, images
 
 
-glyphs = GlyphWorld("glyphs")
-syllabics = GlyphWorld("syllabics")
-georgian = GlyphWorld("georgian")
-armenian = GlyphWorld("armenian")
-cyrillic = GlyphWorld("cyrillic")
-maths = GlyphWorld("maths")
-typeface = GlyphWorld("typeface")
-newfaces = GlyphWorld("newfaces")
-shared_0 = GlyphWorld("shared_0")
-shared_25 = GlyphWorld("shared_25")
-shared_50 = GlyphWorld("shared_50")
-shared_75 = GlyphWorld("shared_75")
-shared_100 = GlyphWorld("shared_100")
-glyphs_tuning = GlyphWorld("glyphs_tuning")
-glyphs_512 = GlyphWorld("glyphs_512")
-glyphs_smoke = GlyphWorld("glyphs_smoke")
-syllabics_smoke = GlyphWorld("syllabics_smoke")
-glyphs_v2 = GlyphWorld("glyphs_v2")
-glyphs_a = GlyphWorld("glyphs_a")
-glyphs_r = GlyphWorld("glyphs_r")
-glyphs_sketch = GlyphWorld("glyphs_sketch")
-glyphs_smoke_v2 = GlyphWorld("glyphs_smoke_v2")
-glyphs_smoke_a = GlyphWorld("glyphs_smoke_a")
-glyphs_smoke_r = GlyphWorld("glyphs_smoke_r")
-glyphs_smoke_sketch = GlyphWorld("glyphs_smoke_sketch")
+def __getattr__(name: str) -> GlyphWorld:
+    """Return the data set of that name: `glyphs`, `syllabics`, ..."""
+    if name not in CARDS:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return GlyphWorld(name)

@@ -1,6 +1,6 @@
 """Which characters a task uses: look-alikes of pretraining and of one another removed, gaps filled.
 
-`python -m penultimate.data.world.selection` rewrites `tasks.json`; a test compares the file with `select()`.
+`python -m tests.data.selection` rewrites `tasks.json`; a test compares the file with `select()`.
 Rendering only reads the file.
 
 The rule. Two characters are twins when their blurred masks correlate by more than .90: the mean, over those
@@ -190,7 +190,7 @@ def select() -> dict[str, Any]:
     typefaces = Typefaces()
     new_faces = _select_new_faces(typefaces)
     return {
-        "made_by": "python -m penultimate.data.world.selection",
+        "made_by": "python -m tests.data.selection",
         "rule": " ".join((__doc__ or "").partition("The rule. ")[2].split()),
         "tasks": {
             **_select_scripts(typefaces),
