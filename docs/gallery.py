@@ -13,6 +13,7 @@ from pathlib import Path
 
 from docs.quoted import MAIN, finding, shown
 
+from penultimate.paper import published
 from penultimate.paper.page import PAGE
 from penultimate.portrait.page import OWN_ORDER, headline
 from penultimate.records.archive import read_kept, references
@@ -24,6 +25,7 @@ from penultimate.report.drawing.figures import draw_panel, mark_variables
 from penultimate.report.drawing.palette import Mark, marks
 from penultimate.report.inline import legend, objectives_drawn, table_html
 from penultimate.report.measurements import admit
+from penultimate.results.page import chapters_of
 
 RUNS = {"doses": "sweep", "better": "better", "projectors": "sweep"}
 """The run that an exhibit is drawn from, where it is not the main one; it counts once it is kept."""
@@ -47,7 +49,7 @@ def exhibits() -> dict[str, Built]:
     """Return every exhibit that the runs of the package hold, by its name."""
     found = {}
     for name in names("exhibit"):
-        if PAGE.draws(entry("exhibit", name).resolve()):
+        if entry("exhibit", name).resolve().page == PAGE.name:
             built = shown(name, run_of(name))
             if built.wanted and (built.tables or built.figures):
                 found[name] = built
@@ -174,15 +176,13 @@ def write(folder: Path, static: Path) -> None:
     found = exhibits()
     drawn_of = {name: exhibits_of(results) for name, results in portraits().items()}
     every = [*found.values(), *(built for listed in drawn_of.values() for built in listed)]
-    known = marks([*PAGE.explained, *dict.fromkeys(objectives_drawn(every))])
+    known = marks([*published.objectives(), *dict.fromkeys(objectives_drawn(every))])
     (static / "marks.css").write_text(colours(known) + "\n", encoding="utf-8")
     index = ["# Gallery", "", INTRODUCTION, ""]
-    chapters = PAGE.chapters((entry("exhibit", name).resolve(), built) for name, built in found.items())
+    chapters = chapters_of(PAGE, (entry("exhibit", name).resolve() for name in found))
     parts: dict[str, list[str]] = {}
     for chapter in chapters:
-        parts.setdefault(chapter.named.part or "The claims", []).extend(
-            built.name for built in chapter.exhibits
-        )
+        parts.setdefault(chapter.part or "The claims", []).extend(each.name for each in chapter.exhibits)
     for part, listed in parts.items():
         index += [f"## {plain(part)}", "", "::::{grid} 1 2 2 3", ":gutter: 3", ""]
         for name in listed:

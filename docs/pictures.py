@@ -13,7 +13,7 @@ from typing import Any
 
 from docs import quoted
 
-from penultimate.paper.page import PAGE
+from penultimate.paper import published
 from penultimate.report.base import Panel
 from penultimate.report.drawing.figures import draw_panel
 from penultimate.report.drawing.palette import PAPER, marks
@@ -86,7 +86,9 @@ def draw(path: Path) -> None:
     for place, panel in enumerate(panels(path.name)):
         slugs = [each.objective for each in (*panel.points, *panel.curves)]
         width, tall = panel.size
-        svg = draw_panel(panel, marks([*PAGE.explained, *slugs])).styled(f"{path.stem}{place}", page=False)
+        svg = draw_panel(panel, marks([*published.objectives(), *slugs])).styled(
+            f"{path.stem}{place}", page=False
+        )
         placed = f'<svg x="{across}" y="{HEAD}" width="{width}" height="{tall}" '
         drawn.append(
             f'<text x="{across}" y="22" font-family="sans-serif" font-size="13" font-weight="bold"'

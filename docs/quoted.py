@@ -13,23 +13,22 @@ from statistics import fmean, stdev
 import numpy as np
 
 from penultimate import specs
-from penultimate.paper.claims.both import BOTH_CLAIMS
 from penultimate.paper.claims.both import STUDY as BETTER
-from penultimate.paper.claims.filed import EVERY_CLAIM
-from penultimate.paper.claims.projectors import PROJECTOR_CLAIMS
-from penultimate.paper.claims.rules import AMENDED, FILED, RULES_OF
+from penultimate.paper.claims.stated import DOSE_CLAIMS
+from penultimate.paper.claims.verdicts import judge, judge_all
 from penultimate.paper.exhibits.better import kept_candidates
 from penultimate.paper.layers import PROBES, served
-from penultimate.paper.page.statements import headline
+from penultimate.paper.page import answers
 from penultimate.records.archive import network_of
 from penultimate.records.reading import reference_tuning
 from penultimate.report import exhibit, read_reference
-from penultimate.report.base import Built, StudyResults, TableRow
+from penultimate.report.base import Built, StudyResults
 from penultimate.report.measurements import Measurements, admit
-from penultimate.report.page.form import Headline
 from penultimate.report.quantity import Quantity
 from penultimate.report.shapes.numbers import printed_rows
 from penultimate.report.text import counted, fixed, in_words, listed, signed
+from penultimate.results.page import Answer
+from penultimate.results.rows import read_reference as read_run
 from penultimate.statistics import spearman
 from penultimate.study import load_study
 from penultimate.study.unfold import unfold
@@ -42,7 +41,6 @@ MAIN = "evidence"
 SEARCHES = ("matched_search", "matched_search_scaled", "matched_sweep_search")
 SOUGHT = ("alpha", "lambda_final", "keep", "beta", "temperature", "target", "learning_rate")
 VERDICTS = ("holds", "does not hold", "undecided")
-IN_PAPER = {"the paper prints no number for it": "no number printed"}
 
 
 def quote(function: Quote) -> Quote:
@@ -67,8 +65,8 @@ def shown(name: str, study: str = MAIN) -> Built:
 
 
 @functools.cache
-def answer(study: str = MAIN) -> Headline:
-    return headline(measured(study))
+def answer(study: str = MAIN) -> Answer:
+    return answers.answer(read_run(study))
 
 
 MARKUP = re.compile(r" (?=%|(?:[-+*>]|#+|\d+[.)]) )")
@@ -110,25 +108,19 @@ def nine() -> dict[str, list[float]]:
 
 @functools.cache
 def claims(study: str = MAIN) -> dict[str, dict[str, str]]:
-    """Return what is shown of each claim, by its key."""
-    key_of = {claim.says: claim.key for claim in (*EVERY_CLAIM, *BOTH_CLAIMS, *PROJECTOR_CLAIMS)}
-    found = {}
-    for name in ("claims", "doses"):
-        built = shown(name, study)
-        if not built.tables:
-            continue
-        table = built.tables[0]
-        columns = [column.key for column in table.columns]
-        for row in table.rows:
-            said = dict(zip(columns, (cell.text for cell in row.cells), strict=True))
-            found[key_of.get(row.label, _key_of_dose(row))] = {"says": row.label, **said}
-    return found
-
-
-def _key_of_dose(row: TableRow) -> str:
-    from penultimate.paper.claims.doses import DOSE_CLAIMS
-
-    return next((claim.key for claim in DOSE_CLAIMS if claim.says == row.label), row.label)
+    """Return what is judged of each claim, by its key."""
+    run = read_run(study)
+    return {
+        one.claim.key: {
+            "says": one.claim.says,
+            "verdict": one.ours.verdict,
+            "ours": one.ours.numbers,
+            "reason": one.ours.reason,
+            "printed": one.printed.verdict if one.printed else "no number printed",
+            "whose": "ours" if one.claim.ours else "the paper's",
+        }
+        for one in (*judge_all(run), *judge(run, DOSE_CLAIMS))
+    }
 
 
 def counts(verdicts: Iterable[str]) -> str:
@@ -181,7 +173,7 @@ def table_of_nine() -> str:
 def of_strengths() -> str:
     """What the sweep of strengths says."""
     said = answer("sweep")
-    return f"{paragraph(said.answer)}\n\n{items(said.details)}"
+    return f"{paragraph(said.sentence)}\n\n{items(said.points)}"
 
 
 @quote
@@ -217,22 +209,12 @@ def of_first_world() -> str:
 
 
 @quote
-def dates_of_rules() -> str:
-    """The dates of the sets of rules."""
-    return (
-        f"dated {RULES_OF}, but for one rule that was amended on {AMENDED}, before any result was seen; the"
-        f" [fourth](../src/penultimate/paper/claims/filed.py) was filed on {FILED}, after this run, and describes it"
-    )
-
-
-@quote
 def all_verdicts() -> str:
     """Every claim with its verdict and evidence."""
     head = ("claim", "the paper's numbers", "here", "evidence here")
     lines = [cells(*head), cells(*["---"] * 4)]
     for one in claims().values():
-        printed = IN_PAPER.get(one["printed"], one["printed"])
-        lines.append(cells(one["says"], printed, f"**{one['verdict']}**", one["ours"]))
+        lines.append(cells(one["says"], one["printed"], f"**{one['verdict']}**", one["ours"]))
     return "\n".join(lines)
 
 
@@ -322,7 +304,7 @@ def of_head_decay() -> str:
     gains = {
         name: found[name] - found["Softmax"] for name in found if name not in ("Squared error", "Softmax")
     }
-    gain = one["ours"].partition(",")[0].replace("points of test accuracy", "points")
+    gain = one["ours"].split("; ")[1].replace("points of test accuracy", "points")
     above = sum(value > 0 for value in gains.values())
     seeds = len(read_reference("head_decay").description["networks"][0]["seeds"])
     return paragraph(
@@ -342,7 +324,7 @@ def of_better() -> str:
         f"{in_words(len(gaining)).capitalize()} of the {in_words(len(found))} candidates gained in both, by their means"
         f"{'; each of them has a projector' if projectors else ''}."
     )
-    return f"{paragraph(said.answer)}\n\n{items([*said.details, gained])}"
+    return f"{paragraph(said.sentence)}\n\n{items([*said.points, gained])}"
 
 
 @quote

@@ -10,9 +10,11 @@ them into the site.
 from __future__ import annotations
 
 import argparse
+import html
 import inspect
 import itertools
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -21,12 +23,20 @@ from penultimate import shipped
 from penultimate.cli import COMMANDS
 from penultimate.data.catalog import card
 from penultimate.objectives.presets import hyperparameters_of_term
-from penultimate.paper.claims.doses import DOSE_CLAIMS
-from penultimate.paper.claims.filed import EVERY_CLAIM
-from penultimate.paper.page.glossary import OBJECTIVES
+from penultimate.paper.claims.rules import Rule
+from penultimate.paper.claims.stated import DOSE_CLAIMS, EVERY_CLAIM
+from penultimate.paper.page import HERE
 from penultimate.plugins import load_plugin
 from penultimate.registry import entry, forget, names
 
+EXPLAINED = {
+    name: (sentence, equation)
+    for name, sentence, equation in re.findall(
+        r'id="objective-(\w+)">.*?<dd>(.*?)<div class="equation">(.*?)</div></dd>',
+        (HERE / "glossary.html").read_text(encoding="utf-8"),
+    )
+}
+"""The sentence and the equation of an objective, from the glossary of the page of a study."""
 KINDS: Mapping[str, str] = {
     "objective": "Objectives",
     "loss": "Losses",
@@ -141,10 +151,16 @@ def objectives() -> list[str]:
     """Return the page of objectives, with the equation and the hyperparameters of each."""
     lines = registered("objective", KINDS["objective"])
     for name in names("objective"):
-        preset, explained = entry("objective", name).resolve(), OBJECTIVES.get(name)
-        lines += ["", f"## {name}", "", said(explained.sentence if explained else preset.summary, name), ""]
-        if explained and explained.equation:
-            lines += ["```{raw} html", explained.equation, "```", ""]
+        preset, explained = entry("objective", name).resolve(), EXPLAINED.get(name)
+        lines += [
+            "",
+            f"## {name}",
+            "",
+            said(html.unescape(explained[0]) if explained else preset.summary, name),
+            "",
+        ]
+        if explained:
+            lines += ["```{raw} html", explained[1], "```", ""]
         rows = [
             (f"`{each.name}`", f"{each.default}", said(each.meaning, f"{each.name} of the objective {name}"))
             for each in preset.hyperparameters
@@ -209,17 +225,20 @@ def claims() -> list[str]:
     lines = ["# Claims", ""]
     rows = []
     for claim in (*EVERY_CLAIM, *DOSE_CLAIMS):
-        rule = (
-            said(inspect.getdoc(type(claim.rule)), f"the rule of {claim.key}")
-            .partition(". ")[0]
-            .partition(": ")[2]
-        )
+        rule = rule_in_words(claim.rule)
         whose = "ours" if claim.ours else "the paper's"
         named = f"{said(claim.says, claim.key)}<br>`{claim.key}`"  # six columns leave no room for words
         rows.append(
             (named, rule[:1].upper() + rule[1:], f"{whose}, {claim.where}; judged since {claim.since}")
         )
     return [*lines, *table(("claim", "rule", "source"), rows)]
+
+
+def rule_in_words(rule: Rule) -> str:
+    """Return the words of a rule: the first sentence of what it is, or of what made it."""
+    maker = getattr(sys.modules[rule.__module__], rule.__qualname__.partition(".")[0])
+    words = " ".join(said(inspect.getdoc(maker), f"the rule {maker.__name__}").split()).partition(". ")[0]
+    return words.removeprefix("Make the rule that ").removeprefix("Judge that ").rstrip(".")
 
 
 def documented(text: str) -> list[str]:

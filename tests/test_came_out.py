@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
+from penultimate.paper.page.answers import answer
 from penultimate.paper.page.came_out import NOTE, POINTS, WORLD
-from penultimate.paper.page.statements import headline
-from penultimate.report import exhibit, read_reference
-from penultimate.report.measurements import admit
+from penultimate.results.exhibit import show
+from penultimate.results.rows import read_reference
 
 ROOT = Path(__file__).parents[1]
 PAPER = ROOT / "src/penultimate/paper"
@@ -260,16 +260,14 @@ def test_what_stands_between_the_blocks_of_the_pages() -> None:
 
 
 def test_the_pages_and_the_report_say_the_same() -> None:
-    told = headline(admit(read_reference()))
-    assert (told.answer, told.points) == (WORLD, POINTS)
+    told = answer(read_reference())
+    assert (told.sentence, told.points) == (WORLD, tuple(map(" ".join, POINTS)))
     for name in ("README.md", RESULTS):
         for sentence in (WORLD, *map(" ".join, POINTS)):
             assert sentence in page(name), name
     assert NOTE.partition(" below ")[2] in page(RESULTS)
-    (main,) = (
-        row
-        for row in exhibit("claims", read_reference()).tables[0].rows
-        if "worse its features transfer (linear" in row.label
-    )
-    assert main.cells[0].text == "undecided"
-    assert "9 draws of this run and 5 of sweep" in main.cells[-1].text
+    claims = show("claims", read_reference())
+    (main,) = claims.only("worse its features transfer (linear an objective").tables[0].json()["rows"]
+    assert main["verdict"] == "undecided"
+    assert "9 draws of this run and 5 of `sweep`" in main["reason"]
+    assert NOTE in claims.notes

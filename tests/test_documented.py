@@ -11,7 +11,7 @@ import pytest
 
 from penultimate import registry
 from penultimate.cli import COMMANDS
-from penultimate.paper.claims.filed import EVERY_CLAIM
+from penultimate.paper.claims.stated import EVERY_CLAIM
 
 ROOT = Path(__file__).parents[1]
 

@@ -111,21 +111,21 @@ def tell(summary: Summary, report: Path) -> None:
 
 def write_page(out: str, study: str, to: str | None) -> Path:
     """Write a study's page, into its folder unless `to` names another place, and return its path."""
-    from penultimate.report import read_study, refresh_page, write_report
+    from penultimate.report import refresh_page, write_study
 
     if to is None:
         return refresh_page(out, study, again=True)
-    write_report(read_study(out, study), to)
+    write_study(out, study, to)
     return Path(to)
 
 
 def write_joint_page(out: str, studies: Sequence[str], to: str | None) -> Path:
     """Write one page of several studies, into a folder of its own unless `to` names another place."""
-    from penultimate.report import read_study, write_report
+    from penultimate.report import write_study
     from penultimate.study.selection import own_name
 
     path = Path(to) if to is not None else Path(out) / PAGES / own_name("-".join(studies)) / "report.html"
-    write_report(read_study(out, ",".join(studies)), path)
+    write_study(out, ",".join(studies), path)
     return path
 
 

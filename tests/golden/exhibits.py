@@ -13,25 +13,17 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
-from unittest.mock import patch
 
 import penultimate as pu
-from penultimate.paper.claims import effects, prices
-from penultimate.paper.claims.criteria import CRITERIA, Criteria
-from penultimate.paper.claims.doses import DOSE_CLAIMS
-from penultimate.paper.claims.evidence import Evidence, gather
-from penultimate.paper.claims.filed import EVERY_CLAIM
-from penultimate.paper.claims.joint import SETS
-from penultimate.paper.claims.rules import Elsewhere, Rule
-from penultimate.paper.claims.trials import Assessment, Trials
-from penultimate.paper.claims.verdicts import TRIALS, judge
+from penultimate.paper.claims.evidence import Evidence
+from penultimate.paper.claims.stated import DOSE_CLAIMS, EVERY_CLAIM, SETS
+from penultimate.paper.claims.trials import Judged
+from penultimate.paper.claims.verdicts import apply, judge
 from penultimate.records.archive import references
 from penultimate.registry import entry, names
 from penultimate.report import read_reference
-from penultimate.report.measurements import admit
 from penultimate.results.exhibit import Exhibit
 from penultimate.results.rows import read_reference as read_run
 from penultimate.results.table import Table
@@ -39,8 +31,8 @@ from penultimate.results.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from penultimate.report import StudyResults
     from penultimate.report.base import ExhibitTable
+    from penultimate.results.rows import Run
 
 Tables: TypeAlias = dict[str, list[list[object]]]
 """Tables by name: a list of columns, then a list for each row."""
@@ -51,15 +43,12 @@ SENTENCES = {"reason", "relation", "licence", "detail", "x_label", "y_label"}
 """Columns of prose."""
 VERDICTS = ("claim", "verdict", "on the paper's numbers")
 EFFECTS = ("claim", "effect", "estimate", "low", "high", "margin", "p_for", "p_against")
-CLAIMS = {
-    claim.key: claim for of in (EVERY_CLAIM, DOSE_CLAIMS, *(each.claims for each in SETS)) for claim in of
-}
+CLAIMS = {claim.key: claim for of in (EVERY_CLAIM, DOSE_CLAIMS, *SETS) for claim in of}
 
 
 def freeze(run: str) -> Tables:
     """Return the numbers, marks and verdicts of a kept run."""
-    results = read_reference(run)
-    return claims(results) | exhibits(run, names("exhibit"))
+    return claims(read_run(run)) | exhibits(run, names("exhibit"))
 
 
 def exhibits(run: str, chosen: Iterable[str]) -> Tables:
@@ -114,46 +103,21 @@ def marks(table: ExhibitTable) -> Iterator[str]:
         yield "; ".join(f"{mark} {', '.join(of)}" for mark, of in (("bold", bold), ("worse", worse)) if of)
 
 
-def claims(results: StudyResults) -> Tables:
+def claims(run: Run) -> Tables:
     """Return the verdicts on all claims that a run can be asked, and the effects behind each."""
-    evidence = gather(admit(results))
     verdicts, found = [list[object](VERDICTS)], [list[object](EFFECTS)]
-    for judged in judge(evidence, list(CLAIMS.values())):
-        if judged.ours.missing is None:
-            verdicts.append([judged.claim.key, in_a_word(judged.ours), in_a_word(judged.printed)])
-            for name, effect in effects_of(evidence, judged.claim.rule):
-                numbers = [getattr(effect, field) for field in EFFECTS[2:]]
-                found.append([judged.claim.key, name, *map(plain, numbers)])
+    for judged in judge(run, list(CLAIMS.values())):
+        verdicts.append([judged.claim.key, in_a_word(judged.ours), in_a_word(judged.printed)])
+        own = apply(Evidence(run), judged.claim.rule)  # without the draws of a run that repeats this one
+        for number, (name, effect) in enumerate(own.effects if own else (), 1):
+            numbers = [plain(getattr(effect, field)) for field in EFFECTS[2:]]
+            named = str(number) if judged.claim in DOSE_CLAIMS else name
+            found.append([judged.claim.key, named, *numbers])
     return {"claims": verdicts, "claims/effects": found}
 
 
-def in_a_word(found: Assessment | None) -> str:
+def in_a_word(found: Judged | None) -> str:
     return "" if found is None else found.verdict if found.judged else "not judged"
-
-
-def effects_of(evidence: Evidence, rule: Rule) -> list[tuple[str, effects.Effect]]:
-    """Return the effects that a rule tests, by name, or those that it decides by itself, by number."""
-    if isinstance(rule, Elsewhere):
-        other = evidence.elsewhere()
-        return [] if other is None else effects_of(other, rule.rule)
-    decided: list[effects.Effect] = []
-    decide = effects.decide
-
-    def noted(effect: effects.Effect, criteria: Criteria = CRITERIA) -> effects.Verdict:
-        decided.append(effect)
-        return decide(effect, criteria)
-
-    with ExitStack() as patches:
-        for module in (effects, prices):
-            patches.enter_context(patch.object(module, "decide", noted))
-        found = TRIALS[type(rule)](evidence, rule)
-    if isinstance(found, Trials):
-        return [
-            (f"{group}/{trial.name}".strip("/"), trial.effect)
-            for group, of in found.groups.items()
-            for trial in of
-        ]
-    return [(str(number), effect) for number, effect in enumerate(decided, 1)]
 
 
 def differences(frozen: Mapping[str, Sequence[Sequence[object]]], now: Tables) -> Iterator[str]:
@@ -201,9 +165,8 @@ def compare(chosen: Sequence[str]) -> None:
     """Print what some exhibits show otherwise than was frozen, of all kept runs."""
     for run in references():
         frozen = {name: of for name, of in read(run).items() if name.partition("/")[0] in chosen}
-        frozen.pop("claims", None)
-        frozen.pop("claims/effects", None)
-        lines = list(differences(frozen, exhibits(run, chosen)))
+        judged = claims(read_run(run)) if "claims" in chosen else {}
+        lines = list(differences(frozen, judged | exhibits(run, chosen)))
         print(f"{run}: {len(frozen)} tables, {len(lines)} differences", *lines[:20], sep="\n  ")
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from penultimate.paper.claims.followed import predicted
 from scipy import stats
 from tests.plugged import plugged
 from tests.report import synthetic
 
 from penultimate.cli import main
 from penultimate.errors import RequestError
-from penultimate.paper.claims.followed import predicted
 from penultimate.portrait import STRENGTHS
 from penultimate.portrait.exhibits.follows import followed_by
 from penultimate.portrait.exhibits.inside import unusual_words

@@ -9,8 +9,8 @@ import pytest
 
 from penultimate import RequestError
 from penultimate.paper import published
-from penultimate.paper.claims.effects import contrast
-from penultimate.statistics import MeanWithError, spearman
+from penultimate.paper.claims.evidence import ACCURACY, Evidence
+from penultimate.statistics import spearman
 
 ROWS = {
     "iclr_table1_accuracy": 9,
@@ -146,13 +146,10 @@ def test_rank_correlations_recomputed_from_the_tables() -> None:
 
 
 def test_squared_error_against_softmax_from_the_printed_errors() -> None:
-    summaries = {
-        str(row["objective"]): MeanWithError(row["imagenet_top1_percent"], row["imagenet_top1_se"], 8)
-        for row in published.table("table3")
-    }
-    effect = contrast([summaries["squared_error"], summaries["softmax"]], [1, -1])
-    assert effect is not None
-    assert round(effect.p, 3) == 0.017
+    softmax, others = Evidence().beside_softmax(ACCURACY)
+    assert softmax is not None
+    effect, runs = Evidence().effect([others["squared_error"], softmax], [1, -1])
+    assert (round(effect.p, 3), runs) == (0.017, 8)
 
 
 def test_names_and_values() -> None:

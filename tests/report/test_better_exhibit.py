@@ -6,11 +6,11 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from penultimate.paper.page.statements import headline
 
 from penultimate.objectives.presets import resolve
 from penultimate.paper.claims.both import BOTH_CLAIMS, CANDIDATES, NEW_CANDIDATES, STUDY, candidates
 from penultimate.paper.exhibits import better
-from penultimate.paper.page.statements import headline
 from penultimate.report import StudyResults, exhibit, read_reference, render_exhibit_text, write_report
 from penultimate.report.measurements import admit
 from tests.report.html import Page

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from penultimate.paper.page.statements import headline
 
 from penultimate.objectives.presets import resolve
 from penultimate.paper.claims.doses import FAMILIES
@@ -21,7 +22,6 @@ from penultimate.paper.families import (
     pareto_front,
     with_covariates,
 )
-from penultimate.paper.page.statements import headline
 from penultimate.records.table import Row, Table
 from penultimate.report import StudyResults, exhibit, write_report
 from penultimate.report.measurements import admit

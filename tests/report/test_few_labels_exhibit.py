@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
-
-from penultimate.objectives.presets import resolve
-from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.few_labels import (
     FEW_LABELS_CLAIMS,
     FEW_LABELS_RULES,
     few_labels_spoken,
 )
 from penultimate.paper.claims.filed import EVERY_CLAIM
+from scipy import stats
+
+from penultimate.objectives.presets import resolve
+from penultimate.paper.claims.evidence import gather
 from penultimate.paper.claims.verdicts import judge
 from penultimate.records.table import Row
 from penultimate.report import StudyResults, exhibit

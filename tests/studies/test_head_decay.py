@@ -9,11 +9,10 @@ import pytest
 from tests.shrinking import shrink
 
 from penultimate.engine.run import run
-from penultimate.paper.claims.evidence import gather
-from penultimate.paper.claims.head_decay import HEAD_DECAY_CLAIMS
+from penultimate.paper.claims.stated import HEAD_DECAY_CLAIMS
 from penultimate.paper.claims.verdicts import LIMITED, judge
-from penultimate.report import exhibit, read_study
-from penultimate.report.measurements import admit
+from penultimate.results.exhibit import show
+from penultimate.results.rows import read_run
 from penultimate.study import load_study
 from penultimate.study.selection import restrict
 from penultimate.study.settings import override
@@ -31,9 +30,8 @@ def test_shrunk_it_runs_and_its_claim_is_asked_of_its_networks(tmp_path: Path) -
     assert {block.recipe.head_decay for block in small.runs} == {8e-5}
     summary = run(small, tmp_path, 1)
     assert (summary.failed, summary.diverged, summary.complete) == ({}, {}, True)
-    results = read_study(tmp_path, small.name)
-    (judged,) = judge(gather(admit(results, allow_limited=True)), HEAD_DECAY_CLAIMS)
-    assert judged.ours.missing is None
+    results = read_run(tmp_path, small.name)
+    (judged,) = judge(results, HEAD_DECAY_CLAIMS)
     assert judged.ours.reason == LIMITED
-    assert "mean of one alternative: " in judged.ours.ours
-    assert exhibit("table1", results, allow_limited=True).is_measured
+    assert "Mean of one alternative" in judged.ours.numbers
+    assert show("table1", results, allow_limited=True).is_measured

@@ -332,12 +332,13 @@ def _report(options: argparse.Namespace) -> int:
         say(f"Report: {write_joint_page(options.out, options.studies, options.to)}")
         return 0
     options.study = options.study or "".join(options.studies)
-    referred = _referred(options)
-    if referred is not None:
-        from penultimate.report import write_report
+    _expect_one_place(options)
+    if options.reference:
+        from penultimate.records.archive import reference
+        from penultimate.report import write_study
 
-        target = f"{referred.description['name']}.html" if options.to is None else options.to
-        write_report(referred, target)
+        target = options.to or f"{reference(options.study).description['name']}.html"
+        write_study("", options.study, target, reference=True)
         say(f"Report: {target}")
         return 0
     folder = folder_of(options.out, options.study)

@@ -1,4 +1,4 @@
-"""Families of objectives at several strengths, as exhibits show them: each strength with all its values."""
+"""Families of objectives at several strengths, as exhibits show them: each strength with all its runs."""
 
 from __future__ import annotations
 
@@ -6,59 +6,68 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penultimate.objectives.presets import resolve
-from penultimate.paper.claims.aspects import QUANTITIES, Aspect
-from penultimate.paper.claims.courses import level_crossing
-from penultimate.paper.claims.doses import FAMILIES
-from penultimate.report.measurements import Measurements, Seed
-from penultimate.report.shapes.numbers import summarise
+from penultimate.paper.claims.doses import FAMILIES, in_family
+from penultimate.paper.claims.evidence import (
+    ACCURACY,
+    BASELINE,
+    KNN,
+    LINEAR,
+    SEPARATION,
+    TRAIN,
+    Evidence,
+    level_crossing,
+    snapshots,
+)
+from penultimate.results.rows import Run, epochs
 
 if TYPE_CHECKING:
-    from penultimate.paper.claims.evidence import StudyEvidence
-    from penultimate.statistics import MeanWithError, PartialSlope
+    import pandas as pd
+
+    from penultimate.statistics import PartialSlope
 
 FURTHER = ("projector", "center_loss", "entropy")
 """The families that were added when the others had been judged: no rule judges their prices."""
 SHOWN = (*FAMILIES, "dropout", *FURTHER)
 """The families in figures and tables: those that are judged, dropout, and the further ones."""
-ASPECTS: tuple[Aspect, ...] = ("separation", "accuracy", "train", "linear", "knn")
+QUANTITIES = {"separation": SEPARATION, "accuracy": ACCURACY, "train": TRAIN, "linear": LINEAR, "knn": KNN}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Strength:
-    """One objective of a family: its words, and its values by seed in every aspect that was measured."""
+    """One objective of a family: its words, and its runs [seed] of every quantity that was measured."""
 
     spec: str
     family: str
     label: str
-    values: Mapping[Aspect, Mapping[Seed, float]]
+    values: Mapping[str, pd.Series]
 
     @property
     def mark(self) -> str:
         """The slug whose mark it has: softmax's own, or its family's."""
-        return "softmax" if self.spec == "softmax" else self.family
+        return BASELINE if self.spec == BASELINE else self.family
 
-    def summary(self, aspect: Aspect) -> MeanWithError:
-        """Return the mean over seeds, with its standard error."""
-        return summarise(self.values[aspect].values())
+    def mean(self, quantity: str) -> float:
+        """Return the mean over seeds."""
+        return float(self.values[quantity].mean())
 
-    def mean(self, aspect: Aspect) -> float:
-        return self.summary(aspect).mean
+    @property
+    def seeds(self) -> set[int]:
+        """The seeds that have both class separation and linear transfer."""
+        return {*self.values["separation"].index} & {*self.values["linear"].index}
 
 
-def families_of(evidence: StudyEvidence) -> dict[str, list[Strength]]:
+def families_of(run: Run) -> dict[str, list[Strength]]:
     """Return the strengths of every family that have class separation and transfer, from the weakest."""
-    from penultimate.paper.claims.strengths import in_family, of_family
+    from penultimate.objectives.presets import resolve
 
-    found: dict[str, list[Strength]] = {}
+    of, found = Evidence(run), dict[str, list[Strength]]()
     for family in SHOWN:
-        of_arm = in_family(evidence, family)
-        columns = {aspect: of_arm.values(aspect) for aspect in ASPECTS}
-        for spec in of_family(evidence, family):
-            if spec in columns["separation"] and spec in columns["linear"]:
-                values = {aspect: of[spec] for aspect, of in columns.items() if spec in of}
-                one = Strength(spec, family, resolve(spec).detailed_label, values)
-                found.setdefault(family, []).append(one)
+        frames = {name: in_family(of, family, quantity) for name, quantity in QUANTITIES.items()}
+        for spec in frames["separation"]:
+            if spec in frames["linear"]:
+                values = {name: frame[spec].dropna() for name, frame in frames.items() if spec in frame}
+                strength = Strength(spec, family, resolve(spec).detailed_label, values)
+                found.setdefault(family, []).append(strength)
     return found
 
 
@@ -69,27 +78,10 @@ def complete(families: Mapping[str, Sequence[Strength]]) -> dict[str, list[Stren
     """
     found: dict[str, list[Strength]] = {}
     for family, strengths in families.items():
-        seeds = {seed for one in strengths for seed in _seeds(one)}
-        whole = [one for one in strengths if _seeds(one) == seeds]
+        seeds = set[int]().union(*(one.seeds for one in strengths))
+        whole = [one for one in strengths if one.seeds == seeds]
         found |= {family: whole} if whole else {}
     return found
-
-
-def left_out(evidence: StudyEvidence, shown: Mapping[str, Sequence[Strength]]) -> list[str]:
-    """Return the names of the strengths that the study plans and no curve holds."""
-    from penultimate.paper.claims.strengths import of_family
-
-    names = [
-        resolve(spec).detailed_label
-        for family in SHOWN
-        for spec in of_family(evidence, family)
-        if spec not in {one.spec for one in shown.get(family, ())}
-    ]
-    return list(dict.fromkeys(names))
-
-
-def _seeds(strength: Strength) -> set[Seed]:
-    return {*strength.values["separation"]} & {*strength.values["linear"]}
 
 
 def distinct(families: Mapping[str, Sequence[Strength]]) -> list[Strength]:
@@ -112,55 +104,65 @@ def pareto_front(strengths: Sequence[Strength]) -> list[Strength]:
     return sorted(front, key=lambda one: -one.mean("accuracy"))
 
 
-COVARIATES: tuple[Aspect, ...] = ("separation", "accuracy", "train")
-
-
-def has_families(measurements: Measurements) -> bool:
+def has_families(run: Run) -> bool:
     """Return whether a study has families of strengths."""
-    return len({*FAMILIES} & {*measurements.arms}) > 1
+    return len({*FAMILIES} & {*run.arms}) > 1
 
 
 def with_covariates(
-    families: Mapping[str, Sequence[Strength]], covariates: Sequence[Aspect]
+    families: Mapping[str, Sequence[Strength]], covariates: Sequence[str]
 ) -> list[PartialSlope] | None:
-    """Return the slopes of linear transfer on these aspects together, within each family and seed.
+    """Return the slopes of linear transfer on these quantities together, within each family and seed.
 
     Dropout is left out, as it is of the rules.
     """
+    import pandas as pd
+
     from penultimate.statistics import partial_slopes
 
-    groups, y = list[tuple[str, Seed]](), list[float]()
-    columns: list[list[float]] = [[] for _ in covariates]
+    groups, rows = list[tuple[str, int]](), []
     for family in FAMILIES:
         for one in families.get(family, ()):
-            for seed, value in one.values["linear"].items():
-                if all(seed in one.values.get(aspect, {}) for aspect in covariates):
-                    groups.append((family, seed))
-                    y.append(value)
-                    for column, aspect in zip(columns, covariates, strict=True):
-                        column.append(one.values[aspect][seed])
-    return partial_slopes(groups, columns, y) if groups else None
+            columns = [one.values[name] for name in (*covariates, "linear") if name in one.values]
+            if len(columns) == len(covariates) + 1:
+                table = pd.concat(columns, axis=1, join="inner")
+                groups += [(family, seed) for seed in table.index]
+                rows += table.to_numpy().tolist()
+    return partial_slopes(groups, *_columns(rows)) if groups else None
 
 
-def below_softmax_in_training(measurements: Measurements, strength: Strength) -> dict[Seed, float]:
+def _columns(rows: Sequence[Sequence[float]]) -> tuple[list[list[float]], list[float]]:
+    *columns, last = map(list, zip(*rows, strict=True))
+    return columns, last
+
+
+def below_softmax_in_training(run: Run, strength: Strength) -> dict[int, float]:
     """Return by how much a strength's linear transfer differs from softmax's when that was as accurate.
 
     Softmax's transfer is interpolated between its snapshots, where its test accuracy first reaches the
     strength's. There is no value for a seed in which softmax never was as accurate, or was from the start.
     """
-    main = measurements.in_arm("")
-    softmax = next((one for one in main.objectives if one.spec == "softmax"), None)
-    if softmax is None:
-        return {}
-    accuracies, transfers = main.curve(softmax, "top1", "test"), main.course(softmax, QUANTITIES["linear"])
+    accuracy = epochs(run, "top1", scale=100.0)
+    of_epochs = snapshots(Evidence(run))
     found = {}
     for seed, value in strength.values["linear"].items():
-        across, up = dict(accuracies.get(seed, ())), dict(transfers.get(seed, ()))
-        shared = sorted(across.keys() & up.keys())
-        level = strength.values.get("accuracy", {}).get(seed)
-        if level is None or not shared:
+        level = strength.values.get("accuracy", strength.values["linear"].iloc[:0]).get(seed)
+        if level is None or (BASELINE, seed) not in accuracy:
             continue
-        height = level_crossing([100 * across[at] for at in shared], [100 * up[at] for at in shared], level)
+        shared = [
+            epoch
+            for epoch in accuracy[BASELINE, seed].dropna().index
+            if f"{epoch:g}" in of_epochs and _has(of_epochs[f"{epoch:g}"], seed)
+        ]
+        across = [float(accuracy.loc[epoch, (BASELINE, seed)]) for epoch in shared]
+        up = [float(of_epochs[f"{epoch:g}"].loc[seed, BASELINE]) for epoch in shared]
+        height = level_crossing(across, up, level)
         if height is not None:
-            found[seed] = value - height
+            found[int(seed)] = float(value - height)
     return found
+
+
+def _has(frame: pd.DataFrame, seed: int) -> bool:
+    return (
+        BASELINE in frame and seed in frame.index and frame.loc[seed, BASELINE] == frame.loc[seed, BASELINE]
+    )

@@ -6,7 +6,7 @@ Names are resolved when first used; nothing here needs a tensor library, and a d
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penultimate.lazy import attributes
 
@@ -25,7 +25,7 @@ __getattr__, __dir__ = attributes(
         "page.page": "render_report write_report",
         "terminal": "render_exhibit_text",
     },
-    "exhibit read_reference read_study refresh_page study_answer",
+    "exhibit read_reference read_study refresh_page study_answer write_study",
 )
 __all__ = __dir__()
 
@@ -85,24 +85,48 @@ def refresh_page(out: Path | str, study: str, again: bool = False) -> Path:
     """
     from penultimate.files import atomic_write
     from penultimate.records.reading import PAGE, PAGE_STATE, study_folder
-    from penultimate.report.page.page import write_report
 
     folder = study_folder(out, study)
     page, shown, state = folder.path / PAGE, folder.path / PAGE_STATE, folder.state()
     if again or not page.is_file() or not shown.is_file() or shown.read_bytes() != state:
-        write_report(read_study(out, study), page)
+        write_study(out, study, page)
         atomic_write(shown, state, durable=False)
     return page
+
+
+def write_study(out: Path | str, study: str, to: Path | str, reference: bool = False) -> None:
+    """Write the page of a study, of several, or of a kept run; those that have not moved by the old room."""
+    from penultimate.report.page.page import write_report
+    from penultimate.results import rows
+    from penultimate.results.page import Page, write_page
+
+    run = rows.read_reference(study) if reference else rows.read_run(out, study)
+    page = _page_of(run)
+    if isinstance(page, Page):
+        write_page(run, to, page)
+    else:
+        write_report(read_reference(study) if reference else read_study(out, study), to)
 
 
 def study_answer(out: Path | str, study: str) -> str:
     """Return the verdict of a study by a rule of its own, in a sentence; empty if it has no such rule."""
     from penultimate.report.measurements import admit
-    from penultimate.report.page.form import page_of
     from penultimate.report.text import plain
+    from penultimate.results.page import Page
+    from penultimate.results.rows import read_run
 
-    measurements = admit(read_study(out, study), allow_limited=True)
-    return plain(page_of(measurements).answer(measurements))
+    run = read_run(out, study)
+    page = _page_of(run)
+    if isinstance(page, Page):
+        answer = None if run.limited else page.answer(run)
+        return plain(answer.sentence) if answer and answer.decides else ""
+    return plain(page.answer(admit(read_study(out, study), allow_limited=True)))
+
+
+def _page_of(run: Run) -> Any:
+    from penultimate.registry import entry
+
+    return entry("page", run.page).resolve()
 
 
 def read_reference(study: str = "") -> StudyResults:

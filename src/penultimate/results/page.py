@@ -30,13 +30,15 @@ HERE = Path(__file__).parent
 class Answer(NamedTuple):
     """The top of a page: a sentence, a picture, and at most three bullets.
 
-    The picture is made of `panels`, which are named and drawn by exhibits of the page, or is HTML.
+    The picture is made of `panels`, which are named and drawn by exhibits of the page, or is HTML. `decides`
+    says that the sentence is a verdict by a rule of the study's own, which a terminal prints after the run.
     """
 
     sentence: str
     points: tuple[str, ...] = ()
     panels: tuple[str, ...] = ()
     picture: str = ""
+    decides: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-"""The paper's claims, judged on a study: rules as data, verdicts, and the evidence on both sides."""
+"""The paper's claims and ours: each a sentence, its place, and a rule that judges runs and printed means."""

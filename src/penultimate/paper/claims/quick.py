@@ -1,121 +1,81 @@
 """The rule of the quickstart: does transfer fall as class separation rises, within three draws of the world?
 
-It was written on 2026-11-26, before any network of the quickstart was transferred. The objectives come from a
-pilot of pretraining alone (seed 7001, which no study uses): softmax; a logit penalty that separated the
-classes further, at equal accuracy after 14 epochs; and squared error, which separates them far, at a cost in
-accuracy. Whether the accuracies of the study's twelve epochs are equal is told, and not asked for.
-
-Linear transfer, the mean over the study's tasks, is regressed on R² within draws: one slope, and an intercept
-for each draw. With nine networks and three draws it has 9 - 3 - 1 = 5 degrees of freedom. As networks of one
-draw share nothing but the draw, they count one by one, where the rules on strengths count seeds. Mostly the
+It was written on 2026-11-26, before any network of the quickstart was transferred. Linear transfer, the mean
+over the study's tasks, is regressed on R² within draws: one slope, and an intercept for each draw. Mostly the
 slope lies between squared error and the other two, so that it is no price of separation by itself: squared
-error is less accurate as well. The differences of both to softmax are paired
-within draws (t, two degrees of freedom), and are told with their intervals beside the verdict.
+error is less accurate as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from penultimate.paper.claims.criteria import CRITERIA, DOSES, Criteria
-from penultimate.paper.claims.effects import (
-    BySeed,
-    Effect,
-    Verdict,
-    common_seeds,
-    decide,
-    difference,
-    effect_by_t,
-)
-from penultimate.paper.claims.evidence import gather
-from penultimate.paper.claims.strengths import PER
-from penultimate.report.measurements import Measurements, Seed
-from penultimate.statistics import mean, slope_within
+import penultimate.paper.claims.evidence as evidence
+from penultimate.paper.claims.effects import Effect, Verdict, by_t, decide
+from penultimate.paper.claims.margins import LEAST_PRICE, LEAST_RUNS, PER
+from penultimate.results.rows import Run, shared_seeds
+from penultimate.statistics import slope_within
 
-QUICK_RULE = "2026-11-26, the quickstart"
-"""The date of this rule."""
 COMPARED = ("softmax", "logit_penalty(beta=0.0047)", "squared_error(kappa=9, scale=1.28, target=3.75)")
 """The baseline of the quickstart, the objective of equal accuracy, and the one that separates far."""
 
 
-@dataclass(frozen=True)
-class BesideSoftmax:
+class Beside(NamedTuple):
     """What an objective has more than softmax: R² and accuracy in means, transfer with its interval."""
 
-    spec: str
+    label: str
     separation: float
     accuracy: float
     transfer: Effect
 
 
-@dataclass(frozen=True)
-class QuickAnswer:
+class QuickAnswer(NamedTuple):
     """The verdict of the rule over a number of draws; a `price` is positive if transfer falls."""
 
     draws: int
     price: Effect
     verdict: Verdict
-    beside: tuple[BesideSoftmax, ...]
+    beside: tuple[Beside, ...]
 
 
-def is_quick(measurements: Measurements) -> bool:
+def is_quick(run: Run) -> bool:
     """Return whether a study compares the quickstart's three objectives, to which alone the rule applies."""
-    if measurements.limited or len(measurements.arms) > 1:
-        return False
-    return {one.spec for one in measurements.objectives} == {*COMPARED}
+    specs = {each.spec for each in run.objectives()}
+    return not run.limited and len(run.arms) == 1 and specs == {*COMPARED}
 
 
-def answer_quickly(measurements: Measurements, criteria: Criteria = CRITERIA) -> QuickAnswer | None:
+def answer_quickly(run: Run) -> QuickAnswer | None:
     """Return the answer from the draws in which all three objectives are measured, or None with too few."""
-    evidence = gather(measurements)
-    separation, accuracy, transfer = (
-        evidence.values(aspect) for aspect in ("separation", "accuracy", "linear")
-    )
-    columns = [of.get(spec, {}) for of in (separation, accuracy, transfer) for spec in COMPARED]
-    draws = common_seeds(columns)
-    if len(draws) < criteria.least_runs.value:
+    of = evidence.Evidence(run)
+    frames = [of.frame(each) for each in (evidence.SEPARATION, evidence.LINEAR, evidence.ACCURACY)]
+    slugs = {each.spec: each.slug for each in run.objectives()}
+    columns = [slugs[spec] for spec in COMPARED]
+    if not all({*columns} <= {*frame} for frame in frames):
         return None
-    found = slope_within(
-        ([separation[spec][draw] for spec in COMPARED], [transfer[spec][draw] for spec in COMPARED])
-        for draw in draws
-    )
-    if found is None or found.standard_error == 0:
+    draws = shared_seeds(frame[columns] for frame in frames)
+    if len(draws) < LEAST_RUNS:
         return None
-    price = fall(found.slope, found.standard_error, found.degrees_of_freedom, criteria)
-    beside = [beside_softmax(measurements, spec, criteria) for spec in COMPARED[1:]]
+    x, y = (frame.loc[draws, columns] for frame in frames[:2])
+    found = slope_within((x.loc[draw].tolist(), y.loc[draw].tolist()) for draw in draws)
+    beside = [beside_softmax(run, spec) for spec in COMPARED[1:]]
     told = tuple(one for one in beside if one is not None)
-    if len(told) < len(beside):
+    if found is None or found.standard_error == 0 or len(told) < len(beside):
         return None
-    return QuickAnswer(len(draws), price, decide(price, criteria), told)
+    price = by_t(-PER * found.slope, PER * found.standard_error, found.degrees_of_freedom, LEAST_PRICE)
+    return QuickAnswer(len(draws), price, decide(price), told)
 
 
-def beside_softmax(
-    measurements: Measurements, spec: str, criteria: Criteria = CRITERIA
-) -> BesideSoftmax | None:
+def beside_softmax(run: Run, spec: str) -> Beside | None:
     """Return what an objective has more than softmax within draws, or None if that has no interval."""
-    evidence = gather(measurements)
-    separation, accuracy, transfer = (
-        [evidence.values(aspect).get(one, {}) for one in (spec, COMPARED[0])]
-        for aspect in ("separation", "accuracy", "linear")
-    )
-    gained = difference(transfer, [1, -1], criteria=criteria)
-    draws = common_seeds([*separation, *accuracy, *transfer])
-    if gained is None or not draws:
+    of = evidence.Evidence(run)
+    own = next((each for each in run.objectives() if each.spec == spec), None)
+    frames = [of.frame(each) for each in (evidence.SEPARATION, evidence.ACCURACY, evidence.LINEAR)]
+    pair = [own.slug if own else "", COMPARED[0]]
+    if own is None or not all({*pair} <= {*frame} for frame in frames):
         return None
-    return BesideSoftmax(spec, _mean_difference(separation, draws), _mean_difference(accuracy, draws), gained)
-
-
-def fall(slope: float, error: float, degrees: int, criteria: Criteria = CRITERIA) -> Effect:
-    """Return the effect that transfer falls with R², in points for each .1, from a slope and its error.
-
-    >>> effect = fall(slope=-18.0, error=3.0, degrees=5)
-    >>> round(effect.estimate, 2), round(effect.low, 2), round(effect.high, 2), decide(effect)
-    (1.8, 1.03, 2.57, 'holds')
-    """
-    return effect_by_t(-PER * slope, PER * error, degrees, DOSES.least_price.value, criteria)
-
-
-def _mean_difference(pair: Sequence[BySeed], seeds: Sequence[Seed]) -> float:
-    one, other = pair
-    return mean([one[seed] - other[seed] for seed in seeds])
+    effect, draws = of.effect([frames[2][slug].dropna() for slug in pair], (1, -1))
+    shared = shared_seeds(frame[pair] for frame in frames)
+    if draws < 2 or not shared:
+        return None
+    more = [float((frame[own.slug] - frame[pair[1]])[shared].mean()) for frame in frames[:2]]
+    return Beside(own.label, more[0], more[1], effect)

@@ -1,58 +1,42 @@
-"""Claims about the spread of objectives in one quantity, as a share of their spread in another."""
+"""The rule that objectives are spread far less in one quantity than in another, by resampling."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from statistics import mean, stdev
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from penultimate.paper.claims.aspects import Aspect
-from penultimate.paper.claims.criteria import CRITERIA, FURTHER, Criteria, FurtherCriteria
-from penultimate.paper.claims.effects import Effect, common_seeds, exact_effect
-from penultimate.paper.claims.evidence import Evidence
-from penultimate.paper.claims.rules import Narrower
+from penultimate.paper.claims.effects import Effect, exact
+from penultimate.paper.claims.evidence import ROBUST, Evidence, Quantity
+from penultimate.paper.claims.margins import (
+    FAR,
+    LEAST_OBJECTIVES,
+    LEAST_SETS,
+    LEAST_TASKS,
+    ONE_SIDED,
+    SPREAD_RESAMPLES,
+    TAIL,
+)
 from penultimate.paper.claims.trials import (
-    EffectUnit,
     Trial,
     Trials,
-    not_enough_runs,
-    one,
+    Unit,
+    alone,
     refused,
-    runs_each,
     too_few,
+    too_few_runs,
 )
-from penultimate.report.measurements import ByRun
-from penultimate.report.text import counted, fixed
+from penultimate.results.text import counted, fixed
 
 if TYPE_CHECKING:
     import numpy as np
 
-PLACES: dict[Aspect, tuple[str, str]] = {
-    "fine_tuned": ("fine-tuned", "task"),
-    "robust": ("on shifted test sets", "shifted test set"),
-    "linear": ("with linear classifiers", "task"),
-}
-"""Words for where the objectives are spread, and for what the means are taken over."""
+    from penultimate.paper.claims.evidence import Frame
+    from penultimate.paper.claims.rules import Rule
+
+RATIO = Unit("a ratio of {}", 2, has_sign=False)
 
 
-@dataclass(frozen=True)
-class Ratio:
-    """The spreads in x and in y, and their ratio as an effect.
-
-    The effect is how far the ratio is below `far`.
-    """
-
-    of_x: float
-    of_y: float
-    effect: Effect
-
-    @property
-    def value(self) -> float:
-        return self.of_x / self.of_y
-
-
-@dataclass(frozen=True)
-class Spreads:
+class Spreads(NamedTuple):
     """The spreads in x and in y, and the squared spreads in every resample [b]."""
 
     of_x: float
@@ -61,7 +45,7 @@ class Spreads:
     drawn_y: np.ndarray
 
 
-def spreads(x: np.ndarray, y: np.ndarray, same_tasks: bool, further: FurtherCriteria = FURTHER) -> Spreads:
+def spreads(x: np.ndarray, y: np.ndarray, same_tasks: bool) -> Spreads:
     """Return the spread of x [k n t] and of y [k n u]: k objectives, n seeds, t or u tasks.
 
         v = sum_{s != r} w_s w_r C_sr / sum_{s != r} w_s w_r,    spread = sqrt(max(v, 0))
@@ -82,131 +66,93 @@ def spreads(x: np.ndarray, y: np.ndarray, same_tasks: bool, further: FurtherCrit
         pairs = seeds[:, :, None] * seeds[:, None, :] * (1 - np.eye(seeds.shape[1]))
         products = np.einsum("bnk,bmk,bnm->b", means, means, pairs, optimize=True)
         found: np.ndarray = products / pairs.sum((1, 2)) / (len(values) - 1)
+        found[found < 0] = 0
         return found
 
     n, t, u = x.shape[1], x.shape[2], y.shape[2]
-    once = [np.ones((1, size)) for size in (n, t, u)]
-    of_x, of_y = (
-        float(np.sqrt(np.maximum(variance(values, once[0], tasks), 0))[0])
-        for values, tasks in ((x, once[1]), (y, once[2]))
-    )
-    random, count = np.random.default_rng(0), int(further.resamples.value)
+    once = np.ones((1, n))
+    of_x, of_y = (float(np.sqrt(variance(of, once, np.ones((1, of.shape[2]))))[0]) for of in (x, y))
+    random = np.random.default_rng(0)
     seeds, in_x, in_y = (
-        random.multinomial(size, np.full(size, 1 / size), size=count).astype(float) for size in (n, t, u)
+        random.multinomial(size, np.full(size, 1 / size), size=SPREAD_RESAMPLES).astype(float)
+        for size in (n, t, u)
     )
     several = (seeds > 0).sum(1) > 1
     seeds, in_x, in_y = seeds[several], in_x[several], (in_x if same_tasks else in_y)[several]
-    drawn_x, drawn_y = (np.maximum(variance(*drawn), 0) for drawn in ((x, seeds, in_x), (y, seeds, in_y)))
-    return Spreads(of_x, of_y, drawn_x, drawn_y)
+    return Spreads(of_x, of_y, variance(x, seeds, in_x), variance(y, seeds, in_y))
 
 
-def spread_ratio(
-    x: np.ndarray,
-    y: np.ndarray,
-    same_tasks: bool,
-    criteria: Criteria = CRITERIA,
-    further: FurtherCriteria = FURTHER,
-) -> Ratio | None:
-    """Return the spread of x [k n t] over that of y [k n u], or None if y has no spread beyond chance."""
+def ratio(x: np.ndarray, y: np.ndarray, same_tasks: bool) -> tuple[Spreads, Effect] | None:
+    """Return how far the spread of x over that of y is below FAR, or None if y has none beyond chance."""
     import numpy as np
 
-    found = spreads(x, y, same_tasks, further)
+    found = spreads(x, y, same_tasks)
     if found.of_y <= 1e-9 * float(np.abs(y).max()):
         return None
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.sqrt(found.drawn_x / found.drawn_y)
-    ratios = np.nan_to_num(ratios, nan=np.inf, posinf=np.inf)
-    least, ratio = further.far.value, found.of_x / found.of_y
-    low, high, above, below = _of_resamples(ratios, least, least, criteria, further)
-    effect = Effect(least - ratio, least - high, least - low, 0.0, above, below)
-    return Ratio(found.of_x, found.of_y, effect)
+        drawn = np.sqrt(found.drawn_x / found.drawn_y)
+    low, high, above, below = of_resamples(np.nan_to_num(drawn, nan=np.inf, posinf=np.inf), FAR, FAR)
+    return found, Effect(FAR - found.of_x / found.of_y, FAR - high, FAR - low, 0.0, above, below)
 
 
-def spread_fall(
-    found: Spreads, margin: float, criteria: Criteria = CRITERIA, further: FurtherCriteria = FURTHER
-) -> Effect:
-    """Return by how much the spread in x is below that in y, which are on the same tasks."""
-    import numpy as np
-
-    falls = np.sqrt(found.drawn_y) - np.sqrt(found.drawn_x)
-    low, high, counts, none = _of_resamples(falls, margin, 0.0, criteria, further)
-    return Effect(found.of_y - found.of_x, low, high, margin, p_for=none, p_against=counts)
-
-
-def _of_resamples(
-    values: np.ndarray, at_least: float, at_most: float, criteria: Criteria, further: FurtherCriteria
-) -> tuple[float, float, float, float]:
+def of_resamples(values: np.ndarray, at_least: float, at_most: float) -> tuple[float, float, float, float]:
     """Return the interval of resampled values [b], and the p of those beyond either limit."""
     import numpy as np
 
-    tail = criteria.one_sided * further.tail.value
-    low, high = (float(end) for end in np.quantile(values, [tail, 1 - tail], method="inverted_cdf"))
+    ends = [ONE_SIDED * TAIL, 1 - ONE_SIDED * TAIL]
+    low, high = (float(end) for end in np.quantile(values, ends, method="inverted_cdf"))
     above, below = (
-        min(1.0, (1 + int(beyond.sum())) / (1 + len(values)) / further.tail.value)
+        min(1.0, (1 + int(beyond.sum())) / (1 + len(values)) / TAIL)
         for beyond in (values >= at_least, values <= at_most)
     )
     return low, high, above, below
 
 
-def narrower(evidence: Evidence, rule: Narrower) -> Trials:
-    """Return how far the ratio of the objectives' spread in x to that in y is below `far`."""
-    of_x, of_y = evidence.by_task(rule.x), evidence.by_task(rule.y)
-    for aspect, tasks in ((rule.x, of_x), (rule.y, of_y)):
-        if not tasks:
-            return evidence.lacking(aspect if aspect == rule.x or not of_x else rule.y)
-    far = evidence.further.far.value
-    words = EffectUnit("a ratio of {}", 2, has_sign=False)
-    if evidence.is_exact:
-        spreads = [
-            stdev(mean(runs.values()) for runs in evidence.values(one).values()) for one in (rule.x, rule.y)
-        ]
-        effect = exact_effect(far - spreads[0] / spreads[1], 0.0)
-        extent = counted(len(evidence.values(rule.x)), "objective")
-        return one(Trial(effect, words, sign=-1, offset=far), extent, lead=_spreads_text(rule, *spreads))
-    return _measured(evidence, rule, of_x, of_y, words)
-
-
-def _measured(
-    evidence: Evidence, rule: Narrower, of_x: dict[str, ByRun], of_y: dict[str, ByRun], words: EffectUnit
-) -> Trials:
+def by_task(frames: Sequence[Frame], objectives: Sequence[str], seeds: Sequence[int]) -> np.ndarray:
+    """Return the values of frames, one a task, as an array [objective, seed, task]."""
     import numpy as np
 
-    criteria, further = evidence.criteria, evidence.further
-    parts = [*of_x.values(), *of_y.values()]
-    shared = {
-        spec: [seed for seed in runs if all(seed in part.get(spec, {}) for part in parts)]
-        for spec, runs in parts[0].items()
-    }
-    shared = {spec: seeds for spec, seeds in shared.items() if seeds}
-    usable = [spec for spec, seeds in shared.items() if evidence.is_enough(len(seeds))]
-    enough = int(criteria.least_objectives.value)
-    extent = f"{counted(len(shared), 'objective')}, {counted(len(of_x), PLACES[rule.x][1])}"
-    if len(shared) < enough:
-        return refused(extent, too_few(len(shared), enough, "objective"))
-    seeds = common_seeds(dict.fromkeys(shared[spec], 0.0) for spec in usable) if usable else []
-    if len(usable) < enough or not evidence.is_enough(len(seeds)):
-        counts = [len(seeds)] if len(usable) >= enough else [len(of) for of in shared.values()]
-        return refused(extent, not_enough_runs(counts, criteria))
-    for aspect, tasks in ((rule.x, of_x), (rule.y, of_y)):
-        needed = int((further.least_sets if aspect == "robust" else further.least_tasks).value)
-        if len(tasks) < needed:
-            return refused(extent, too_few(len(tasks), needed, PLACES[aspect][1]))
-    x, y = (
-        np.array([[[runs[spec][seed] for runs in tasks.values()] for seed in seeds] for spec in usable])
-        for tasks in (of_x, of_y)
-    )
-    found = spread_ratio(x, y, same_tasks=[*of_x] == [*of_y], criteria=criteria, further=further)
-    if found is None:
-        return refused(extent, f"No spread beyond chance {PLACES[rule.y][0]}, of which to take a share.")
-    extent = (
-        f"{counted(len(usable), 'objective')}, {counted(len(of_x), PLACES[rule.x][1])},"
-        f" {runs_each([len(seeds)])}"
-    )
-    trial = Trial(
-        found.effect, words, sign=-1, offset=further.far.value, runs=len(seeds), over="", level=", 99 %"
-    )
-    return one(trial, extent, lead=_spreads_text(rule, found.of_x, found.of_y))
+    stacked: np.ndarray = np.stack([of.loc[[*seeds], [*objectives]].to_numpy().T for of in frames], axis=-1)
+    return stacked
 
 
-def _spreads_text(rule: Narrower, of_x: float, of_y: float) -> str:
-    return f"Spread {fixed(of_x, 2)} points {PLACES[rule.x][0]}, {fixed(of_y, 2)} {PLACES[rule.y][0]}"
+def narrower(x: Quantity, y: Quantity) -> Rule:
+    """Make the rule that the spread of the objectives' means is far smaller in x than in y."""
+
+    def rule(of: Evidence) -> Trials | None:
+        sides = [[of.frame(quantity, task) for task in of.tasks(quantity)] for quantity in (x, y)]
+        if not all(sides):
+            return None
+        noun = "shifted test set" if x is ROBUST else "task"
+        if of.is_printed:
+            means = [of.frame(quantity).iloc[0] for quantity in (x, y)]
+            effect = exact(FAR - float(means[0].std() / means[1].std()), 0.0)
+            return alone(Trial(effect, RATIO, sign=-1, offset=FAR))
+        frames = [*sides[0], *sides[1]]
+        seeds_of = {
+            slug: set.intersection(*({*of[slug].dropna().index} if slug in of else set() for of in frames))
+            for slug in frames[0]
+        }
+        seeds_of = {slug: seeds for slug, seeds in seeds_of.items() if seeds}
+        usable = [slug for slug, seeds in seeds_of.items() if of.is_enough(len(seeds))]
+        extent = f"{counted(len(seeds_of), 'objective')}, {counted(len(sides[0]), noun)}"
+        if len(seeds_of) < LEAST_OBJECTIVES:
+            return refused(extent, too_few(len(seeds_of), LEAST_OBJECTIVES, "objective"))
+        seeds = sorted(set.intersection(*(seeds_of[slug] for slug in usable))) if usable else []
+        if len(usable) < LEAST_OBJECTIVES or not of.is_enough(len(seeds)):
+            counts = [len(seeds)] if len(usable) >= LEAST_OBJECTIVES else map(len, seeds_of.values())
+            return refused(extent, too_few_runs(counts))
+        for tasks, enough in zip(
+            sides, (LEAST_SETS if x is ROBUST else LEAST_TASKS, LEAST_TASKS), strict=True
+        ):
+            if len(tasks) < enough:
+                return refused(extent, too_few(len(tasks), enough, noun if tasks is sides[0] else "task"))
+        same = of.tasks(x) == of.tasks(y)
+        found = ratio(by_task(sides[0], usable, seeds), by_task(sides[1], usable, seeds), same)
+        if found is None:
+            return refused(extent, f"No spread beyond chance in {y.name}, of which to take a share.")
+        apart, effect = found
+        lead = f"Spread {fixed(apart.of_x, 2)} points in {x.name}, {fixed(apart.of_y, 2)} in {y.name}"
+        return alone(Trial(effect, RATIO, sign=-1, offset=FAR, runs=len(seeds)), f"{lead} ({extent})")
+
+    return rule

@@ -1,48 +1,68 @@
-"""The claims, and their rules in sentences.
-
-The rules of `RULES_OF` followed a first reference run, whose means were known, and an earlier set of rules,
-which the tag `rules-2026-11` keeps with its verdicts.
-
-Objectives are compared within seeds, and the variance is not pooled over objectives, because it differs
-between them: with the paper's own standard errors as the truth, five seeds and no differences, Dunnett's test
-on the pooled variance finds one in 7 % of studies instead of 2.5, the paired tests in fewer than 2 %.
-"""
+"""The claims as data: a key, a sentence, its place in the paper, and the rule that judges it."""
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import dataclass
+from functools import partial
 
 from penultimate.objectives.presets import PRESETS
-from penultimate.paper.claims.criteria import CRITERIA, Criteria, Criterion
-from penultimate.paper.claims.rules import (
+from penultimate.paper.arms import AUTOAUGMENT
+from penultimate.paper.claims import doses, rules
+from penultimate.paper.claims.both import better_in_both
+from penultimate.paper.claims.evidence import (
+    ACCURACY,
+    ACTIVE,
     ALTERNATIVES,
-    AMENDED,
-    FILED,
-    RULES_OF,
-    BestForMost,
-    BestOfAll,
-    Better,
-    Claim,
-    Levels,
-    NonePositive,
-    OnlyThese,
-    Positive,
-    Ranked,
-    Trend,
-    Unbeaten,
+    ECE,
+    FINE_TUNED,
+    GAP,
+    KNN,
+    LABELS,
+    LINEAR,
+    MATCHED,
+    RELEARNED,
+    ROBUST,
+    SEPARATION,
+    SEPARATION_BEFORE,
+    SNAPSHOTS,
+    TRAIN,
 )
-from penultimate.report.text import fixed
+from penultimate.paper.claims.projectors import projected
+from penultimate.paper.claims.rules import Rule, best_for_most, best_of_all, elsewhere, positive, ranked
+from penultimate.paper.claims.spreads import narrower
+from penultimate.paper.claims.trials import Unit
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement in our words, with its place in the paper and the rule that judges it.
+
+    `ours` says that the paper prints the numbers but does not make the statement, `prints` is the paper's
+    evidence if no table of it has the numbers, `fine_tuned` whether it is about fine-tuned networks, and
+    `since` the day when its rule was filed.
+    """
+
+    key: str
+    says: str
+    where: str
+    rule: Rule
+    ours: bool = False
+    prints: str = ""
+    fine_tuned: bool = False
+    since: str = "2026-11-22"
+
 
 _RELEARNED = "section 3.4, figure 6; the numbers: ICLR version, table 3"
-_NOT_PRINTED = "drawn, not printed"
+_DRAWN = "drawn, not printed"
+_OF_R2 = SEPARATION.unit
 
-CLAIMS: tuple[Claim, ...] = (
+FIRST: tuple[Claim, ...] = (
     *(
         Claim(
             f"accuracy_{name}",
             f"{PRESETS[name].label} is more accurate than softmax on the classes trained on",
             "table 1; section 3.1 excepts it" if name == "squared_error" else "section 3.1, table 1",
-            Better("accuracy", name),
+            rules.better(ACCURACY, name),
             ours=name == "squared_error",
         )
         for name in ALTERNATIVES
@@ -51,94 +71,94 @@ CLAIMS: tuple[Claim, ...] = (
         "train_accuracy",
         "Every alternative but label smoothing fits the training images worse than softmax",
         "appendix C.1, table C.1",
-        BestOfAll("train", among=tuple(name for name in ALTERNATIVES if name != "label_smoothing")),
+        best_of_all(TRAIN, among=[name for name in ALTERNATIVES if name != "label_smoothing"]),
     ),
     Claim(
         "matched_accuracy",
-        "At equal accuracy on the training images, every alternative is more accurate than softmax on new"
-        " ones",
+        "At equal accuracy on the training images, every alternative is more accurate than"
+        " softmax on new ones",
         "appendix C.1, figure C.3",
-        BestOfAll("matched", -1),
-        prints=_NOT_PRINTED,
+        best_of_all(MATCHED, -1),
+        prints=_DRAWN,
     ),
     Claim(
         "calibration",
         "How well an objective is calibrated has no clear relation to its accuracy",
         "appendix C.2, table C.3",
-        Ranked("accuracy", "ece", 0),
+        ranked(ACCURACY, ECE, 0),
     ),
     Claim(
         "mistakes",
         "Two networks of one objective make the same mistakes more often than two of different objectives",
         "appendix C.3, figure C.4",
-        Positive("kinship"),
-        prints=_NOT_PRINTED,
+        positive(rules.kinship, Unit("{} points of agreement")),
+        prints=_DRAWN,
     ),
     Claim(
         "most_linear",
         "Softmax's features are the best for most tasks (linear classifiers)",
         "section 3.1, table 1",
-        BestForMost("linear"),
+        best_for_most(LINEAR),
     ),
     Claim(
         "most_knn",
         "Softmax's features are the best for most tasks (kNN classifiers)",
         "section 3.1, table 1",
-        BestForMost("knn"),
+        best_for_most(KNN),
     ),
     Claim(
         "softmax_best",
         "Softmax's features transfer best (linear classifiers, mean of the tasks)",
         "sections 3.1 and 3.4, table 1",
-        BestOfAll("linear"),
+        best_of_all(LINEAR),
     ),
     Claim(
         "softmax_best_knn",
         "Softmax's features transfer best (kNN classifiers, mean of the tasks)",
         "section 3.1, table 1",
-        BestOfAll("knn"),
+        best_of_all(KNN),
         ours=True,
     ),
     Claim(
         "softmax_unbeaten",
         "No alternative's features transfer better than softmax's (linear classifiers, mean of the tasks)",
         "section 3.1, table 1",
-        Unbeaten("linear"),
+        rules.unbeaten(LINEAR),
         ours=True,
     ),
     Claim(
         "softmax_unbeaten_knn",
         "No alternative's features transfer better than softmax's (kNN classifiers, mean of the tasks)",
         "section 3.1, table 1",
-        Unbeaten("knn"),
+        rules.unbeaten(KNN),
         ours=True,
     ),
     Claim(
         "separation_all",
         "Every alternative separates the classes further than softmax",
         "section 3.3, table 3",
-        BestOfAll("separation", -1),
+        best_of_all(SEPARATION, -1),
     ),
     Claim(
         "separation_before",
         "Before the penultimate layer only final layer L², logit penalty and squared error separate the"
         " classes further than softmax",
         "ICLR version, section 3.4, figure 4",
-        OnlyThese("separation_before", ("final_layer_l2", "logit_penalty", "squared_error")),
-        prints=_NOT_PRINTED,
+        rules.only(SEPARATION_BEFORE, ("final_layer_l2", "logit_penalty", "squared_error")),
+        prints=_DRAWN,
     ),
     Claim(
         "softmax_peaks",
         "Softmax's class separation peaks in the course of training, then falls",
         "section 3.3, appendix E.4",
-        Positive("fall", "softmax"),
+        positive(rules.softmax_falls, _OF_R2),
         prints="the peak is at epoch 32 of 146",
     ),
     Claim(
         "others_rise",
         "No alternative's class separation falls before the end of training",
         "section 3.3, appendix E.4",
-        NonePositive("fall"),
+        rules.none_falls,
         prints="highest at the last checkpoint, for all",
     ),
     Claim(
@@ -146,92 +166,306 @@ CLAIMS: tuple[Claim, ...] = (
         "The further an objective separates the classes, the worse its features transfer (linear"
         " classifiers)",
         "section 3.4, figure 5a",
-        Ranked("separation", "linear", -1),
+        ranked(SEPARATION, LINEAR, -1),
     ),
     Claim(
         "separation_knn",
         "The same holds for kNN classifiers",
         "section 3.1, tables 1 and 3",
-        Ranked("separation", "knn", -1),
+        ranked(SEPARATION, KNN, -1),
         ours=True,
     ),
     Claim(
         "separation_shared",
         "Separation hurts transfer least where the task shares its classes with pretraining",
         "section 3.4, appendix F",
-        Positive("shared"),
-        since=AMENDED,
+        positive(rules.shared_slope, Unit("{} of ρ", 3)),
+        since="2026-11-23",
     ),
     Claim(
         "separation_relearned",
         "The further an objective separates the classes, the better its head is relearned from limited data",
         _RELEARNED,
-        Ranked("separation", "relearned", 1),
+        ranked(SEPARATION, RELEARNED, 1),
     ),
     Claim(
         "separation_gap",
-        "The further an objective separates the classes, the less the relearned head falls behind the"
-        " original",
+        "The further an objective separates the classes, the less the relearned head falls"
+        " behind the original",
         _RELEARNED,
-        Ranked("separation", "gap", 1),
+        ranked(SEPARATION, GAP, 1),
     ),
     Claim(
         "temperature_separation",
         "A higher temperature of cosine softmax separates the classes further",
         "section 3.4, table 4",
-        Trend("separation", 1),
+        rules.trend(SEPARATION, 1),
     ),
     Claim(
         "temperature_transfer",
         "A higher temperature of cosine softmax transfers worse (linear classifiers)",
         "section 3.4, figure 5b",
-        Trend("linear", -1),
+        rules.trend(LINEAR, -1),
     ),
     Claim(
         "temperature_accuracy",
-        "A higher temperature of cosine softmax raises the accuracy on the classes trained on, then levels"
-        " off",
+        "A higher temperature of cosine softmax raises the accuracy on the classes trained on,"
+        " then levels off",
         "section 3.4, table 4",
-        Levels("accuracy"),
+        rules.levels(ACCURACY),
     ),
 )
+"""Of 2026-11-22; the rule on shared classes was amended on 2026-11-23, before any result was seen."""
+SECOND: tuple[Claim, ...] = (
+    Claim(
+        "fine_tuning_erases",
+        "Fine-tuning erases most of the differences: the objectives are spread far less than with linear"
+        " classifiers",
+        "section 3.1, tables 1 and 2",
+        narrower(FINE_TUNED, LINEAR),
+        fine_tuned=True,
+    ),
+    Claim(
+        "fine_tuned_alike",
+        "Fine-tuned, no alternative is much better or worse than softmax",
+        "section 3.1, table 2",
+        rules.alike(FINE_TUNED),
+        fine_tuned=True,
+    ),
+    Claim(
+        "last_layers",
+        "Objectives differ in the last layers, and little in the first",
+        "section 3.2, figure 2",
+        rules.last_layers,
+        prints=_DRAWN,
+    ),
+    Claim(
+        "augmentation",
+        "AutoAugment raises the accuracy on the classes trained on without changing class separation",
+        "appendix E.3, table E.3",
+        rules.only_accuracy(AUTOAUGMENT),
+    ),
+    Claim(
+        "combinations",
+        "Objectives combined are no more accurate than the better of their parts",
+        "appendix C.4, table C.4",
+        rules.no_sum,
+    ),
+    Claim(
+        "robustness",
+        "On shifted test sets the objectives are spread far less than in transfer (linear classifiers)",
+        "section 4, tables 1 and C.2",
+        narrower(ROBUST, LINEAR),
+    ),
+)
+"""Of 2026-11-22, before any study with enough seeds had measured most of what they judge."""
+_filed = partial(Claim, since="2026-11-26")
+FOURTH: tuple[Claim, ...] = (
+    _filed(
+        "thesis",
+        "Higher accuracy on the classes trained on is not associated with better transfer"
+        " (linear classifiers)",
+        "figure 1, table 1",
+        ranked(ACCURACY, LINEAR, 1, denied=True),
+    ),
+    _filed(
+        "least_accurate",
+        "Softmax is less accurate on the classes trained on than every alternative",
+        "section 3.1, table 1",
+        best_of_all(ACCURACY, -1),
+    ),
+    _filed(
+        "second_thesis",
+        "In a second architecture, too, higher accuracy is not associated with better transfer",
+        "appendix B, table B.1",
+        elsewhere(ranked(ACCURACY, LINEAR, 1, denied=True)),
+    ),
+    _filed(
+        "second_best",
+        "In a second architecture, too, softmax's features transfer best (linear classifiers,"
+        " mean of the tasks)",
+        "appendix B, table B.1",
+        elsewhere(best_of_all(LINEAR)),
+    ),
+    _filed(
+        "second_separation",
+        "In a second architecture, too, the further an objective separates the classes, the worse its"
+        " features transfer",
+        "appendix B, table B.1",
+        elsewhere(ranked(SEPARATION, LINEAR, -1)),
+    ),
+    _filed(
+        "least_sparse",
+        "Softmax leaves more penultimate activations on than every alternative",
+        "section 3.2, figure 3",
+        best_of_all(ACTIVE),
+        prints="softmax 92.8 %, the others drawn",
+    ),
+    _filed(
+        "sparse",
+        "Logit normalization, cosine softmax and squared error leave fewer than a quarter of the penultimate"
+        " activations on",
+        "section 3.2, figure 3",
+        rules.below(ACTIVE, 25.0, ("logit_norm", "cosine_softmax", "squared_error")),
+        prints="below 25 % for the three, without their numbers",
+    ),
+    _filed(
+        "augmentation_adds",
+        "The gains of augmentation add to those of the objectives: with AutoAugment an alternative is more"
+        " accurate than softmax with it, and than itself without it",
+        "appendix C.4, table C.5",
+        rules.adds(AUTOAUGMENT),
+    ),
+    _filed(
+        "best_throughout",
+        "Softmax's features transfer best throughout training: at more than half of the snapshots",
+        "appendix D.2, figure D.2",
+        best_for_most(SNAPSHOTS, 0.51),
+        prints=_DRAWN,
+    ),
+    _filed(
+        "later_layers_change",
+        "Fine-tuning changes later layers more than earlier ones (softmax)",
+        "section 3.2, appendix D.4, figure D.3",
+        positive(rules.layers_move, rules.CKA),
+        prints=_DRAWN,
+    ),
+    _filed(
+        "ensembles",
+        "Ensembles of two objectives are no more accurate than the better of the ensembles of one",
+        "appendix C.3, figure C.7",
+        rules.no_mixture,
+        prints=_DRAWN,
+    ),
+    _filed(
+        "several_labels",
+        "On images of several labels softmax's features are better than all others' for four labels of five",
+        "appendix D.3, table D.1",
+        best_for_most(LABELS, 0.8),
+    ),
+    _filed(
+        "slightly_more",
+        "Where most classes are those of pretraining (Pets), some objective that separates them further than"
+        " softmax transfers better (linear classifiers)",
+        "section 3.4, tables 1 and F.1",
+        rules.some_better(("pets", "newfaces")),
+    ),
+    _filed(
+        "no_single_best",
+        "No single objective is the most accurate on every benchmark",
+        "ICLR version, section 3.1, table 1",
+        rules.no_single_best,
+    ),
+)
+"""Of 2026-11-26, after the runs that come with the package: they describe these, and do not test them."""
+EVERY_CLAIM = (*FIRST, *SECOND, *FOURTH)
 
 
-def spoken(criteria: Criteria = CRITERIA) -> tuple[str, ...]:
-    """Return the rules in sentences, for the notes under the verdicts; `reasons` lists their numbers."""
-    return (
-        f"These rules are of {RULES_OF}. A run"
-        f" that is older than its rules is described by them, not"
-        f" tested. The rule on shared classes was amended on {AMENDED}, for tasks that share a part of"
-        f" them, and on {FILED} it took the paper's shares for the paper's tasks, which changes no verdict on"
-        " this package's own. On that day three claims were filed with the side that makes them, the paper or"
-        " us.",
-        "Holds: the effect has the claimed sign beyond chance, and its estimate is as large as the least that"
-        " counts. Does not hold: an effect that counts is excluded. Undecided: neither. That something makes"
-        " no difference holds only where a difference that counts is excluded.",
-        "Objectives are compared within seeds, since a seed is a draw of the data that all share: by a t-test"
-        " of the differences.",
-        "p is twice the one-sided one. Where any of several alternatives may decide, it is corrected by"
-        " Holm's method, and where most of the tasks must agree, by Benjamini and Heller's; where it"
-        " disagrees with"
-        " an interval, p governs. Nothing is corrected over the claims: of"
-        f" {len(CLAIMS)}, up to {fixed(len(CLAIMS) * criteria.one_sided, 2)} may be decided wrongly by"
-        " chance.",
-        "A rank correlation has its exact p, and the wider of two intervals: over objectives (Fisher; Bonett"
-        " and Wright) and over seeds (bootstrap). For a verdict p and interval must agree. Its range with any"
-        " two left out decides nothing. Of temperatures each seed's order is tested (Page's L).",
-        "Equal training accuracy: the highest that all objectives of a seed reach, interpolated between"
-        " snapshots. A peak is where the other seeds have it. Before the penultimate layer: in the last"
-        " block, on test images. Shared classes: the slope of the tasks' ρ over the share of their"
-        " classes that pretraining has, which is the difference of two means where they share all or none."
-        " Mistakes: of networks of different seeds, which are left out in turn (jackknife).",
-        "A claim of no"
-        " difference can be shown only where the interval is narrower than the difference that counts, and"
-        " that two quantities are unrelated only with 16 objectives or more: until then it can be refuted,"
-        " not shown, and its row says so.",
-    )
+def _ours(where: str, since: str, *claims: tuple[str, str, Rule]) -> tuple[Claim, ...]:
+    return tuple(Claim(key, says, where, rule, ours=True, since=since) for key, says, rule in claims)
 
 
-def reasons(criteria: Criteria = CRITERIA) -> tuple[tuple[str, Criterion], ...]:
-    """Return every number of the rules with its reason, by name."""
-    return tuple((field.name, getattr(criteria, field.name)) for field in dataclasses.fields(criteria))
+DOSE_CLAIMS = _ours(
+    "section 3.4, read as a cause; the paper varies no strength but the temperature",
+    "2026-11-26",
+    (
+        "dose_reading",
+        "Class separation itself costs transfer: at equal accuracy, in no family the other way round, and at"
+        " one price for all objectives",
+        doses.on_strengths(doses.reading),
+    ),
+    (
+        "dose_pairs",
+        "Of two strengths of equal accuracy, that which separates the classes further transfers worse (linear"
+        " classifiers)",
+        doses.on_strengths(doses.at_equal_accuracy),
+    ),
+    (
+        "dose_pairs_knn",
+        "The same holds for kNN classifiers",
+        doses.on_strengths(doses.at_equal_accuracy, KNN),
+    ),
+    (
+        "dose_slopes",
+        "In every family, the further a strength separates the classes, the worse the features transfer"
+        " (linear classifiers)",
+        doses.on_strengths(doses.in_every_family()),
+    ),
+    (
+        "dose_slopes_knn",
+        "In every family, the same holds for kNN classifiers",
+        doses.on_strengths(doses.in_every_family(), KNN),
+    ),
+    (
+        "dose_window",
+        "In every family, it holds among the strengths that cost less than a point of accuracy",
+        doses.on_strengths(doses.in_every_family(doses.WINDOW), families=[*doses.WINDOW]),
+    ),
+    (
+        "dose_overall",
+        "In the mean of the families, separation costs transfer, beyond chance over seeds and over families",
+        doses.on_strengths(doses.overall),
+    ),
+    (
+        "dose_one_line",
+        "All families lie on one line of transfer on class separation",
+        doses.on_strengths(doses.on_one_line),
+    ),
+    (
+        "dose_strengths",
+        "At the strengths that the paper prints, the further an objective separates the classes, the worse"
+        " its features transfer",
+        doses.at_papers_strengths,
+    ),
+)
+"""The claims about strengths, of 2026-11-26, before any network that they judge; the first is primary."""
+BOTH_CLAIMS = _ours(
+    "section 3.1, tables 1 and 3; no objective of the paper is better in both",
+    "2026-11-27",
+    (
+        "better_in_both",
+        "The other objective is better than softmax both in test accuracy and in linear transfer",
+        better_in_both(LINEAR),
+    ),
+    (
+        "better_in_both_knn",
+        "The other objective is better than softmax both in test accuracy and in kNN transfer",
+        better_in_both(KNN),
+    ),
+)
+HEAD_DECAY_CLAIMS = _ours(
+    "section 3.1, table 3; the decay: appendix A.1",
+    "2026-11-26",
+    (
+        "head_decay_gains",
+        "With the paper's weight decay in the final layer, the alternatives gain on softmax in accuracy as"
+        " they do in the paper",
+        rules.regained([name for name in ALTERNATIVES if name != "squared_error"], 0.5),
+    ),
+)
+"""Of 2026-11-26, before any network of `head_decay`; squared error's strength has no counterpart here."""
+PROJECTOR_CLAIMS = _ours(
+    "section 3.4, read as a cause; no network of the paper has a projector",
+    "2026-11-27",
+    (
+        "projector_gain",
+        "Features before two hidden layers that are thrown away after training transfer better than those of"
+        " a network without (linear classifiers)",
+        projected("gain"),
+    ),
+    ("projector_gain_knn", "The same holds for kNN classifiers", projected("gain", KNN)),
+    (
+        "projector_spread",
+        "With two hidden layers thrown away, the objectives differ less in linear transfer than with none",
+        projected("spread"),
+    ),
+    (
+        "projector_accuracy",
+        "With two hidden layers thrown away, the objectives are in the mean at least as accurate as softmax"
+        " with none",
+        projected("loss", ACCURACY),
+    ),
+)
+"""Of 2026-11-27, before any network of the arm `behind a projector`."""
+SETS = (BOTH_CLAIMS, HEAD_DECAY_CLAIMS, PROJECTOR_CLAIMS)
+"""The sets of claims that stand before those that every study is asked, in the order of the page."""

@@ -7,6 +7,7 @@ from penultimate.results.exhibit import declare_exhibits
 declare_exhibits(
     __name__,
     {
+        "claims": {"claims": "The paper's claims, the evidence here, and a verdict on each"},
         "transfer": {
             "table1": "Pretraining accuracy, linear and kNN transfer",
             "tableB1": "Accuracy, class separation and transfer in another architecture",

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from penultimate.paper.claims.followed import followed
-from penultimate.paper.exhibits.better import LEADING as LEADING_BETTER
-from penultimate.paper.exhibits.doses import LEADING as LEADING_DOSES
-from penultimate.paper.exhibits.separation import SEPARATION, SEPARATION_IN_PAPER
-from penultimate.paper.page.full_size import COMMANDS
-from penultimate.paper.page.glossary import OBJECTIVES, TERMS
-from penultimate.paper.page.regime import compare, summary
-from penultimate.paper.page.statements import headline, tally
-from penultimate.paper.remarks import OF_DRAWS, OF_ONE_DRAW, remarks
-from penultimate.report.measurements import Measurements
-from penultimate.report.networks import USUAL_PAGE
-from penultimate.report.page.study import CLAIMS, Section, StudyPage
+from penultimate.paper.page.answers import answer
+from penultimate.paper.page.regime import regime_table
+from penultimate.results.page import Page, Section
+from penultimate.results.rows import Run
 
+HERE = Path(__file__).parent
 TRANSFER, INSIDE, PREDICTS, CHOSEN = (
     "Does it transfer?",
     "What is inside?",
@@ -27,66 +18,68 @@ TRANSFER, INSIDE, PREDICTS, CHOSEN = (
 )
 """The parts of the page, named by their questions."""
 SECTIONS = {
-    CLAIMS: Section("", "The claims", "Which of the paper's claims hold here?"),
+    "claims": Section("The claims", "Which of the paper's claims hold here?"),
     "3.1": Section(
-        TRANSFER, "Accuracy and transfer", "Does a better classifier give features that transfer better?"
+        "Accuracy and transfer", "Does a better classifier give features that transfer better?", TRANSFER
     ),
-    "3.4": Section(TRANSFER, "Class separation and transfer", "Does separation cost transfer?"),
-    "B": Section(TRANSFER, "A second architecture", "Does another architecture say the same?"),
+    "3.4": Section("Class separation and transfer", "Does separation cost transfer?", TRANSFER),
+    "B": Section("A second architecture", "Does another architecture say the same?", TRANSFER),
     "D": Section(
-        TRANSFER,
         "More on transfer",
         "Does transfer look the same task by task, during training and after fine-tuning?",
+        TRANSFER,
     ),
-    "F": Section(TRANSFER, "Class overlap", "How far are the tasks' classes those of pretraining?"),
-    "": Section(TRANSFER, "Beyond the paper", "What else was measured?"),
-    "3.2": Section(INSIDE, "Layer by layer", "In which layers do objectives differ?"),
-    "3.3": Section(INSIDE, "Class separation", "How far does each objective pull the classes apart?"),
+    "F": Section("Class overlap", "How far are the tasks' classes those of pretraining?", TRANSFER),
+    "": Section("Beyond the paper", "What else was measured?", TRANSFER),
+    "3.2": Section("Layer by layer", "In which layers do objectives differ?", INSIDE),
+    "3.3": Section("Class separation", "How far does each objective pull the classes apart?", INSIDE),
     "E": Section(
-        INSIDE,
         "More on class separation",
         "Does another measure of separation, or another recipe, say the same?",
+        INSIDE,
     ),
     "C.1": Section(
-        PREDICTS,
         "Training accuracy and learning curves",
         "Do objectives that fit worse do better on new images?",
+        PREDICTS,
     ),
     "C.2": Section(
-        PREDICTS,
         "Robustness and calibration",
         "How do the networks bear other images, and can their probabilities be believed?",
+        PREDICTS,
     ),
-    "C.3": Section(PREDICTS, "Similarity of predictions", "Do networks of one objective err alike?"),
+    "C.3": Section("Similarity of predictions", "Do networks of one objective err alike?", PREDICTS),
     "C.4": Section(
-        PREDICTS, "Combinations of objectives", "Do objectives that help alone help more together?"
+        "Combinations of objectives", "Do objectives that help alone help more together?", PREDICTS
     ),
     "C.5": Section(
-        PREDICTS,
         "Augmentation and long training",
         "Do objectives still differ under stronger augmentation and longer training?",
+        PREDICTS,
     ),
-    "A": Section(CHOSEN, "Training and tuning", "What was trained on what, and how was it chosen?"),
+    "A": Section("Training and tuning", "What was trained on what, and how was it chosen?", CHOSEN),
 }
 """The sections of the page in order, by the paper's numbers; "" is a section that the paper does not have."""
 
 
-def _beside_the_paper(measurements: Measurements) -> Mapping[str, Any]:
-    return {"differences": compare(measurements), "regime_summary": summary(measurements)}
+def _before(run: Run) -> str:
+    asked = (HERE / "asked.html").read_text(encoding="utf-8")
+    return (
+        '<section id="regime"><h2>The question, and how this study differs from the paper</h2>'
+        f"<details><summary>What was asked</summary>{asked}</details>"
+        f"<details><summary>Ours and the paper’s, setting by setting</summary>{regime_table(run)}</details>"
+        "</section>"
+    )
 
 
-PAGE = StudyPage(
-    USUAL_PAGE,
+PAGE = Page(
+    "usual",
+    answer,
     SECTIONS,
-    headline,
-    OBJECTIVES,
-    tuple(TERMS.items()),
-    Path(__file__).with_name("paper.html"),
-    _beside_the_paper,
-    tally,
-    remarks=remarks,
-    rivals=(OF_DRAWS, OF_ONE_DRAW),
-    leading=(LEADING_DOSES, LEADING_BETTER, (SEPARATION.name, SEPARATION_IN_PAPER.name)),
-    at_full_size=COMMANDS,
-    follows=followed,
+    glossary=lambda run: (HERE / "glossary.html").read_text(encoding="utf-8"),
+    before=_before,
+    source=(
+        "Published values: S. Kornblith, T. Chen, H. Lee, M. Norouzi, “Why Do Better Loss Functions Lead to"
+        " Less Transferable Features?”, NeurIPS 2021, as printed."
+    ),
 )

@@ -6,7 +6,7 @@ README, `docs/results.md` and the first page of the reference run say the same s
 from __future__ import annotations
 
 from penultimate.records.archive import reference
-from penultimate.report.measurements import Measurements
+from penultimate.results.rows import Run
 
 WORLD = (
     "These results come from a small world: 128 classes of letters drawn from fonts, 24 × 24 pixels, 88"
@@ -52,7 +52,6 @@ NOTE = (
 RUN = "evidence"
 
 
-def is_reference(measurements: Measurements) -> bool:
+def is_reference(run: Run) -> bool:
     """Return whether these are the rows of the main reference run that the sentences are about."""
-    results = measurements.results
-    return results.name == RUN and results.provenance.get("rows_sha256") == reference(RUN).digest
+    return run.name == RUN and run.provenance.get("rows_sha256") == reference(RUN).digest

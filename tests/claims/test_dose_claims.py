@@ -1,4 +1,4 @@
-"""The third set of rules, on families of strengths: planted truths, and oracles of every statistic."""
+"""The rules on families of strengths: planted truths, and oracles of the statistics."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from penultimate.data.catalog import card
-from penultimate.paper.claims.criteria import CRITERIA, DOSES, Criterion, DoseCriteria
 from penultimate.paper.claims.doses import (
-    DOSE_CLAIMS,
-    DOSE_RULES,
     FAMILIES,
     PAIRS,
-    WINDOW,
-    dose_reasons,
-    dose_spoken,
+    curve_of,
+    curves,
+    judged_pair,
+    mean_of_pairs,
+    price,
+    prices,
 )
-from penultimate.paper.claims.evidence import StudyEvidence, gather
-from penultimate.paper.claims.filed import EVERY_CLAIM
-from penultimate.paper.claims.prices import judged_pairs, mean_of_pairs, price_effects
-from penultimate.paper.claims.strengths import dose_curves, price_effect
-from penultimate.paper.claims.verdicts import Judged, judge
+from penultimate.paper.claims.evidence import Evidence
+from penultimate.paper.claims.stated import DOSE_CLAIMS
+from penultimate.paper.claims.trials import Judged
 from penultimate.paper.families import SHOWN
 from penultimate.records.table import Row, Table
 from penultimate.report.base import StudyResults
-from penultimate.report.measurements import admit
 from penultimate.study import load_study
+from tests.claims import judged, run_of
 from tests.oracles import claims as oracle
 
 SOFTMAX = 0.36
@@ -105,51 +104,40 @@ def planted_strengths(
     return StudyResults(description, Table([*main, *rows]))
 
 
-def evidence_of(results: StudyResults) -> StudyEvidence:
-    return gather(admit(results))
+def evidence_of(results: StudyResults) -> Evidence:
+    return Evidence(run_of(results))
 
 
 def judged_doses(results: StudyResults) -> dict[str, Judged]:
-    return {one.claim.key: one for one in judge(evidence_of(results), DOSE_CLAIMS)}
+    return judged(results, DOSE_CLAIMS)
 
 
 def verdicts(results: StudyResults) -> dict[str, str]:
-    return {key: one.ours.verdict for key, one in judged_doses(results).items()}
+    return {key: one.verdict for key, one in judged_doses(results).items()}
 
 
 LINEAR = {claim.key for claim in DOSE_CLAIMS} - {"dose_strengths"}
 
 
-def test_the_third_set_is_dated_and_told() -> None:
-    assert {claim.since for claim in DOSE_CLAIMS} == {DOSE_RULES}
-    assert f"of {DOSE_RULES}" in dose_spoken()[0]
-    assert not {claim.key for claim in DOSE_CLAIMS} & {claim.key for claim in EVERY_CLAIM}
-    for field in dataclasses.fields(DoseCriteria):
-        number = getattr(DOSES, field.name)
-        assert isinstance(number, Criterion)
-        assert len(number.reason) > 60
-        assert dict(dose_reasons())[field.name] == number
-
-
 def test_one_price_for_all_confirms_every_claim() -> None:
     found = judged_doses(planted_strengths(priced(-3.0)))
-    assert {
-        key: found[key].ours.verdict for key in LINEAR - {"dose_window", "dose_one_line"}
-    } == dict.fromkeys(LINEAR - {"dose_window", "dose_one_line"}, "holds")
-    assert found["dose_one_line"].ours.verdict == "holds"
-    assert found["dose_window"].ours.verdict == "holds"
-    assert "Confirmed at equal accuracy" in found["dose_reading"].ours.reason
+    assert {key: found[key].verdict for key in LINEAR - {"dose_window", "dose_one_line"}} == dict.fromkeys(
+        LINEAR - {"dose_window", "dose_one_line"}, "holds"
+    )
+    assert found["dose_one_line"].verdict == "holds"
+    assert found["dose_window"].verdict == "holds"
+    assert "Confirmed at equal accuracy" in found["dose_reading"].reason
 
 
 def test_a_rise_with_separation_refutes_every_claim() -> None:
     found = judged_doses(planted_strengths(priced(2.0)))
     for key in ("dose_reading", "dose_pairs", "dose_pairs_knn", "dose_slopes", "dose_window", "dose_overall"):
-        assert found[key].ours.verdict == "does not hold", key
-    reason = found["dose_reading"].ours.reason
+        assert found[key].verdict == "does not hold", key
+    reason = found["dose_reading"].reason
     assert reason.startswith(
-        "Refuted: at equal accuracy a fall that counts is excluded; transfer rises with R²"
+        "Rejected: at equal accuracy a fall that counts is ruled out; transfer rises with R²"
     )
-    assert found["dose_one_line"].ours.verdict == "holds"
+    assert found["dose_one_line"].verdict == "holds"
 
 
 def test_no_price_at_all_is_no_fall_that_counts() -> None:
@@ -168,10 +156,10 @@ def test_one_family_that_rises_refutes_the_reading_but_not_its_pairs() -> None:
     found = judged_doses(
         planted_strengths(lambda family, x: priced(4.0 if family == "cosine_softmax" else -3.0)(family, x))
     )
-    assert found["dose_pairs"].ours.verdict == "holds"
-    assert found["dose_reading"].ours.verdict == "does not hold"
-    assert "transfer rises with R² in Cosine softmax" in found["dose_reading"].ours.reason
-    assert found["dose_overall"].ours.verdict == "undecided"
+    assert found["dose_pairs"].verdict == "holds"
+    assert found["dose_reading"].verdict == "does not hold"
+    assert "transfer rises with R² in Cosine softmax" in found["dose_reading"].reason
+    assert found["dose_overall"].verdict == "undecided"
 
 
 def test_families_with_lines_of_their_own_refute_the_reading() -> None:
@@ -180,75 +168,53 @@ def test_families_with_lines_of_their_own_refute_the_reading() -> None:
     found = judged_doses(
         planted_strengths(lambda family, x: priced(-3.0, 79.0 if family in lower else 81.0)(family, x))
     )
-    assert found["dose_slopes"].ours.verdict == "holds"
-    assert found["dose_one_line"].ours.verdict == "does not hold"
-    assert "by 0.5 points or more: transfer at R² = 0.40." in found["dose_one_line"].ours.reason
-    assert found["dose_reading"].ours.reason.startswith("Refuted: the families do not share a line.")
+    assert found["dose_slopes"].verdict == "holds"
+    assert found["dose_one_line"].verdict == "does not hold"
+    assert "by 0.5 points or more: transfer at R² = 0.40." in found["dose_one_line"].reason
+    assert found["dose_reading"].reason.startswith("Rejected: the families lie on different lines.")
 
 
 def test_prices_of_their_own_refute_one_line_too() -> None:
     found = judged_doses(
         planted_strengths(lambda family, x: priced(-6.0 if family == "sigmoid" else -1.5)(family, x))
     )
-    assert "price for each .1 of R²" in found["dose_one_line"].ours.reason
-    assert found["dose_one_line"].ours.verdict == "does not hold"
+    assert "price for each .1 of R²" in found["dose_one_line"].reason
+    assert found["dose_one_line"].verdict == "does not hold"
 
 
 def test_pairs_count_only_at_equal_accuracy_and_where_separation_rises() -> None:
     """Where accuracy falls by 2 points for each .1 of R², no pair counts, and the study cannot confirm."""
     unequal = judged_doses(planted_strengths(priced(-3.0), accuracy=lambda family, x: 77 - 20 * (x - 0.36)))
-    assert not unequal["dose_pairs"].ours.judged
-    assert unequal["dose_pairs"].ours.reason.count("equal accuracy is not shown") == len(PAIRS)
-    assert unequal["dose_reading"].ours.verdict == "undecided"
+    assert not unequal["dose_pairs"].judged
+    assert unequal["dose_pairs"].reason.count("equal accuracy is not shown") == len(PAIRS)
+    assert unequal["dose_reading"].verdict == "undecided"
     only = judged_doses(
         planted_strengths(
             priced(-3.0), accuracy=lambda family, x: 77 - 40 * (x - 0.36) * (family == "squared_error")
         )
     )
-    assert "the mean of three pairs" in only["dose_pairs"].ours.ours
-    assert "Not judged: Squared error, equal accuracy is not shown" in only["dose_pairs"].ours.reason
-    assert only["dose_pairs"].ours.verdict == "holds"
-
-
-def test_a_window_that_spans_little_is_silent_on_what_it_cannot_confirm() -> None:
-    def narrow(results: StudyResults) -> StudyResults:
-        """All but the sigmoid's and the logit penalty's networks in the window are alike."""
-        rows = []
-        for row in results.table:
-            if (
-                row.metric == "class_separation"
-                and row.arm in WINDOW
-                and row.arm not in ("sigmoid", "logit_penalty")
-            ):
-                middle = 0.36
-                row = dataclasses.replace(row, value=middle + 0.45 * (row.value - middle))
-            rows.append(row)
-        return dataclasses.replace(results, table=Table(rows))
-
-    truth = planted_strengths(priced(-3.0), noise=0.5)
-    narrowed = judged_doses(narrow(truth))["dose_reading"].ours
-    if narrowed.verdict == "undecided":
-        assert narrowed.reason.startswith("Silent: ")
-    assert "families of the 4 needed span 0.07 of R² in the window" in narrowed.ours
+    assert "the mean of three pairs" in only["dose_pairs"].numbers
+    assert "Not judged: Squared error, equal accuracy is not shown" in only["dose_pairs"].reason
+    assert only["dose_pairs"].verdict == "holds"
 
 
 def test_the_smallest_design_is_judged_by_what_it_has() -> None:
     results = planted_strengths(priced(-3.0), "sweep_smallest", (200, 201, 202))
     found = judged_doses(results)
-    pairs = found["dose_pairs"].ours
-    assert "the mean of two pairs" in pairs.ours
+    pairs = found["dose_pairs"]
+    assert "the mean of two pairs" in pairs.numbers
     assert pairs.verdict == "holds"
     for told in (
         "Not judged: Label smoothing, no network of label_smoothing(alpha=0.1).",
         "Not judged: Squared error, no network of squared_error(kappa=9, scale=1.28, target=7.5).",
     ):
         assert told in pairs.reason
-    assert found["dose_slopes"].ours.verdict == "holds"
-    window = found["dose_window"].ours
+    assert found["dose_slopes"].verdict == "holds"
+    window = found["dose_window"]
     assert not window.judged
     assert "Not judged, with fewer than two strengths here: Cosine softmax." in window.reason
-    assert found["dose_strengths"].ours.missing is not None
-    reading = found["dose_reading"].ours
+    assert "dose_strengths" not in found
+    reading = found["dose_reading"]
     assert reading.verdict == "undecided"
     assert reading.reason.startswith("Silent: ")
 
@@ -256,36 +222,27 @@ def test_the_smallest_design_is_judged_by_what_it_has() -> None:
 def test_a_strength_that_diverged_is_left_out_and_named() -> None:
     gone = [("logit_penalty(beta=0.0094)", 201), ("logit_penalty(beta=0.0094)", 204)]
     found = judged_doses(planted_strengths(priced(-3.0), without=gone))
-    assert found["dose_slopes"].ours.verdict == "holds"
+    assert found["dose_slopes"].verdict == "holds"
     assert (
-        "Left out, since not every seed has them: Logit penalty (β = 0.0094)."
-        in found["dose_slopes"].ours.reason
+        "Left out, since not every seed has them: Logit penalty (β = 0.0094)." in found["dose_slopes"].reason
     )
-    (curve,) = [
-        one
-        for one in dose_curves(evidence_of(planted_strengths(priced(-3.0), without=gone)), "linear")
-        if one.family == "logit_penalty"
-    ]
+    curve = curve_of(evidence_of(planted_strengths(priced(-3.0), without=gone)), "logit_penalty")
+    assert curve is not None
     assert curve.left_out == ("logit_penalty(beta=0.0094)",)
-    assert len(curve.separation) == 4
+    assert curve.separation.shape[1] == 4
 
 
 @pytest.mark.parametrize("seeds", [(), (200,), (200, 201)])
 def test_too_few_seeds_and_none_decide_nothing(seeds: tuple[int, ...]) -> None:
     found = judged_doses(planted_strengths(priced(-3.0), seeds=seeds))
-    assert {one.ours.verdict for one in found.values()} == {"undecided"}
-    assert not any(one.ours.judged for one in found.values())
-    assert all(one.ours.missing is not None for one in found.values()) == (not seeds)
+    assert not any(one.judged for one in found.values())
+    assert bool(found) == bool(seeds)
 
 
 def test_a_limited_run_is_no_evidence() -> None:
     results = planted_strengths(priced(-3.0))
     limited = dataclasses.replace(results, description={**results.description, "limited": True})
-    measured = admit(limited, allow_limited=True)
-    assert {one.ours.verdict for one in judge(gather(measured), DOSE_CLAIMS)} == {"undecided"}
-
-
-# Every statistic against another way to compute it.
+    assert {*verdicts(limited).values()} == {"undecided"}
 
 
 def of_seeds(results: StudyResults, arm: str, metric: str) -> dict[str, dict[int, float]]:
@@ -299,8 +256,7 @@ def of_seeds(results: StudyResults, arm: str, metric: str) -> dict[str, dict[int
 
 def test_prices_of_families_are_scipys_slopes_tested_by_t_over_seeds() -> None:
     results = planted_strengths(priced(-1.0), noise=0.6)
-    found = dose_curves(evidence_of(results), "linear")
-    effects = price_effects({one.family: one.prices() for one in found}, CRITERIA)
+    effects = prices({one.family: one.prices() for one in curves(evidence_of(results))})
     plain = []
     for family in FAMILIES:
         x, y = (of_seeds(results, family, metric) for metric in ("class_separation", "linear"))
@@ -332,25 +288,26 @@ def test_prices_of_families_are_scipys_slopes_tested_by_t_over_seeds() -> None:
 
 def test_the_price_of_pairs_is_the_paired_difference_over_the_mean_rise() -> None:
     results = planted_strengths(priced(-1.2), noise=0.3)
-    pairs = judged_pairs(evidence_of(results), "linear", CRITERIA)
-    prices = []
+    pairs = [judged_pair(evidence_of(results), pair) for pair in PAIRS]
+    of_pairs = []
     for one in pairs:
         x, y, top1 = (
             of_seeds(results, one.pair.family, metric) for metric in ("class_separation", "linear", "top1")
         )
         rise = fmean(x[one.pair.strong].values()) - fmean(x[one.pair.weak].values())
         gains = [100 * (y[one.pair.strong][seed] - y[one.pair.weak][seed]) for seed in range(200, 205)]
-        prices.append([0.1 * gain / rise for gain in gains])
-        assert list(one.prices.values()) == pytest.approx(prices[-1])
+        of_pairs.append([0.1 * gain / rise for gain in gains])
+        assert one.prices is not None
+        assert one.prices.tolist() == pytest.approx(of_pairs[-1])
         apart = [100 * (top1[one.pair.strong][seed] - top1[one.pair.weak][seed]) for seed in range(200, 205)]
         both = [
             stats.ttest_1samp(apart, end, alternative=side).pvalue
             for end, side in ((-0.75, "greater"), (0.75, "less"))
         ]
         assert one.apart == pytest.approx(max(both), rel=1e-6)
-    effect = mean_of_pairs(pairs, CRITERIA)
+    effect = mean_of_pairs(pairs)
     assert effect is not None
-    means = [fmean(of) for of in zip(*prices, strict=True)]
+    means = [fmean(of) for of in zip(*of_pairs, strict=True)]
     theirs = stats.ttest_1samp(means, 0, alternative="less")
     assert (effect.estimate, effect.p_for) == pytest.approx((-fmean(means), theirs.pvalue), rel=1e-6)
 
@@ -359,17 +316,17 @@ def test_the_test_of_one_line_is_the_analysis_of_variance_written_out() -> None:
     results = planted_strengths(
         lambda family, x: priced(-2.0, 81.3 if family == "sigmoid" else 81.0)(family, x), noise=0.5
     )
-    found = judged_doses(results)["dose_one_line"].ours
-    curves = [one for one in dose_curves(evidence_of(results), "linear") if one.family != "squared_error"]
-    for columns in ([one.heights(0.4) for one in curves], [one.prices() for one in curves]):
+    found = judged_doses(results)["dose_one_line"]
+    lines = [one for one in curves(evidence_of(results)) if one.family != "squared_error"]
+    for columns in ([one.heights(0.4) for one in lines], [one.prices() for one in lines]):
         table = np.array([[column[seed] for seed in range(200, 205)] for column in columns])
         families, seeds = table.shape
         rows, blocks = table.mean(1, keepdims=True), table.mean(0, keepdims=True)
         between = seeds * ((rows - table.mean()) ** 2).sum() / (families - 1)
         left = ((table - rows - blocks + table.mean()) ** 2).sum() / ((families - 1) * (seeds - 1))
-        assert f"F({families - 1}, {(families - 1) * (seeds - 1)}) = {between / left:.1f}" in found.ours
+        assert f"F({families - 1}, {(families - 1) * (seeds - 1)}) = {between / left:.1f}" in found.numbers
         apart = float(np.ptp(rows))
-        assert f"{apart:.2f} points apart" in found.ours
+        assert f"{apart:.2f} points apart" in found.numbers
 
 
 def test_the_overall_price_needs_seeds_and_families_to_agree() -> None:
@@ -377,25 +334,13 @@ def test_the_overall_price_needs_seeds_and_families_to_agree() -> None:
     results = planted_strengths(
         lambda family, x: priced(-20.0 if family == "label_smoothing" else -0.2)(family, x)
     )
-    found = judged_doses(results)["dose_overall"].ours
+    found = judged_doses(results)["dose_overall"]
     assert "over seeds: holds" in found.reason.lower()
     assert found.verdict == "undecided"
-    curves = dose_curves(evidence_of(results), "linear")
-    families = [fmean(one.prices().values()) for one in curves]
+    families = [one.prices().mean() for one in curves(evidence_of(results))]
     p = 2 * stats.ttest_1samp(families, 0, alternative="less").pvalue
     assert f"over families: undecided (p = {p:.2f})" in found.reason
 
 
 def test_a_price_of_two_seeds_is_none() -> None:
-    assert price_effect({0: -1.0, 1: -2.0}, CRITERIA) is None
-
-
-@pytest.mark.long
-def test_no_price_at_all_is_rarely_taken_for_a_fall_or_a_rise() -> None:
-    """Over 200 studies without any effect, a wrong verdict on families comes in at most one of twenty."""
-    random, wrong = np.random.default_rng(5), 0
-    for _ in range(200):
-        prices = {family: dict(enumerate(random.normal(0, 1, 5))) for family in FAMILIES}
-        effects = price_effects(prices, CRITERIA)
-        wrong += any(effect.p_for <= CRITERIA.one_sided for effect in effects.values())
-    assert wrong / 200 < 0.05
+    assert price(pd.Series([-1.0, -2.0])) is None

@@ -1,4 +1,4 @@
-"""The quickstart's rule: planted slopes in three directions, its statistic against SciPy, and its page."""
+"""The quickstart's rule: planted slopes in three directions, its statistic against SciPy, and its answer."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import pytest
 from scipy import stats
 
 from penultimate.paper.claims.effects import Verdict
-from penultimate.paper.claims.evidence import gather
+from penultimate.paper.claims.evidence import LINEAR, SEPARATION, Evidence
 from penultimate.paper.claims.quick import COMPARED, answer_quickly, is_quick
-from penultimate.paper.page.statements import headline
-from penultimate.report import exhibit
+from penultimate.paper.page.answers import answer
 from penultimate.report.base import StudyResults
-from penultimate.report.measurements import admit
-from penultimate.report.page.page import render_report
+from penultimate.results.exhibit import show
 from penultimate.study import load_study
-from tests.report.html import Page
+from tests.claims import run_of
 from tests.report.planted import planted
 
 SEPARATIONS = (0.36, 0.41, 0.45)
@@ -43,31 +41,35 @@ def with_price(
     ("price", "noise", "verdict", "words"),
     [
         (-4.0, 0.05, "holds", "the worse the features transfer"),
-        (0.0, 0.05, "does not hold", "a fall of 0.5 points or more is excluded"),
-        (4.0, 0.05, "does not hold", "a fall of 0.5 points or more is excluded"),
+        (0.0, 0.05, "does not hold", "a fall of 0.5 points or more is ruled out"),
+        (4.0, 0.05, "does not hold", "a fall of 0.5 points or more is ruled out"),
         (-1.0, 3.0, "undecided", "open, since"),
     ],
 )
 def test_the_rule_falls_as_the_planted_truth_does(
     price: float, noise: float, verdict: Verdict, words: str
 ) -> None:
-    measurements = admit(with_price(price, noise))
-    found = answer_quickly(measurements)
+    run = run_of(with_price(price, noise))
+    found = answer_quickly(run)
     assert found is not None
     assert found.verdict == verdict
     assert found.price.low <= -price <= found.price.high
-    told = headline(measurements)
+    told = answer(run)
     assert told.decides
-    assert told.answer.startswith("Over three draws, each .1 of class separation goes with ")
-    assert words in told.answer
-    assert "Logit penalty separates further than softmax (+0.0" in told.answer
+    assert told.sentence.startswith("Over three draws, each .1 of class separation goes with ")
+    assert words in told.sentence
+    assert "Logit penalty separates further than softmax (+0.0" in told.sentence
     better = "better" if found.beside[0].transfer.estimate > 0 else "worse"
-    assert f" points {better} (" in told.answer
+    assert f" points {better} (" in told.sentence
 
 
 def test_the_slope_is_that_of_a_regression_with_an_intercept_for_each_draw() -> None:
-    measurements = admit(with_price(-2.0, 0.4))
-    x, y = (gather(measurements).values(aspect) for aspect in ("separation", "linear"))
+    run = run_of(with_price(-2.0, 0.4))
+    slugs = {one.spec: one.slug for one in run.objectives()}
+    x, y = (
+        Evidence(run).frame(of).rename(columns={slug: spec for spec, slug in slugs.items()})
+        for of in (SEPARATION, LINEAR)
+    )
     design = np.array(
         [[x[spec][s], *(s == other for other in (0, 1, 2))] for spec in COMPARED for s in (0, 1, 2)]
     )
@@ -75,39 +77,28 @@ def test_the_slope_is_that_of_a_regression_with_an_intercept_for_each_draw() -> 
     coefficients, rest, *_ = np.linalg.lstsq(design, transfer)
     error = np.sqrt(rest[0] / 5 * np.linalg.inv(design.T @ design)[0, 0])
     low, high = stats.t.interval(0.95, 5, loc=-0.1 * coefficients[0], scale=0.1 * error)
-    found = answer_quickly(measurements)
+    found = answer_quickly(run)
     assert found is not None
     assert (found.price.low, found.price.high) == pytest.approx((low, high))
     assert found.price.p_for == pytest.approx(stats.t.sf(-coefficients[0] / error, 5))
 
 
-def test_two_draws_are_too_few_and_other_objectives_have_another_page() -> None:
-    few = admit(with_price(-4.0, seeds=(0, 1)))
+def test_two_draws_are_too_few_and_other_objectives_have_another_answer() -> None:
+    few = run_of(with_price(-4.0, seeds=(0, 1)))
     assert answer_quickly(few) is None
-    assert "cannot be applied yet" in headline(few).answer
-    assert not headline(few).decides
-    limited = admit(with_price(-4.0, limited=True), allow_limited=True)
-    assert not is_quick(limited)
+    assert "cannot be applied yet" in answer(few).sentence
+    assert not answer(few).decides
+    assert not is_quick(run_of(with_price(-4.0, limited=True)))
     two = planted({spec: {"separation": 0.4, "linear": 70.0} for spec in COMPARED[:2]}, seeds=(0, 1, 2))
-    assert not is_quick(admit(two))
+    assert not is_quick(run_of(two))
 
 
-@pytest.mark.long
-def test_the_page_decides_first_and_counts_no_verdicts_of_claims() -> None:
-    page = Page(render_report(with_price(-4.0))[""].decode())
-    opening = next(element for element in page.elements if element.attributes.get("id") == "answer")
-    assert "the worse the features transfer" in opening.all_text
-    assert "The reference run glyphs (nine draws, 44 epochs, nine objectives" in opening.all_text
-    assert "transfers 4.58 points worse" in opening.all_text
-    assert not any("tally" in element.classes for element in page.elements)
-
-
-def test_no_claim_is_listed_as_undecided() -> None:
-    claims = exhibit("claims", with_price(-4.0))
-    table = claims.tables[0]
-    place = [column.key for column in table.columns].index("verdict")
-    assert {row.cells[place].text for row in table.rows} == {"does not hold"}
-    assert not claims.missing
+def test_the_longer_run_stands_beside_and_undecided_claims_are_left_out() -> None:
+    run = run_of(with_price(-4.0))
+    assert "The reference run glyphs (nine draws, 44 epochs, nine objectives" in answer(run).points[-1]
+    assert "transfers 4.58 points worse" in answer(run).points[-1]
+    claims = show("claims", run)
+    assert {*claims.tables[0].to_pandas()["verdict"]} == {"does not hold"}
     assert any("not decided by three objectives" in note for note in claims.notes)
 
 
