@@ -317,7 +317,7 @@ def of_head_decay() -> str:
 @quote
 def of_better() -> str:
     """Whether an objective is better than softmax in both accuracy and transfer."""
-    said, (found, _) = answer(BETTER), kept_candidates()
+    said, found = answer(BETTER), kept_candidates()
     gaining = [one for one in found if one.score > 0]
     projectors = all("projector" in one.spec for one in gaining)
     gained = (
