@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -312,7 +312,7 @@ def test_a_task_that_all_solve_and_a_network_without_a_seed_decide_nothing_of_sh
     assert [(one.verdict, one.effects) for one in others] == [(plain.verdict, plain.effects)] * 2
 
 
-def of_shares(slope: float) -> tuple[StudyResults, list[Mapping[str, float]]]:
+def of_shares(slope: float) -> tuple[StudyResults, list[dict[str, float]]]:
     """The study as in the paper on tasks whose order follows R² less, the larger the share; rho by seed."""
     results = planted(as_in_the_paper())
     draw = np.random.default_rng(7).permutation

@@ -43,11 +43,15 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page: its title, its question, and the part of the page that it stands in."""
+    """A section of the page: its title, its question, and the part of the page that it stands in.
+
+    The exhibits of a `folded` section are headings, which the reader opens.
+    """
 
     title: str
     question: str = ""
     part: str = ""
+    folded: bool = False
 
 
 @dataclass(frozen=True)

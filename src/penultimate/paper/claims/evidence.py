@@ -367,7 +367,7 @@ def _printed(quantity: Quantity, place: str, task: str) -> Frame:
         table, column = quantity.by_task[0], quantity.by_task[1].format(task)
     if not table:
         return _none()
-    found = printed(table)
+    found = _table(table)
     if "augmentation" in found:
         found = found[found["augmentation"] == place]
     values = column(found) if callable(column) else found[column]
@@ -381,6 +381,9 @@ def _printed(quantity: Quantity, place: str, task: str) -> Frame:
     )
 
 
+_table = cache(printed)
+
+
 def _printed_tasks(quantity: Quantity) -> list[str]:
     table, column = quantity.by_task
     if not table:
@@ -388,7 +391,7 @@ def _printed_tasks(quantity: Quantity) -> list[str]:
     if quantity is ROBUST:
         return [*SHIFTS]
     before, after = column.split("{}")
-    keys = printed(table).columns
+    keys = _table(table).columns
     if quantity is LABELS:
         return [key.removesuffix(after) for key in keys if key.endswith(after)]
     return [task for task in TASKS if f"{before}{task}{after}" in keys]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from penultimate.paper.page.answers import answer
@@ -59,7 +60,10 @@ SECTIONS = {
     ),
     "A": Section("Training and tuning", "What was trained on what, and how was it chosen?", CHOSEN),
 }
-"""The sections of the page in order, by the paper's numbers; "" is a section that the paper does not have."""
+"""The sections of the page in order, by the paper's numbers; "" is a section that the paper does not have.
+
+The exhibits of the paper's appendices are folded.
+"""
 
 
 def _before(run: Run) -> str:
@@ -75,7 +79,7 @@ def _before(run: Run) -> str:
 PAGE = Page(
     "usual",
     answer,
-    SECTIONS,
+    {key: replace(section, folded=key[:1].isupper()) for key, section in SECTIONS.items()},
     glossary=lambda run: (HERE / "glossary.html").read_text(encoding="utf-8"),
     before=_before,
     source=(

@@ -90,12 +90,14 @@ def _of_order(run: Run) -> Answer:
         way = f"tend to transfer {'worse' if found.rho < 0 else 'better'}, {why}"
     size = f"Spearman's ρ = {fixed(found.rho, 2)}, {p_value(found.p)}, n = {found.n}"
     theirs = spearman(*(side.iloc[0].tolist() for side in _sides(Evidence())))
-    beside = {
-        falls == "holds": "this study agrees",
-        rises == "holds": "this study disagrees: the relation is reversed here",
-        falls
-        == "does not hold": f"this study disagrees: a ρ of {fixed(-LEAST_RHO, 2)} or stronger is ruled out",
-    }.get(True, "this study neither confirms nor refutes it")
+    if falls == "holds":
+        beside = "this study agrees"
+    elif rises == "holds":
+        beside = "this study disagrees: the relation is reversed here"
+    elif falls == "does not hold":
+        beside = f"this study disagrees: a ρ of {fixed(-LEAST_RHO, 2)} or stronger is ruled out"
+    else:
+        beside = "this study neither confirms nor refutes it"
     paper = f"The paper found ρ = {fixed(theirs.rho, 2)} for its nine objectives on ImageNet; {beside}."
     points = [paper, *_narrow(sides[0], run.limited), *_places(of)]
     return Answer(
