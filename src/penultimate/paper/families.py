@@ -1,107 +1,80 @@
-"""Families of objectives at several strengths, as exhibits show them: each strength with all its runs."""
+"""Objectives at several strengths as one frame [(family, strength, seed), measure], for exhibits and pages.
+
+A strength is named by its label, and softmax, which has none, belongs to several families.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
-from penultimate.paper.claims.doses import FAMILIES, in_family
-from penultimate.paper.claims.evidence import (
-    ACCURACY,
-    BASELINE,
-    KNN,
-    LINEAR,
-    SEPARATION,
-    TRAIN,
-    Evidence,
-    level_crossing,
-    snapshots,
-)
-from penultimate.results.rows import Run, epochs
+import pandas as pd
 
-if TYPE_CHECKING:
-    import pandas as pd
+from penultimate.objectives.presets import resolve
+from penultimate.paper.claims.doses import FAMILIES, in_family, strengths
+from penultimate.paper.claims.evidence import ACCURACY, BASELINE, KNN, LINEAR, SEPARATION, TRAIN, Evidence
+from penultimate.results.figure import Axis, Curve, Panel, Point
+from penultimate.results.rows import Run
+from penultimate.results.table import Column, Table
+from penultimate.results.text import fixed
 
-    from penultimate.statistics import PartialSlope
-
+Key: TypeAlias = tuple[str, str]
+"""A family and the label of one of its strengths."""
 FURTHER = ("projector", "center_loss", "entropy")
 """The families that were added when the others had been judged: no rule judges their prices."""
 SHOWN = (*FAMILIES, "dropout", *FURTHER)
 """The families in figures and tables: those that are judged, dropout, and the further ones."""
-QUANTITIES = {"separation": SEPARATION, "accuracy": ACCURACY, "train": TRAIN, "linear": LINEAR, "knn": KNN}
+MEASURES = {"separation": SEPARATION, "accuracy": ACCURACY, "train": TRAIN, "linear": LINEAR, "knn": KNN}
+COLUMNS = {
+    "separation": Column("separation", "R²", digits=3, with_error=True),
+    "accuracy": Column("accuracy", "Test accuracy, %", digits=2, with_error=True),
+    "train": Column("train", "Training accuracy, %", digits=2, with_error=True),
+    "linear": Column("linear", "Linear transfer, %", digits=2, with_error=True),
+    "knn": Column("knn", "kNN transfer, %", digits=2, with_error=True),
+}
+AXES = {
+    "separation": Axis("Class separation R² on the training images", 3),
+    "accuracy": Axis("Test accuracy on the classes trained on, %"),
+    "linear": Axis("Mean linear transfer accuracy, %"),
+    "knn": Axis("Mean kNN transfer accuracy, %"),
+}
+STRENGTH = ["family", "strength"]
 
 
-@dataclass(frozen=True, eq=False)
-class Strength:
-    """One objective of a family: its words, and its runs [seed] of every quantity that was measured."""
-
-    spec: str
-    family: str
-    label: str
-    values: Mapping[str, pd.Series]
-
-    @property
-    def mark(self) -> str:
-        """The slug whose mark it has: softmax's own, or its family's."""
-        return BASELINE if self.spec == BASELINE else self.family
-
-    def mean(self, quantity: str) -> float:
-        """Return the mean over seeds."""
-        return float(self.values[quantity].mean())
-
-    @property
-    def seeds(self) -> set[int]:
-        """The seeds that have both class separation and linear transfer."""
-        return {*self.values["separation"].index} & {*self.values["linear"].index}
+def framed(found: Mapping[Key, Mapping[str, pd.Series]]) -> pd.DataFrame:
+    """Return the values by seed of strengths as one frame."""
+    frames = {key: pd.DataFrame(of, columns=[*MEASURES], dtype=float) for key, of in found.items()}
+    return pd.concat(frames, names=[*STRENGTH, "seed"]) if frames else pd.DataFrame(columns=[*MEASURES])
 
 
-def families_of(run: Run) -> dict[str, list[Strength]]:
-    """Return the strengths of every family that have class separation and transfer, from the weakest."""
-    from penultimate.objectives.presets import resolve
-
-    of, found = Evidence(run), dict[str, list[Strength]]()
+def strengths_of(run: Run) -> pd.DataFrame:
+    """Return every strength that has class separation and transfer, from a family's weakest on."""
+    found, of = dict[Key, dict[str, pd.Series]](), Evidence(run)
     for family in SHOWN:
-        frames = {name: in_family(of, family, quantity) for name, quantity in QUANTITIES.items()}
+        frames = {key: in_family(of, family, quantity) for key, quantity in MEASURES.items()}
         for spec in frames["separation"]:
             if spec in frames["linear"]:
-                values = {name: frame[spec].dropna() for name, frame in frames.items() if spec in frame}
-                strength = Strength(spec, family, resolve(spec).detailed_label, values)
-                found.setdefault(family, []).append(strength)
-    return found
+                values = {key: frame[spec] for key, frame in frames.items() if spec in frame}
+                found[family, resolve(spec).detailed_label] = values
+    return framed(found)
 
 
-def complete(families: Mapping[str, Sequence[Strength]]) -> dict[str, list[Strength]]:
+def complete(found: pd.DataFrame, needs: Sequence[str] = ("separation", "linear")) -> pd.DataFrame:
     """Return the strengths that every seed of their family has, as the rules count no others.
 
     A mean over fewer draws of the images would bend a curve.
     """
-    found: dict[str, list[Strength]] = {}
-    for family, strengths in families.items():
-        seeds = set[int]().union(*(one.seeds for one in strengths))
-        whole = [one for one in strengths if one.seeds == seeds]
-        found |= {family: whole} if whole else {}
-    return found
+    there = found.dropna(subset=[*needs])
+    if there.empty:
+        return there
+    seeds = pd.Series(there.index.get_level_values("seed"), there.index)
+    own = seeds.groupby(level=STRENGTH).transform("nunique")
+    return there[own == seeds.groupby(level="family").transform("nunique")]
 
 
-def distinct(families: Mapping[str, Sequence[Strength]]) -> list[Strength]:
+def distinct(found: pd.DataFrame) -> pd.DataFrame:
     """Return every strength once; softmax belongs to several families."""
-    return list({one.spec: one for found in families.values() for one in found}.values())
-
-
-def pareto_front(strengths: Sequence[Strength]) -> list[Strength]:
-    """Return the strengths that no other beats in both test accuracy and linear transfer, by their means.
-
-    The most accurate comes first.
-    """
-    known = [one for one in strengths if "accuracy" in one.values]
-    places = [(one.mean("accuracy"), one.mean("linear")) for one in known]
-
-    def is_beaten(x: float, y: float) -> bool:
-        return any(a >= x and b >= y and (a, b) != (x, y) for a, b in places)
-
-    front = [one for one, place in zip(known, places, strict=True) if not is_beaten(*place)]
-    return sorted(front, key=lambda one: -one.mean("accuracy"))
+    return found[~found.index.droplevel("family").duplicated()]
 
 
 def has_families(run: Run) -> bool:
@@ -109,60 +82,82 @@ def has_families(run: Run) -> bool:
     return len({*FAMILIES} & {*run.arms}) > 1
 
 
-def with_covariates(
-    families: Mapping[str, Sequence[Strength]], covariates: Sequence[str]
-) -> list[PartialSlope] | None:
-    """Return the slopes of linear transfer on these quantities together, within each family and seed.
+def left_out(run: Run, shown: pd.DataFrame) -> list[str]:
+    """Return the labels of the strengths that the study plans and no curve holds."""
+    of, drawn = Evidence(run), {key[:2] for key in shown.index}
+    planned = [(family, resolve(spec).detailed_label) for family in SHOWN for spec in strengths(of, family)]
+    return list(dict.fromkeys(key[1] for key in planned if key not in drawn))
 
-    Dropout is left out, as it is of the rules.
+
+def by_strength(found: pd.DataFrame) -> Any:
+    """Return the values in groups, one for each strength, in their order."""
+    return found.groupby(level=STRENGTH, sort=False)
+
+
+def pareto_front(found: pd.DataFrame) -> pd.DataFrame:
+    """Return the means of the strengths that no other beats in both test accuracy and linear transfer.
+
+    The most accurate comes first.
     """
-    import pandas as pd
-
-    from penultimate.statistics import partial_slopes
-
-    groups, rows = list[tuple[str, int]](), []
-    for family in FAMILIES:
-        for one in families.get(family, ()):
-            columns = [one.values[name] for name in (*covariates, "linear") if name in one.values]
-            if len(columns) == len(covariates) + 1:
-                table = pd.concat(columns, axis=1, join="inner")
-                groups += [(family, seed) for seed in table.index]
-                rows += table.to_numpy().tolist()
-    return partial_slopes(groups, *_columns(rows)) if groups else None
+    means: pd.DataFrame = by_strength(found).mean().dropna(subset=["accuracy"])
+    places = means[["accuracy", "linear"]].to_numpy()
+    beaten = [bool(((places >= own).all(1) & (places > own).any(1)).any()) for own in places]
+    return means[[not each for each in beaten]].sort_values("accuracy", ascending=False, kind="stable")
 
 
-def _columns(rows: Sequence[Sequence[float]]) -> tuple[list[list[float]], list[float]]:
-    *columns, last = map(list, zip(*rows, strict=True))
-    return columns, last
+def slug_of(key: Key) -> str:
+    """Return the objective whose mark a strength has: softmax's own, or its family's."""
+    return BASELINE if key[1] == resolve(BASELINE).label else key[0]
 
 
-def below_softmax_in_training(run: Run, strength: Strength) -> dict[int, float]:
-    """Return by how much a strength's linear transfer differs from softmax's when that was as accurate.
-
-    Softmax's transfer is interpolated between its snapshots, where its test accuracy first reaches the
-    strength's. There is no value for a seed in which softmax never was as accurate, or was from the start.
-    """
-    accuracy = epochs(run, "top1", scale=100.0)
-    of_epochs = snapshots(Evidence(run))
-    found = {}
-    for seed, value in strength.values["linear"].items():
-        level = strength.values.get("accuracy", strength.values["linear"].iloc[:0]).get(seed)
-        if level is None or (BASELINE, seed) not in accuracy:
-            continue
-        shared = [
-            epoch
-            for epoch in accuracy[BASELINE, seed].dropna().index
-            if f"{epoch:g}" in of_epochs and _has(of_epochs[f"{epoch:g}"], seed)
-        ]
-        across = [float(accuracy.loc[epoch, (BASELINE, seed)]) for epoch in shared]
-        up = [float(of_epochs[f"{epoch:g}"].loc[seed, BASELINE]) for epoch in shared]
-        height = level_crossing(across, up, level)
-        if height is not None:
-            found[int(seed)] = float(value - height)
-    return found
+def table_of_strengths(
+    name: str, title: str, columns: Sequence[Column], found: pd.DataFrame, **table: Any
+) -> Table:
+    """Return the means of strengths, a row each, with standard errors and counts."""
+    grouped = by_strength(found)
+    counts, values = grouped.count(), grouped.mean()
+    frames = {"values": values, "errors": grouped.sem(), "counts": counts.where(counts > 0)}
+    labels = [label for _, label in values.index]
+    made = {what: of.set_axis(labels) for what, of in frames.items()}
+    return Table(name, title, tuple(columns), **made, slugs=tuple(map(slug_of, values.index)), **table)
 
 
-def _has(frame: pd.DataFrame, seed: int) -> bool:
-    return (
-        BASELINE in frame and seed in frame.index and frame.loc[seed, BASELINE] == frame.loc[seed, BASELINE]
-    )
+def panel_of_strengths(
+    name: str,
+    title: str,
+    found: pd.DataFrame,
+    x: str,
+    y: str,
+    shades: Mapping[Key, float] | None = None,
+    **panel: Any,
+) -> Panel:
+    """Return the means of strengths and a curve for each family; shades replace errors and single seeds."""
+    known = found.dropna(subset=[x, y])
+    grouped, points, curves = by_strength(distinct(known)[[x, y]]), list[Point](), list[Curve]()
+    for (key, mean), (_, sem) in zip(grouped.mean().iterrows(), grouped.sem().iterrows(), strict=True):
+        detail = f"{key[1]}: {fixed(mean[x], AXES[x].digits)}, {fixed(mean[y], 1)} %"
+        x_error, y_error = (None if shades or at != at else float(at) for at in sem)
+        slug, shade = slug_of(key), shades.get(key) if shades else None
+        points.append(
+            Point(
+                float(mean[x]),
+                float(mean[y]),
+                slug,
+                resolve(slug).label,
+                detail,
+                x_error,
+                y_error,
+                shade=shade,
+            )
+        )
+    for family, of in known[[x, y]].groupby(level="family", sort=False):
+        label, lines = resolve(family).label, [("the means", by_strength(of).mean())]
+        by_seed = of.groupby(level="seed")
+        if not shades and by_seed.ngroups > 1:
+            lines = [*((f"seed {seed}", line) for seed, line in by_seed), *lines]
+        for words, line in lines:
+            if len(line) > 1:
+                along = tuple((across, up) for across, up in line.to_numpy().tolist())
+                said = f"{label}, from the first strength to the last: {words}"
+                curves.append(Curve(along, family, said, faint=words != "the means"))
+    return Panel(name, title, AXES[x].label, AXES[y].label, tuple(points), tuple(curves), **panel)

@@ -73,6 +73,9 @@ declare_exhibits(
             "tableA1": "How the hyperparameters were chosen",
             "iclr_tableA2": "Learning rate, weight decay and hyperparameters",
         },
+        "better": {"better": "Candidates better than softmax in both, and the chosen one on other tasks"},
+        "doses": {"doses": "Transfer against class separation in families of strengths"},
+        "projectors": {"projectors": "Transfer and accuracy behind layers that are thrown away"},
     },
     PAPER,
 )

@@ -2,365 +2,200 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator
+
+import pandas as pd
 
 from penultimate.objectives.presets import resolve
-from penultimate.paper.claims.aspects import QUANTITIES, Aspect
-from penultimate.paper.claims.doses import DOSE_CLAIMS, FAMILIES
-from penultimate.paper.claims.effects import common_seeds
-from penultimate.paper.claims.strengths import PER
-from penultimate.paper.claims.trials import range_text
-from penultimate.paper.exhibits.verdict_table import verdict_table
+from penultimate.paper.claims import margins
+from penultimate.paper.claims.doses import FAMILIES, WINDOW, curve_of, price, price_text
+from penultimate.paper.claims.evidence import BASELINE, KNN, Evidence, level_crossing
+from penultimate.paper.claims.stated import DOSE_CLAIMS
+from penultimate.paper.claims.trials import span
+from penultimate.paper.claims.verdicts import judge, verdict_table
 from penultimate.paper.families import (
-    COVARIATES,
+    AXES,
+    COLUMNS,
     FURTHER,
-    SHOWN,
-    Strength,
-    below_softmax_in_training,
+    by_strength,
     complete,
     distinct,
-    families_of,
     left_out,
+    panel_of_strengths,
     pareto_front,
-    with_covariates,
+    strengths_of,
+    table_of_strengths,
 )
-from penultimate.paper.panels import LINEAR, R2_TRAIN
-from penultimate.paper.printed import mean_of_printed
-from penultimate.report.base import MISSING, Cell, Column, Curve, ExhibitTable, Figure, Panel, Point, TableRow
-from penultimate.report.measurements import Measurements
-from penultimate.report.quantity import Quantity
-from penultimate.report.shapes.cells import run_cell
-from penultimate.report.shapes.numbers import error_of
-from penultimate.report.shapes.scatter import PrintedPanel
-from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
-from penultimate.report.text import fixed, listed, signed
+from penultimate.paper.printed_numbers import mean_of_printed
+from penultimate.results.exhibit import Part, exhibit
+from penultimate.results.figure import Figure, scatter_printed
+from penultimate.results.means import printed
+from penultimate.results.rows import MEAN, Run, epochs, transfer
+from penultimate.results.table import Column, Table, table_of_rows
+from penultimate.results.text import fixed, listed, signed
+from penultimate.statistics import PartialSlope, partial_slopes, resampled_mean
 
-if TYPE_CHECKING:
-    from penultimate.paper.claims.criteria import Criterion
-    from penultimate.paper.claims.evidence import StudyEvidence
-    from penultimate.statistics import PartialSlope
-
-KNN = Quantity("knn_{accuracy}", label="Mean kNN transfer accuracy, %", target="targets")
-TOP1 = Quantity("top1", label="Test accuracy on the classes trained on, %")
-COLUMNS: tuple[tuple[Aspect, str, int], ...] = (
-    ("separation", "R²", 3),
-    ("accuracy", "Test accuracy, %", 2),
-    ("train", "Training accuracy, %", 2),
-    ("linear", "Linear transfer, %", 2),
-    ("knn", "kNN transfer, %", 2),
-)
-NAMES_OF_COVARIATES: Mapping[Aspect, str] = {
-    "separation": "R²",
-    "accuracy": "Test accuracy",
-    "train": "Training accuracy",
+COVARIATES = {
+    "separation": "R², each .1",
+    "accuracy": "Test accuracy, each point",
+    "train": "Training accuracy, each point",
 }
-KINDS: tuple[tuple[Literal["linear", "knn"], str, str], ...] = (
-    ("linear", "linear", LINEAR.label),
-    ("knn", "kNN", KNN.label),
+NUMBERS = ("least_price", "equal", "one_place", "least_range", "span", "least_families")
+"""The numbers in the rules on strengths, by their names in `claims.margins`."""
+
+
+@exhibit(
+    "doses",
+    "One curve or many: transfer as the strength of an objective is varied",
+    section="claims",
+    study="sweep",
 )
-LEADING = ("doses-linear", "doses-linear-published")
-"""The panels that stand under the answer of a study of strengths."""
-IN_PAPER = {
-    kind: PrintedPanel(
-        f"doses-{kind}-published",
-        f"The paper's nine objectives ({words})",
-        ("neurips_table3_class_separation", "class_separation_r2"),
-        (f"neurips_table1_{kind}", mean_of_printed),
-        R2_TRAIN.label,
-        label,
-        x_digits=3,
+def doses(run: Run) -> Iterator[Part]:
+    """Each mark is an objective at one strength, a mean over seeds with standard errors. A curve joins the
+    strengths of a family, through softmax where that is its strength zero; faint curves are single seeds. To
+    the right: classes pulled further apart. Up: features that serve the new tasks better."""
+    found = strengths_of(run)
+    if len({family for family, *_ in found.index if family}) < 2:
+        return
+    whole = complete(found)
+    front = [label for _, label in pareto_front(distinct(whole)).index]
+    yield verdict_table("doses", "The claims about strengths", judge(run, DOSE_CLAIMS))
+    yield prices_table(run)
+    signs = {label: f"{label} ◆" for label in front}
+    signed_labels = distinct(found).rename(index=signs, level="strength")
+    note = "◆ On the Pareto front of test accuracy and linear transfer, by means."
+    columns = [*COLUMNS.values()]
+    yield table_of_strengths(
+        "doses_strengths", "Every strength", columns, signed_labels, notes=(note,), folded=True
     )
-    for kind, words, label in KINDS
-}
+    yield covariates_table(found)
+    yield beside_softmax(run, found)
+    rows = [
+        (name.replace("_", " ").capitalize(), [float(getattr(margins, name.upper()))]) for name in NUMBERS
+    ]
+    title = "Every number in the rules on strengths"
+    value = Column("value", "Value", digits=2)
+    yield table_of_rows("doses_numbers", title, [value], rows, corner="Number", folded=True)
+    if len(whole):
+        yield from figures(whole)
+    if absent := left_out(run, whole):
+        yield f"On no curve, since not every seed has them: {listed(absent)}."
 
 
-def _doses(measurements: Measurements) -> Piece:
-    """Return the verdicts, the prices, the pairs and the figures of a study of strengths."""
-    from penultimate.paper.claims.doses import dose_reasons, dose_spoken
-    from penultimate.paper.claims.evidence import gather
-    from penultimate.paper.claims.verdicts import judge
-
-    evidence = gather(measurements)
-    families = families_of(evidence)
-    if len(families) < 2:
-        return Piece(wanted=False)
-    judged = [one for one in judge(evidence, DOSE_CLAIMS) if one.ours.missing is None]
-    verdicts = verdict_table("doses", "The claims about strengths", judged)
-    shown = complete(families)
-    front = pareto_front(distinct(shown))
-    absent = left_out(evidence, shown)
-    named = listed([one.label for one in front])
-    tables = (
-        *([verdicts] if judged else []),
-        _prices_table(evidence),
-        _strengths_table(families, front),
-        *_beside(measurements, families),
-        _numbers_table(dose_reasons()),
-    )
-    return Piece(
-        tables,
-        _figures(shown) if shown else (),
-        notes=(
-            *(f"{OURS}: {one.claim.says}: {one.ours.verdict}. {one.ours.reason}" for one in judged[:1]),
-            *(
-                [f"On the Pareto front of test accuracy and linear transfer, by means: {named}."]
-                if front
-                else []
-            ),
-            *([f"On no curve, since not every seed has them: {listed(absent)}."] if absent else []),
-        ),
-        method=dose_spoken(),
-    )
-
-
-def _strengths_table(families: Mapping[str, Sequence[Strength]], front: Sequence[Strength]) -> ExhibitTable:
-    best = {one.spec for one in front}
-    columns = tuple(Column(aspect, label) for aspect, label, _ in COLUMNS)
-    rows = tuple(
-        TableRow(
-            one.label + (" ◆" if one.spec in best else ""),
-            tuple(
-                run_cell(one.values.get(aspect), digits, shows_error=True) for aspect, _, digits in COLUMNS
-            ),
-            one.mark,
-        )
-        for one in distinct(families)
-    )
-    return ExhibitTable(
-        "doses_strengths",
-        "Every strength",
-        "Objective",
-        columns,
-        rows,
-        notes=("◆ On the Pareto front of test accuracy and linear transfer.",),
-        folded=True,
-    )
-
-
-def _beside(
-    measurements: Measurements, families: Mapping[str, Sequence[Strength]]
-) -> tuple[ExhibitTable, ...]:
-    """Return what decides nothing: covariates of transfer, and softmax in training at equal accuracy."""
-    together = with_covariates(families, COVARIATES) or []
-    alone = [next(iter(with_covariates(families, (aspect,)) or ()), None) for aspect in COVARIATES]
-    covariates = ExhibitTable(
-        "doses_covariates",
-        "Covariates: linear transfer within each family and seed",
-        "Regressed on",
-        (
-            Column("alone", "By itself", "Points of transfer"),
-            Column("together", "With the two others", "Points of transfer"),
-            Column("inflation", "Variance inflation"),
-        ),
-        tuple(
-            TableRow(
-                f"{NAMES_OF_COVARIATES[aspect]}{', each .1' if aspect == 'separation' else ', each point'}",
-                (_slope_cell(single, aspect), _slope_cell(one, aspect), Cell(fixed(one.inflation, 1))),
-            )
-            for aspect, one, single in zip(COVARIATES, together, alone, strict=False)
-        ),
-        notes=("± is the standard error of a slope. Covariates are outcomes too: they decide nothing.",),
-        folded=True,
-    )
-    deficits = [(one, below_softmax_in_training(measurements, one)) for one in distinct(families)]
-    rows = tuple(
-        TableRow(
-            one.label,
-            (
-                run_cell(one.values.get("accuracy"), 2),
-                replace(run_cell(of, 2, shows_error=True), of_runs=False),  # its seeds have a column
-                Cell(str(len(of)), len(of)),
-            ),
-            one.mark,
-        )
-        for one, of in deficits
-        if of
-    )
-    line = ExhibitTable(
-        "doses_line",
-        "Beside softmax in training, when it was as accurate",
-        "Objective",
-        (
-            Column("accuracy", "Test accuracy, %"),
-            Column("deficit", "Linear transfer, less softmax's then, points"),
-            Column("seeds", "Seeds in which softmax ever was"),
-        ),
-        rows,
-        notes=(
-            "Softmax's transfer between snapshots, where its accuracy on 5,120 test images first reaches the"
-            " objective's: below zero, the objective transfers worse than being under-trained explains.",
-        ),
-        folded=True,
-    )
-    return (*((covariates,) if covariates.rows else ()), *((line,) if rows else ()))
-
-
-def _slope_cell(slope: PartialSlope | None, aspect: Aspect) -> Cell:
-    if slope is None:
-        return Cell(MISSING)
-    per = PER if aspect == "separation" else 1
-    return Cell(f"{signed(per * slope.slope, 2)} ± {fixed(per * slope.error, 2)}", per * slope.slope)
-
-
-def _numbers_table(reasons: Sequence[tuple[str, Criterion]]) -> ExhibitTable:
-    return ExhibitTable(
-        "doses_numbers",
-        "Every number in the rules on strengths, and why it is this one",
-        "Number",
-        (Column("value", "Value"), Column("reason", "Why")),
-        tuple(
-            TableRow(
-                name.replace("_", " ").capitalize(),
-                (Cell(f"{criterion.value:.3g}", criterion.value), Cell(criterion.reason)),
-            )
-            for name, criterion in reasons
-        ),
-        folded=True,
-    )
-
-
-def _prices_table(evidence: StudyEvidence) -> ExhibitTable:
+def prices_table(run: Run) -> Table | None:
     """Return the price of every family: linear and kNN transfer, and linear transfer within the window."""
-    from penultimate.paper.claims.criteria import CRITERIA
-    from penultimate.paper.claims.doses import WINDOW
-    from penultimate.paper.claims.strengths import curve_of, price_effect, price_text
-    from penultimate.statistics import resampled_mean
-
-    rows = []
+    of, rows, slugs = Evidence(run), list[tuple[str, list[str]]](), list[str]()
     for family in (*FAMILIES, *FURTHER):
-        linear, knn = (curve_of(evidence, family, aspect) for aspect in ("linear", "knn"))
-        if linear is None:
-            continue
-        inside, prices = linear.among(WINDOW.get(family, ())), [*linear.prices().values()]
-        cells = [
-            Cell(str(len(linear.separation))),
-            Cell(f"{fixed(linear.span, 3)}"),
-            *(
-                Cell(price_text(effect) if effect else "not judged")
-                for effect in (
-                    price_effect(curve.prices(), CRITERIA) if curve else None
-                    for curve in (linear, knn, inside)
-                )
-            ),
-            Cell(range_text(*resampled_mean(prices), 2) if prices else "not judged"),
-        ]
-        rows.append(TableRow(resolve(family).label, tuple(cells), family))
+        curve = curve_of(of, family)
+        if curve is not None:
+            every = (curve, curve_of(of, family, KNN), curve.among(WINDOW.get(family, ())))
+            effects = [one and price(one.prices()) for one in every]
+            cells = [str(curve.separation.shape[1]), fixed(curve.ends[1] - curve.ends[0], 3)]
+            cells += [price_text(effect) if effect else "not judged" for effect in effects]
+            resampled = [*curve.prices()]
+            cells.append(span(*resampled_mean(resampled), 2) if resampled else "not judged")
+            rows.append((resolve(family).label, cells))
+            slugs.append(family)
+    group = "Points for each .1 of R²"
     columns = (
         Column("strengths", "Strengths"),
         Column("span", "Span of R²"),
-        Column("linear", "Linear", "Points for each .1 of R²"),
-        Column("knn", "kNN", "Points for each .1 of R²"),
-        Column("window", "Linear, in the window", "Points for each .1 of R²"),
-        Column("bootstrap", "Linear, seeds resampled", "Points for each .1 of R²"),
+        Column("linear", "Linear", group),
+        Column("knn", "kNN", group),
+        Column("window", "Linear, in the window", group),
+        Column("bootstrap", "Linear, seeds resampled", group),
     )
-    told = [resolve(family).label for family in FURTHER if any(row.objective == family for row in rows)]
+    told = [resolve(family).label for family in slugs if family in FURTHER]
     notes = (f"Told, and judged by no rule: {listed(told)}.",) if told else ()
-    return ExhibitTable(
-        "doses_prices", "The price of class separation", "Family", columns, tuple(rows), notes=notes
+    title = "The price of class separation"
+    return table_of_rows(
+        "doses_prices", title, columns, rows, corner="Family", slugs=tuple(slugs), notes=notes
     )
 
 
-def _figures(families: Mapping[str, Sequence[Strength]]) -> tuple[Figure, ...]:
-    """Return transfer against class separation beside the paper's, and transfer against accuracy."""
-    ours = {
-        kind: Panel(
-            f"doses-{kind}",
-            f"Families of objectives here ({words})",
-            R2_TRAIN.label,
-            label,
-            _points(families, "separation", kind),
-            _curves(families, "separation", kind),
-            finding="a curve joins the strengths of a family; faint: single seeds",
+def covariates_table(found: pd.DataFrame) -> Table | None:
+    """Return the slopes of linear transfer on covariates within the seeds of the families that are judged."""
+    judged = found[found.index.get_level_values("family").isin(FAMILIES)]
+    together = slopes(judged, [*COVARIATES])
+    if not together:
+        return None
+    rows, texts = [], []
+    for one, (key, label) in zip(together, COVARIATES.items(), strict=True):
+        per = margins.PER if key == "separation" else 1
+        alone = slopes(judged, [key])
+        both = [alone[0] if alone else None, one]
+        rows.append((label, [*(of and per * of.slope for of in both), fixed(one.inflation, 1)]))
+        texts.append(
+            [of and f"{signed(per * of.slope, 2)} ± {fixed(per * of.error, 2)}" for of in both] + [None]
         )
-        for kind, words, label in KINDS
+    columns = (
+        Column("alone", "By itself", "Points of transfer"),
+        Column("together", "With the two others", "Points of transfer"),
+        Column("inflation", "Variance inflation"),
+    )
+    return table_of_rows(
+        "doses_covariates",
+        "Covariates: linear transfer within each family and seed",
+        columns,
+        rows,
+        corner="Regressed on",
+        texts=pd.DataFrame(texts, [*COVARIATES.values()], [column.key for column in columns], dtype=object),
+        notes=("± is the standard error of a slope. Covariates are outcomes too: they decide nothing.",),
+        folded=True,
+    )
+
+
+def slopes(found: pd.DataFrame, keys: list[str]) -> list[PartialSlope] | None:
+    """Return the slopes of linear transfer on measures together, within each family and seed."""
+    known = found.dropna(subset=[*keys, "linear"])
+    groups = [*known.index.droplevel("strength")]
+    return partial_slopes(groups, known[keys].to_numpy().T.tolist(), [*known["linear"]]) if groups else None
+
+
+def beside_softmax(run: Run, found: pd.DataFrame) -> Table | None:
+    """Return by how much each strength's transfer differs from softmax's when that was as accurate.
+
+    Softmax's transfer is interpolated between its snapshots, where its test accuracy first reaches the
+    strength's. A seed in which softmax never was as accurate, or was from the start, has no value.
+    """
+    across, up = epochs(run, "top1", scale=100), transfer(run, "linear", of=epochs)[MEAN]
+    courses = {
+        seed: pd.DataFrame({"x": across[slug, seed], "y": up[slug, seed]}).dropna()
+        for slug, seed in across
+        if slug == BASELINE and (slug, seed) in up
     }
-    frontier = Panel(
-        "doses-frontier",
-        "Accuracy against transfer; the darker, the larger R²",
-        TOP1.label,
-        LINEAR.label,
-        _points(families, "accuracy", "linear", shaded=True),
-        _curves(families, "accuracy", "linear", of_seeds=False),
-        size=(640, 420),
+    heights = [
+        level_crossing([*courses[seed]["x"]], [*courses[seed]["y"]], level) if seed in courses else None
+        for (*_, seed), level in found["accuracy"].items()
+    ]
+    known = distinct(found.assign(deficit=found["linear"] - pd.Series(heights, found.index, dtype=float)))
+    known = known[by_strength(known)["deficit"].transform("count") > 0]
+    if known.empty:
+        return None
+    columns = (
+        Column("accuracy", "Test accuracy, %", digits=2),
+        Column("deficit", "Linear transfer, less softmax's then, points", digits=2, with_error=True),
+        Column("seeds", "Seeds in which softmax ever was", digits=0),
     )
-    return (
-        Figure(
-            "doses",
-            "Class separation against transfer, as strength is varied",
-            "Mean transfer accuracy against class separation: a curve for each family of objectives, through"
-            " softmax where it is strength zero, and the paper's nine objectives beside it.",
-            tuple(panel for kind, _, _ in KINDS for panel in (ours[kind], IN_PAPER[kind].panel())),
-        ),
-        Figure(
-            "doses-frontier",
-            "Accuracy on the pretraining classes against transfer",
-            "Mean linear transfer accuracy against test accuracy, with class separation as the shade of a"
-            " mark: a curve for each family of objectives.",
-            (frontier,),
-        ),
-    )
+    title = "Beside softmax in training, when it was as accurate"
+    table = table_of_strengths("doses_line", title, columns, known[["accuracy", "deficit"]], folded=True)
+    assert table.counts is not None
+    table.values["seeds"] = table.counts["deficit"].to_numpy()
+    return table
 
 
-def _points(
-    families: Mapping[str, Sequence[Strength]], across: Aspect, up: Aspect, shaded: bool = False
-) -> tuple[Point, ...]:
-    shown = [one for one in distinct(families) if {across, up} <= {*one.values}]
-    separations = [one.mean("separation") for one in shown]
-    low, high = min(separations), max(separations)
-    return tuple(
-        Point(
-            one.mean(across),
-            one.mean(up),
-            one.mark,
-            resolve(one.mark).label,
-            f"{one.label}: R² {fixed(one.mean('separation'), 3)}, {fixed(one.mean(up), 1)} %",
-            *((None, None) if shaded else (error_of(one.summary(across)), error_of(one.summary(up)))),
-            shade=(one.mean("separation") - low) / (high - low) if shaded and high > low else None,
-        )
-        for one in shown
-    )
-
-
-def _curves(
-    families: Mapping[str, Sequence[Strength]], across: Aspect, up: Aspect, of_seeds: bool = True
-) -> tuple[Curve, ...]:
-    """Return the curve of each family through its means, and faint ones of its seeds."""
-    curves = []
-    for family, found in families.items():
-        whole = [one for one in found if {across, up} <= {*one.values}]
-        label = resolve(family).label
-        seeds = common_seeds(one.values[aspect] for one in whole for aspect in (across, up)) if whole else []
-        for seed in seeds if of_seeds and len(seeds) > 1 else ():
-            line = tuple((one.values[across][seed], one.values[up][seed]) for one in whole)
-            curves.append(Curve(line, family, f"{label}, seed {seed}", faint=True))
-        if len(whole) > 1:
-            line = tuple((one.mean(across), one.mean(up)) for one in whole)
-            curves.append(Curve(line, family, f"{label}, from the weakest strength to the strongest"))
-    return tuple(curves)
-
-
-DOSES = Exhibit(
-    name="doses",
-    title="One curve or many: transfer as the strength of an objective is varied",
-    caption="Each mark is an objective at one strength, a mean over seeds with standard errors; a curve joins"
-    " the strengths of a family, through softmax where that is its strength zero, and faint curves are single"
-    " seeds. To the right: classes pulled further apart. Up: features that serve the new tasks better. The"
-    " strength is what was set; class separation is an outcome.",
-    parts=(
-        Bespoke(
-            _doses,
-            tuple(
-                QUANTITIES[aspect].of_arm(family)
-                for family in SHOWN
-                for aspect in ("accuracy", "separation", "linear", "knn")
-            ),
-        ),
-    ),
-    place=1,
-    measured_by="sweep",
-    of_given=False,
-    summary="Transfer against class separation in families of strengths, and what they come to",
-    short="Strength by strength",
-)
+def figures(whole: pd.DataFrame) -> Iterator[Figure]:
+    """Yield transfer against class separation beside the paper's, and transfer against accuracy."""
+    r2 = printed("neurips_table3_class_separation")["class_separation_r2"]
+    panels = []
+    for kind, words in (("linear", "linear"), ("knn", "kNN")):
+        title, theirs = f"Families of objectives here ({words})", f"The paper's nine objectives ({words})"
+        y, axes = mean_of_printed(printed(f"neurips_table1_{kind}")), (AXES["separation"], AXES[kind])
+        panels.append(panel_of_strengths(f"doses-{kind}", title, whole, "separation", kind))
+        panels.append(scatter_printed(f"doses-{kind}-published", theirs, r2, y, axes))
+    yield Figure("doses", "Class separation against transfer, as strength is varied", tuple(panels))
+    r2 = by_strength(whole)["separation"].mean()
+    shades = ((r2 - r2.min()) / ((r2.max() - r2.min()) or 1.0)).to_dict()
+    named = "doses-frontier", "Accuracy against transfer; the darker, the larger R²"
+    frontier = panel_of_strengths(*named, whole, "accuracy", "linear", shades, size=(640, 420))
+    yield Figure("doses-frontier", "Accuracy on the pretraining classes against transfer", (frontier,))

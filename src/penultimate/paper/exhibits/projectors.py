@@ -2,294 +2,133 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pandas as pd
 
 from penultimate.objectives.presets import resolve
 from penultimate.paper.arms import BEHIND_A_PROJECTOR
-from penultimate.paper.claims.aspects import QUANTITIES, Aspect
-from penultimate.paper.claims.effects import BySeed, common_seeds
-from penultimate.paper.claims.projectors import (
-    ARMS,
-    DEPTHS,
-    OBJECTIVES,
-    PROJECTOR_CLAIMS,
-    STUDY,
-    behind,
-    by_depth,
-    judge_projected,
-    mean_by_depth,
-    projector_spoken,
+from penultimate.paper.claims.evidence import Evidence
+from penultimate.paper.claims.projectors import DEPTHS, OBJECTIVES, by_depth
+from penultimate.paper.claims.stated import PROJECTOR_CLAIMS
+from penultimate.paper.claims.trials import Trial, Unit
+from penultimate.paper.claims.verdicts import judge, verdict_table
+from penultimate.paper.families import (
+    COLUMNS,
+    MEASURES,
+    STRENGTH,
+    Key,
+    complete,
+    framed,
+    panel_of_strengths,
+    pareto_front,
+    table_of_strengths,
 )
-from penultimate.paper.claims.rules import Projected
-from penultimate.paper.claims.trials import range_text
-from penultimate.paper.exhibits.doses import TOP1
-from penultimate.paper.exhibits.verdict_table import verdict_table
-from penultimate.paper.families import Strength, complete, pareto_front
-from penultimate.paper.panels import LINEAR
-from penultimate.report.base import (
-    MISSING,
-    Cell,
-    Column,
-    Curve,
-    ExhibitTable,
-    Figure,
-    Missing,
-    Panel,
-    Point,
-    TableRow,
+from penultimate.results.exhibit import Part, exhibit
+from penultimate.results.figure import Figure
+from penultimate.results.rows import Run
+from penultimate.results.table import MISSING, Column, Table
+from penultimate.results.text import listed
+
+KEYS = ("accuracy", "separation", "linear", "knn")
+ALL = "Mean of the objectives"
+
+
+@exhibit(
+    "projectors",
+    "A disposable last block: objectives behind hidden layers that are thrown away after training",
+    section="claims",
+    study="sweep",
 )
-from penultimate.report.measurements import Measurements
-from penultimate.report.shapes.cells import run_cell
-from penultimate.report.spec import OURS, Bespoke, Exhibit, Piece
-from penultimate.report.text import counted, fixed, in_words, listed, signed
-from penultimate.statistics import mean
-
-if TYPE_CHECKING:
-    from penultimate.paper.claims.evidence import StudyEvidence
-    from penultimate.paper.claims.verdicts import Judged
-
-COLUMNS: tuple[tuple[Aspect, str, int], ...] = (
-    ("accuracy", "Test accuracy, %", 2),
-    ("separation", "R² of the features", 3),
-    ("linear", "Linear transfer, %", 2),
-    ("knn", "kNN transfer, %", 2),
-)
-SAID = {
-    "projector_gain": ("linear transfer is better", "linear transfer is no better"),
-    "projector_gain_knn": ("kNN transfer is better", "kNN transfer is no better"),
-    "projector_spread": (
-        "the objectives differ less in linear transfer",
-        "the objectives do not differ less in linear transfer",
-    ),
-    "projector_accuracy": (
-        "test accuracy is no lower than softmax's with none",
-        "test accuracy is lower than softmax's with none",
-    ),
-}
-"""What the finding says of two layers if a claim holds, and if it does not."""
-SHADES = {behind(spec, depth): depth / DEPTHS[-1] for spec in OBJECTIVES for depth in DEPTHS}
-"""How dark a mark of the figure is: the darker, the more layers are thrown away."""
-Numbers: TypeAlias = Mapping[Aspect, Mapping[int, Mapping[str, BySeed]]]
-"""Values of every aspect, by depth, objective and seed."""
-
-
-def _projectors(measurements: Measurements) -> Piece:
-    """Return the verdicts, every network's numbers, and the figure of a study with the arm."""
-    from penultimate.paper.claims.evidence import gather
-    from penultimate.paper.claims.verdicts import judge
-
-    if BEHIND_A_PROJECTOR not in measurements.arms:
-        return Piece(wanted=False)
-    evidence = gather(measurements)
-    judged = [one for one in judge(evidence, PROJECTOR_CLAIMS) if one.ours.missing is None]
+def projectors(run: Run) -> Iterator[Part]:
+    """Each objective, at the strength that the holdout chose, is trained with no hidden layer between the
+    penultimate features and its head, with one and with two (depth). These layers are dropped after training:
+    features, and their R², are those before them. Test accuracy is that of the network with them. Changes are
+    on the same objective at depth 0, within the seeds that have both, with 95 % intervals."""
+    judged = judge(run, PROJECTOR_CLAIMS) if BEHIND_A_PROJECTOR in run.arms else []
     if not judged:
-        what = "Objectives with hidden layers that are thrown away, and the same without"
-        return Piece(missing=(Missing(what, f"penultimate run {STUDY}"),))
-    numbers: Numbers = {aspect: by_depth(evidence, aspect) for aspect, _, _ in COLUMNS}
-    networks = _networks(numbers)
-    drawable = {
-        name: [one for one in found.values() if {"separation", "linear", "accuracy"} <= {*one.values}]
-        for name, found in networks.items()
-    }
-    shown = complete({name: found for name, found in drawable.items() if found})
-    front = pareto_front([one for found in shown.values() for one in found])
-    drawn = {one.spec for found in shown.values() for one in found}
-    absent = [
-        _label(spec, depth) for spec in OBJECTIVES for depth in DEPTHS if behind(spec, depth) not in drawn
-    ]
-    named = listed([one.label for one in front])
-    notes = [
-        f"{OURS}: {_finding(evidence, judged)}",
-        *_ranges(numbers["linear"]),
-        *_mediator(evidence, numbers),
-        *([f"On the Pareto front of test accuracy and linear transfer, by means: {named}."] if front else []),
-        *([f"On no curve, since not every seed has them: {listed(absent)}."] if absent else []),
-    ]
-    return Piece(
-        (
-            verdict_table("projectors", "The claims about layers that are thrown away", judged),
-            _table(evidence, numbers),
-        ),
-        (_figure(shown),) if shown else (),
-        notes=tuple(notes),
-        method=projector_spoken(),
-    )
+        return
+    yield verdict_table("projectors", "The claims about layers that are thrown away", judged)
+    found = at_every_depth(Evidence(run))
+    yield networks_table(Evidence(run), found)
+    whole = complete(found[found.index.get_level_values("family") != ""], ("separation", *KEYS[:3]))
+    if len(whole):
+        shades = {key[:2]: depth_of(key[1]) / DEPTHS[-1] for key in whole.index}
+        named = (
+            "projectors-frontier",
+            "Accuracy against transfer; the darker, the more layers are thrown away",
+        )
+        panel = panel_of_strengths(*named, whole, "accuracy", "linear", shades, size=(640, 420))
+        title = "Test accuracy against linear transfer, by how many hidden layers are thrown away"
+        yield Figure("projectors", title, (panel,))
+        front = listed([label for _, label in pareto_front(whole).index])
+        yield f"On the Pareto front of test accuracy and linear transfer, by means: {front}."
+    drawn = {label for _, label, _ in whole.index}
+    planned = [label_of(resolve(spec).label, depth) for spec in OBJECTIVES for depth in DEPTHS]
+    if absent := [label for label in planned if label not in drawn]:
+        yield f"On no curve, since not every seed has them: {listed(absent)}."
 
 
-def _label(spec: str, depth: int) -> str:
-    return f"{resolve(spec).label} (depth {depth})"
+def label_of(name: str, depth: int) -> str:
+    """Return the label of an objective behind a number of layers."""
+    return f"{name} (depth {depth})"
 
 
-def _networks(numbers: Numbers) -> dict[str, dict[int, Strength]]:
-    """Return every objective at every depth that has any numbers."""
-    found: dict[str, dict[int, Strength]] = {}
-    for spec in OBJECTIVES:
-        name = resolve(spec).preset or spec
+def depth_of(label: str) -> int:
+    """Return the number of layers that a label names.
+
+    >>> depth_of("Softmax (depth 2)")
+    2
+    """
+    return int(label.rpartition(" ")[2].rstrip(")"))
+
+
+def at_every_depth(of: Evidence) -> pd.DataFrame:
+    """Return every objective at every depth, and last, as the family "", the means of those that all have."""
+    measured = {key: by_depth(of, MEASURES[key]) for key in KEYS}
+    found: dict[Key, dict[str, pd.Series]] = {}
+    for spec in (*OBJECTIVES, ""):
+        family, name = (resolve(spec).preset or spec, resolve(spec).label) if spec else ("", ALL)
         for depth in DEPTHS:
-            values = {aspect: of[depth][spec] for aspect, of in numbers.items() if spec in of[depth]}
+            frames = {key: every[depth] for key, every in measured.items()}
+            if spec:
+                values = {key: frame[spec] for key, frame in frames.items() if spec in frame}
+            else:
+                whole = {key: frame for key, frame in frames.items() if {*OBJECTIVES} <= {*frame}}
+                values = {key: frame.dropna().mean(axis=1) for key, frame in whole.items()}
             if values:
-                one = Strength(behind(spec, depth), name, _label(spec, depth), values)
-                found.setdefault(name, {})[depth] = one
-    return found
+                found[family, label_of(name, depth)] = values
+    return framed(found)
 
 
-def _finding(evidence: StudyEvidence, judged: Sequence[Judged]) -> str:
-    """Return the verdicts in a sentence, each with its number."""
-    decided = [one for one in judged if one.ours.judged]
-    if not decided:
-        return f"What layers that are thrown away change cannot be said yet. {judged[0].ours.reason}"
-    said = []
-    for one in decided:
-        rule = one.claim.rule
-        trials = judge_projected(evidence, rule).every if isinstance(rule, Projected) else ()
-        sizes = "; ".join(trial.text for trial in trials)
-        holds, does_not = SAID[one.claim.key]
-        words = {"holds": holds, "does not hold": does_not, "undecided": f"whether {holds} is open"}
-        said.append(f"{words[one.ours.verdict]}: {sizes}")
-    left = [f"whether {SAID[one.claim.key][0]}" for one in judged if not one.ours.judged]
-    return (
-        f"With {in_words(DEPTHS[-1])} hidden layers thrown away after training, {'; '.join(said)}."
-        f"{f' Not judged: {listed(left)}.' if left else ''}"
-    )
-
-
-def _ranges(linear: Mapping[int, Mapping[str, BySeed]]) -> list[str]:
-    """Return a sentence on how far apart the objectives' means lie at every depth that all have."""
-    told = []
-    for depth, of in linear.items():
-        if all(of.get(spec) for spec in OBJECTIVES):
-            means = [mean(runs.values()) for runs in of.values()]
-            told.append(f"{fixed(min(means), 2)} to {fixed(max(means), 2)} % at depth {depth}")
-    return [f"The objectives' linear transfer, by means: {listed(told)}."] if told else []
-
-
-def _mediator(evidence: StudyEvidence, numbers: Numbers) -> list[str]:
-    """Return a sentence on how class separation changes with depth, beside how transfer does."""
-    sides = [numbers["separation"], numbers["linear"]]
-    means = [mean_by_depth(of) for of in sides]
-    first, last = DEPTHS[0], DEPTHS[-1]
-    if not all({first, last} <= of.keys() for of in means):
-        return []
-    told = [
-        f"{fixed(mean(of[first].values()), digits)} to {fixed(mean(of[last].values()), digits)}{unit}, by"
-        f" {_change(evidence, of[last], of[first], digits).text}"
-        for of, digits, unit in zip(means, (3, 2), ("", " %"), strict=True)
-    ]
-    changes = [
-        [mean(of[last][spec].values()) - mean(of[first][spec].values()) for of in sides]
-        for spec in OBJECTIVES
-    ]
-    count = sum(across < 0 < up for across, up in changes)
-    return [
-        f"R² as a mediator: from depth {first} to depth {last} the objectives' mean R² goes from {told[0]},"
-        f" and their linear transfer from {told[1]}; R² falls and transfer rises in"
-        f" {in_words(count, 'none')} of {counted(len(OBJECTIVES), 'objective')}."
-    ]
-
-
-def _table(evidence: StudyEvidence, numbers: Numbers) -> ExhibitTable:
+def networks_table(of: Evidence, found: pd.DataFrame) -> Table:
     """Return every objective at every depth, with what it gains on itself with no layer thrown away."""
-    columns = [
-        column
-        for aspect, label, _ in COLUMNS
-        for column in (Column(aspect, "Mean", label), Column(f"{aspect}_gain", "Change (95 %)", label))
-    ]
-    rows = []
-    for spec in OBJECTIVES:
-        for depth in DEPTHS:
-            runs = {aspect: (of[depth].get(spec), of[DEPTHS[0]].get(spec)) for aspect, of in numbers.items()}
-            rows.append(_row(evidence, _label(spec, depth), runs, depth, resolve(spec).preset or spec))
-    means = {aspect: mean_by_depth(of) for aspect, of in numbers.items()}
-    for depth in DEPTHS:
-        runs = {aspect: (of.get(depth), of.get(DEPTHS[0])) for aspect, of in means.items()}
-        rows.append(_row(evidence, f"Mean of the objectives (depth {depth})", runs, depth))
-    return ExhibitTable(
-        "projectors_networks",
-        "Every objective, by how many hidden layers are thrown away (depth)",
-        "Objective",
-        tuple(columns),
-        tuple(row for row in rows if any(cell.value is not None for cell in row.cells)),
-        notes=(
-            "Features, and their R², are those before the layers that are thrown away, at every depth.",
-            "Change: on the same at depth 0, within the seeds that have both.",
-        ),
-    )
+    columns: list[Column] = []
+    for own in (COLUMNS[key] for key in KEYS):
+        change = Column(f"{own.key}_gain", "Change (95 %)", own.label)
+        columns += [replace(own, label="Mean", group=own.label), change]
+    title = "Every objective, by how many hidden layers are thrown away (depth)"
+    table = table_of_strengths("projectors_networks", title, columns, found[[*KEYS]])
+    keys = list(dict.fromkeys(key[:2] for key in found.index))
+    texts, values = {}, table.values.astype(object)
+    for own in (COLUMNS[key] for key in KEYS):
+        trials = [gain(of, found[own.key], key, own.digits) for key in keys]
+        # Without a change a cell is empty: a dash says that something was not measured.
+        values[f"{own.key}_gain"] = [trial.effect.estimate if trial else MISSING for trial in trials]
+        texts[f"{own.key}_gain"] = [trial.text if trial else "" for trial in trials]
+    return replace(table, values=values, texts=pd.DataFrame(texts, values.index, dtype=object))
 
 
-def _row(
-    evidence: StudyEvidence,
-    label: str,
-    runs: Mapping[Aspect, tuple[BySeed | None, BySeed | None]],
-    depth: int,
-    mark: str = "",
-) -> TableRow:
-    cells: list[Cell] = []
-    for aspect, _, digits in COLUMNS:
-        own, plain = runs[aspect]
-        gain = _change(evidence, own or {}, plain or {}, digits) if depth else Cell(MISSING)
-        cells += [run_cell(own, digits, shows_error=True), gain]
-    return TableRow(label, tuple(cells), mark)
-
-
-def _change(evidence: StudyEvidence, upper: BySeed, lower: BySeed, digits: int) -> Cell:
-    """Return the difference within the seeds that both have, with its interval if there are several."""
-    seeds = common_seeds([upper, lower])
-    if not seeds:
-        return Cell(MISSING, detail="no seed has both")
-    effect = evidence.effect([upper, lower], [1, -1])
-    size = signed(effect.estimate, digits)
-    between = f" ({range_text(effect.low, effect.high, digits)})" if math.isfinite(effect.low) else ""
-    return Cell(f"{size}{between}", effect.estimate, detail=f"within {counted(len(seeds), 'seed')}")
-
-
-def _figure(shown: Mapping[str, Sequence[Strength]]) -> Figure:
-    """Return linear transfer against test accuracy, a curve for each objective through its depths."""
-    points, curves = list[Point](), list[Curve]()
-    for name, found in shown.items():
-        label = resolve(name).label
-        places = [(one.mean("accuracy"), one.mean("linear")) for one in found]
-        for one, (x, y) in zip(found, places, strict=True):
-            told = f"{one.label}: {fixed(x, 1)} % test accuracy, {fixed(y, 1)} % linear transfer"
-            points.append(Point(x, y, name, label, told, shade=SHADES[one.spec]))
-        if len(found) > 1:
-            curves.append(Curve(tuple(places), name, f"{label}, from no layer thrown away to the most"))
-    panel = Panel(
-        "projectors-frontier",
-        "Accuracy against transfer; the darker, the more layers are thrown away",
-        TOP1.label,
-        LINEAR.label,
-        tuple(points),
-        tuple(curves),
-        size=(640, 420),
-    )
-    return Figure(
-        "projectors",
-        "Test accuracy against linear transfer, by how many hidden layers are thrown away",
-        "Mean linear transfer accuracy of the features before the layers that are thrown away, against test"
-        " accuracy of the whole network, with the number of layers as the shade of a mark: a curve for each"
-        " objective through no layer, one and two.",
-        (panel,),
-    )
-
-
-PROJECTORS = Exhibit(
-    name="projectors",
-    title="A disposable last block: objectives behind hidden layers that are thrown away after training",
-    caption="Each objective, at the strength that the holdout chose, is trained with no hidden layer between"
-    " the penultimate features and its head, with one and with two (depth). These layers are dropped after"
-    " training: features are read before them. Test accuracy is that of the network with them. Changes are"
-    " within seeds, with 95 % intervals.",
-    parts=(
-        Bespoke(
-            _projectors,
-            tuple(QUANTITIES[aspect].of_arm(arm) for arm in ARMS for aspect, _, _ in COLUMNS),
-        ),
-    ),
-    place=1,
-    measured_by=STUDY,
-    of_given=False,
-    summary="Transfer and accuracy of objectives behind hidden layers that are thrown away after training",
-    short="Layers thrown away",
-)
+def gain(of: Evidence, values: pd.Series, key: Key, digits: int) -> Trial | None:
+    """Return what a row has more than the same at depth 0, within the seeds that both have."""
+    family, label = key
+    plain = label.replace(f"(depth {depth_of(label)})", f"(depth {DEPTHS[0]})")
+    known = dict(list(values.dropna().groupby(level=STRENGTH)))
+    if plain == label or key not in known or (family, plain) not in known:
+        return None
+    upper, lower = (known[family, each].droplevel(STRENGTH) for each in (label, plain))
+    if not {*upper.index} & {*lower.index}:
+        return None
+    effect, runs = of.effect((upper, lower), (1, -1))
+    return Trial(effect, Unit("{}", digits), runs=runs)

@@ -26,7 +26,7 @@ from penultimate.paper.claims.rules import ranked
 from penultimate.paper.claims.stated import BOTH_CLAIMS
 from penultimate.paper.claims.trials import span
 from penultimate.paper.claims.verdicts import LIMITED, apply, judge, with_repeats
-from penultimate.paper.families import complete, distinct, families_of, has_families, pareto_front
+from penultimate.paper.families import complete, distinct, has_families, pareto_front, strengths_of
 from penultimate.paper.page.came_out import POINTS, WORLD, is_reference
 from penultimate.results.page import Answer
 from penultimate.results.rows import Run, both, read_reference
@@ -204,9 +204,10 @@ def _pairs(of: Evidence) -> list[str]:
 
 
 def _front(run: Run) -> list[str]:
-    front = pareto_front(distinct(complete(families_of(run))))
+    front = pareto_front(distinct(complete(strengths_of(run))))
     names = [
-        f"{one.label} ({fixed(one.mean('accuracy'), 1)} %, {fixed(one.mean('linear'), 1)} %)" for one in front
+        f"{label} ({fixed(one['accuracy'], 1)} %, {fixed(one['linear'], 1)} %)"
+        for (_, label), one in front.iterrows()
     ]
     said = "The best in test accuracy and linear transfer together, by means (the Pareto front):"
     return [f"{said} {listed(names)}."] if names else []
