@@ -61,7 +61,7 @@ GONE = {
     "--no-timing": "nothing is timed any more: leave it out",
     "--device": "a plan tells the time as soon as one step of a kind is done on that device",
     "--images-per-second": "a plan tells the time as soon as one network is trained",
-    "--join": "put the features side by side in a file of your own: penultimate evaluate --features NAME=FILE",
+    "--join": "join them in a file of your own: penultimate evaluate --features NAME=FILE",
     "--budget": "every cell of the grids is trained; --grid says which values they have",
     "--expansions": "if the choice lies at the edge of a grid, give a wider --grid; finished cells are kept",
 }

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from penultimate.lazy import found
 
 if TYPE_CHECKING:
-    from penultimate.results.rows import Run
     import pandas as pd
 
     from penultimate.records.archive import KeptStudy
     from penultimate.records.table import Table
+    from penultimate.results.rows import Run
 
 Source: TypeAlias = Literal["ours", "published"]
 """The origin of numbers: measured here, or printed in the paper. A table or panel holds one kind only."""

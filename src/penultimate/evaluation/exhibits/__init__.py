@@ -34,6 +34,11 @@ declare_exhibits(
             "foretold": "Transferability scores of networks of your own, beside measured transfer",
             "classifiers": "Accuracy, calibration and agreement of networks of your own on the source",
         },
+        "further": {
+            "outside": "How well networks of your own tell images of other data (--outside)",
+            "few_labels": "Transfer of networks of your own from few labels",
+            "probe_calibration": "Calibration of linear probes, before and after scaling (--calibrate)",
+        },
         "basis": {"basis": "The data, the networks and the methods behind a ranking"},
     },
 )

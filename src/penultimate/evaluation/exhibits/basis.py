@@ -21,7 +21,7 @@ METHODS = (
     " training images, then fitted to all of them; every optimum is certified. Nearest neighbours: cosine"
     " distance, the number chosen by leaving one out.",
     "Intervals are over other test images of the same kind, not over other training images or other weights:"
-    " Clopper and Pearson's for a share of the images; Agresti and Caffo's, as Price and Bonett extend it, for a"
+    " Clopper and Pearson's for a share of the images; Agresti and Caffo's (Price and Bonett's) for a"
     " mean over classes or tasks.",
     "Class separation, sparsity, ranks and CKA are of test images alone.",
 )

@@ -1,7 +1,6 @@
 """The tables and figures of the paper: functions of a run, imported when they are asked for."""
 
 from penultimate.paper.published import PAPER
-from penultimate.report.spec import declare_exhibits as declare_specs
 from penultimate.results.exhibit import declare_exhibits
 
 declare_exhibits(
@@ -79,4 +78,3 @@ declare_exhibits(
     },
     PAPER,
 )
-declare_specs(__name__, __path__, PAPER)  # those that are not functions yet

@@ -66,8 +66,8 @@ def tableA1(run: Run) -> Iterator[Part]:
         yield from (f"{tuning.study}: {budget_text(tuning)}." for tuning in searches)
         yield from dict.fromkeys(f"{remark}." for _, tuned in each_of(searches) for remark in tuned.remarks)
         yield (
-            "Standard errors are over seeds. Of cells that the seeds cannot tell from the best, the middle one"
-            " is chosen; the value of the highest mean stands beside it."
+            "Standard errors are over seeds. Of cells that the seeds cannot tell from the best, the"
+            " middle one is chosen; the value of the highest mean stands beside it."
         )
         found = (
             search_panel(f"tableA1-{index}-{place}", tuned, place, axis)
