@@ -15,17 +15,16 @@ from pathlib import Path
 
 from penultimate import registry
 from penultimate.records.archive import references
-from penultimate.report import StudyResults, exhibit, read_reference, read_study, render_exhibit_text
-from penultimate.report.page.page import write_report
+from penultimate.results import Run, read_reference, read_run, show, write_page
 from penultimate.study import load_study
 from penultimate.study.unfold import unfold
 
 
-def write_exhibits(results: StudyResults, folder: Path) -> None:
+def write_exhibits(results: Run, folder: Path) -> None:
     """Write every exhibit of a study's results as the terminal shows it."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in registry.names("exhibit"):
-        shown = render_exhibit_text(exhibit(name, results, allow_limited=True))
+        shown = show(name, results, allow_limited=True).text()
         (folder / f"{name}.txt").write_text(shown, encoding="utf-8")
 
 
@@ -34,7 +33,7 @@ def write_kept_runs(folder: Path) -> None:
     for name in references():
         if not name.startswith("tune-"):
             results = read_reference(name)
-            write_report(results, folder / name / "report.html")
+            write_page(results, folder / name / "report.html")
             write_exhibits(results, folder / name / "exhibits")
 
 
@@ -52,9 +51,9 @@ def write_fresh_run(study: str, folder: Path) -> None:
 
     with tempfile.TemporaryDirectory() as store:
         run(load_study(study), store)
-        results = read_study(store, study)
+        results = read_run(store, study)
         write_exhibits(results, folder / "exhibits")
-    (folder / "rows.csv").write_text(results.table.to_csv(), encoding="utf-8")
+    results.frame.to_csv(folder / "rows.csv", index=False)
 
 
 if __name__ == "__main__":

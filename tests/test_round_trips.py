@@ -15,8 +15,8 @@ import pytest
 from penultimate.data.augmentation.settings import Augmentation
 from penultimate.measures.catalogue import requested
 from penultimate.objectives.presets import PRESETS, resolve
-from penultimate.records.table import COLUMNS, INTEGERS, Row, read_rows, setting_text, write_rows
-from penultimate.report.networks import StudyNetworks
+from penultimate.records.table import COLUMNS, INTEGERS, Row, frame_of, read_rows, setting_text, write_rows
+from penultimate.results.rows import Run
 from penultimate.specs import Spec, parse, parse_sum
 from penultimate.study import Given, Runs, Study
 from penultimate.study.unfold import unfold
@@ -140,9 +140,12 @@ def test_a_study_is_read_as_it_was_described(count: int) -> None:
         kept = {"search": made.search, "expected_seconds": made.expected_seconds, "tuned_by": made.tuned_by}
         listed = {"targets": tuple(read["targets"]), "measure": tuple(read["measure"])}
         assert Study(networks=tuple(blocks), **own, **listed, **kept) == made
-        for arm in StudyNetworks(read).arms:
+        shown = Run(frame_of([]), read)
+        for arm in shown.arms:
             of_arm = [block for block in made.runs if block.arm == arm]
-            assert StudyNetworks(read).specs(arm) >= {spec for block in of_arm for spec in block.objectives}
+            assert {each.spec for each in shown.objectives(arm)} >= {
+                spec for block in of_arm for spec in block.objectives
+            }
 
 
 @COUNTS

@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len as width
 
 from penultimate.cli import main
-from penultimate.report.base import WORSE
-from penultimate.report.terminal import width
 
-MARKS = f"*{WORSE}"
+MARKS = "*▾"
 
 
 def test_list_alone_lists_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:

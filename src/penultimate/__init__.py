@@ -57,7 +57,9 @@ if TYPE_CHECKING:
     from penultimate.probes.linear import LinearProbe as LinearProbe
     from penultimate.probes.multilabel import MultiLabelProbe as MultiLabelProbe
     from penultimate.records.reading import results as results
-    from penultimate.report import exhibit as exhibit
+    from penultimate.results.exhibit import show
+
+    exhibit = show
 
 __version__ = "0.1.0"
 
@@ -93,7 +95,7 @@ __getattr__, __dir__ = attributes(
         "probes.linear": "LinearProbe",
         "probes.multilabel": "MultiLabelProbe",
         "records.reading": "results",
-        "report": "exhibit",
+        "results.exhibit": "exhibit=show",
     },
     "PenultimateError RequestError __version__ register",
 )

@@ -111,22 +111,20 @@ def tell(summary: Summary, report: Path) -> None:
 
 def write_page(out: str, study: str, to: str | None) -> Path:
     """Write a study's page, into its folder unless `to` names another place, and return its path."""
-    from penultimate.report import refresh_page, write_study
+    from penultimate.results import page, refreshing, rows
 
     if to is None:
-        return refresh_page(out, study, again=True)
-    write_study(out, study, to)
-    return Path(to)
+        return refreshing.refresh_page(out, study, again=True)
+    return page.write_page(rows.read_run(out, study), to)[0]
 
 
 def write_joint_page(out: str, studies: Sequence[str], to: str | None) -> Path:
     """Write one page of several studies, into a folder of its own unless `to` names another place."""
-    from penultimate.report import write_study
+    from penultimate.results import page, rows
     from penultimate.study.selection import own_name
 
     path = Path(to) if to is not None else Path(out) / PAGES / own_name("-".join(studies)) / "report.html"
-    write_study(out, ",".join(studies), path)
-    return path
+    return page.write_page(rows.read_run(out, ",".join(studies)), path)[0]
 
 
 def folder_of(out: str, study: str) -> StudyFolder:

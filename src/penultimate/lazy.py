@@ -22,14 +22,16 @@ def attributes(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and `__dir__` of a package that imports its names on first use.
 
-    `modules` is {module: "the names that the package exports from it"}. `own` lists the exported names that
-    the package defines itself.
+    `modules` is {module: "the names that the package exports from it"}, where NAME=OTHER exports OTHER as
+    NAME. `own` lists the exported names that the package defines itself.
     """
-    places = {name: module for module, listed in modules.items() for name in listed.split()}
+    pairs = [(module, *name.partition("=")) for module, listed in modules.items() for name in listed.split()]
+    places = {name: (module, other or name) for module, name, _, other in pairs}
 
     def get(name: str) -> Any:
         if name in places:
-            return getattr(importlib.import_module(f"{package}.{places[name]}"), name)
+            module, attribute = places[name]
+            return getattr(importlib.import_module(f"{package}.{module}"), attribute)
         raise AttributeError(f"module '{package}' has no attribute '{name}'")
 
     return get, lambda: [*places, *own.split()]

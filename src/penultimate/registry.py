@@ -46,7 +46,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "study": ("penultimate.paper.studies",),
     "exhibit": (
         "penultimate.paper.exhibits",
-        "penultimate.report.exhibits",
+        "penultimate.results.exhibits",
         "penultimate.evaluation.exhibits",
         "penultimate.portrait.exhibits",
     ),

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import penultimate, rows_in
-from tests.report.synthetic import study as synthetic_study
+from tests.results import planted
 
 from penultimate import registry
 from penultimate.errors import RequestError
@@ -22,12 +22,8 @@ from penultimate.features.bank import FeatureBank
 from penultimate.measures.catalogue import requested
 from penultimate.plugins import load_plugin, loaded
 from penultimate.records.table import Row
-from penultimate.report import exhibit, read_study, render_exhibit_text
-from penultimate.report.page.page import render_report
-from penultimate.report.quantity import Quantity
-from penultimate.report.several import build
-from penultimate.report.shapes.table import TableOfRuns
-from penultimate.report.spec import Exhibit
+from penultimate.results.exhibit import show
+from penultimate.results.rows import read_run
 from penultimate.study import Study, load_study
 from penultimate.study.settings import override
 from penultimate.study.unfold import unfold
@@ -110,11 +106,11 @@ def test_a_plugins_probe_is_scored_by_the_accuracy_of_its_target(finished: Path)
 
 
 def test_every_exhibit_holds_with_plugins_alone(finished: Path) -> None:
-    results = read_study(finished / "runs")
+    results = read_run(finished / "runs")
     for name in registry.names("exhibit"):
-        assert render_exhibit_text(exhibit(name, results, allow_limited=True))
-    table1 = exhibit("table1", results, allow_limited=True).tables[0]
-    assert [row.label for row in table1.rows][1:] == [
+        assert show(name, results, allow_limited=True).text()
+    table1 = show("table1", results, allow_limited=True).tables[0]
+    assert table1.labels[1:] == [
         "Focal (gamma = 2)",
         "Dropout (ρ = 0.8) + Focal (gamma = 1)",
     ]
@@ -124,7 +120,7 @@ def test_every_exhibit_holds_with_plugins_alone(finished: Path) -> None:
 
 
 def test_the_exhibit_of_plugins_holds_each_of_their_numbers(finished: Path) -> None:
-    shown = exhibit("plugins", finished / "runs", allow_limited=True)
+    shown = show("plugins", finished / "runs", allow_limited=True)
     metric, probe = shown.tables
     assert [column.label for column in metric.columns] == [
         "mean norm (train)",
@@ -133,25 +129,14 @@ def test_the_exhibit_of_plugins_holds_each_of_their_numbers(finished: Path) -> N
         "largest norm (test)",
     ]
     table = rows_in(finished / "runs")
-    for row, spec in zip(metric.rows, load_study_of_plugins().objectives, strict=True):
-        for cell, split in ((row.cells[0], "train"), (row.cells[2], "test")):
+    for row, spec in zip(metric.values.to_numpy(), load_study_of_plugins().objectives, strict=True):
+        for cell, split in ((row[0], "train"), (row[2], "test")):
             (value,) = table.where(objective=spec, metric="mean_norm", split=split)
-            assert cell.value == pytest.approx(value.value)
+            assert cell == pytest.approx(value.value)
     assert [column.label for column in probe.columns][2:] == ["Stripes", "Digits smoke", "Mean"]
-    for row, spec in zip(probe.rows, load_study_of_plugins().objectives, strict=True):
+    for row, spec in zip(probe.values.to_numpy(), load_study_of_plugins().objectives, strict=True):
         values = table.where(objective=spec, metric="nearest_mean_top1").values()
-        assert row.cells[-1].value == pytest.approx(100 * values.mean())
-
-
-def test_an_exhibit_may_be_made_of_what_a_plugin_measures(finished: Path) -> None:
-    metric = "mean_norm"
-    norm = Quantity(metric, label="Mean norm", key="norm")
-    part = TableOfRuns("norms", "How long the features are", (norm,), missing="Norms")
-    shown = build(Exhibit("norms", "", "", (part,)), read_study(finished / "runs"), allow_limited=True)
-    (table,) = shown.tables
-    rows = rows_in(finished / "runs").where(metric=metric, split="test")
-    assert [row.cells[0].value for row in table.rows] == [row.value for row in rows]
-    assert len(table.rows) == 3
+        assert row[-1] == pytest.approx(100 * values.mean())
 
 
 @pytest.mark.long
@@ -174,12 +159,11 @@ def load_study_of_plugins() -> Study:
 
 
 @pytest.mark.long
-def test_a_study_without_plugins_says_how_to_name_one_and_keeps_it_off_the_page() -> None:
-    shown = exhibit("plugins", synthetic_study())
-    assert (shown.wanted, shown.tables) == (False, ())
-    said = " ".join(render_exhibit_text(shown).split())
+def test_a_study_without_plugins_says_how_to_name_one() -> None:
+    shown = show("plugins", planted.run())
+    assert not shown.is_measured
+    said = " ".join(shown.text().split())
     assert "--plugin FILE --set measure=accuracy,class_separation,linear,knn,NAME" in said
-    assert b'id="plugins"' not in render_report(synthetic_study())[""]
 
 
 def test_a_changed_plugin_changes_its_own_steps_and_no_others(finished: Path, tmp_path: Path) -> None:
@@ -239,8 +223,8 @@ def test_what_one_plugin_does_wrong_costs_no_other_result(tmp_path: Path) -> Non
     assert "Traceback" not in answer.stderr
     table = rows_in(tmp_path / "runs")
     assert len(table.where(metric="linear_top1")) == 1
-    said = render_exhibit_text(exhibit("plugins", tmp_path / "runs", allow_limited=True))
-    assert "fails, ends, words, other: not measured" in said
+    said = show("plugins", tmp_path / "runs", allow_limited=True).text()
+    assert all(f"{name}: not measured." in said for name in WRONG)
 
 
 @pytest.mark.long

@@ -30,7 +30,7 @@ from penultimate.networks.given import fetch, load_given
 from penultimate.networks.sources import Source, fingerprint, read_source
 from penultimate.records.reading import study_folder
 from penultimate.records.table import Row, Table
-from penultimate.report import read_study, write_report
+from penultimate.results import read_run, write_page
 from penultimate.study import Given
 
 TINY = "timm:test_resnet(pretrained=False, seed=1)"
@@ -386,8 +386,7 @@ def test_a_study_of_given_networks_alone_has_a_page_and_tables(tmp_path: Path) -
     )
     assert pu.run(study, tmp_path / "runs", engine=InProcess()).complete
     (ours,) = pu.exhibit("features", tmp_path / "runs").tables
-    assert [row.label for row in ours.rows] == ["one", "other"]
+    assert ours.labels == ["one", "other"]
     with pytest.raises(RequestError, match="Table 1 is about networks that a study trains"):
         pu.exhibit("table1", tmp_path / "runs")
-    results = read_study(tmp_path / "runs", "alone")
-    assert write_report(results, tmp_path / "page.html")
+    assert write_page(read_run(tmp_path / "runs", "alone"), tmp_path / "page.html")

@@ -24,8 +24,8 @@ from penultimate.records.provenance import provenance
 from penultimate.records.reading import StudyFolder, study_folder
 from penultimate.records.table import COLUMNS as ROW_COLUMNS
 from penultimate.records.table import Row
-from penultimate.report import exhibit, read_study
-from penultimate.report.base import Built, StudyResults
+from penultimate.results.exhibit import Shown, show
+from penultimate.results.rows import read_run, run_of_kept
 
 COLUMNS = ("objective", "backbone", "arm", "seed", "draw", *KEYS[1:])
 
@@ -85,11 +85,11 @@ def test_equal_arrays_stand_in_the_archive_once(finished_smoke: Path, tmp_path: 
 def test_figures_are_drawn_from_kept_arrays(finished_smoke: Path, tmp_path: Path) -> None:
     keep(study_folder(finished_smoke / "runs"), tmp_path)
     kept = read_kept(tmp_path)
-    results = StudyResults.of(kept)
-    before, drawn = read_study(finished_smoke / "runs"), set()
+    results = run_of_kept(kept)
+    before, drawn = read_run(finished_smoke / "runs"), set()
     for name in registry.names("exhibit"):
-        live = exhibit(name, before, allow_limited=True)
-        again = exhibit(name, results, allow_limited=True)
+        live = show(name, before, allow_limited=True)
+        again = show(name, results, allow_limited=True)
         assert texts(again) == texts(live), name
         panels = [panel.name for figure in live.figures for panel in figure.panels]
         assert [panel.name for figure in again.figures for panel in figure.panels] == panels
@@ -103,8 +103,8 @@ def test_arrays_that_were_not_kept_are_asked_for_in_vain(finished_smoke: Path, t
         read_kept(tmp_path).arrays("spectra.0.glyphnet", "spectrum")
 
 
-def texts(shown: Built) -> list[str]:
-    return [cell.text for table in shown.tables for row in table.rows for cell in row.cells]
+def texts(shown: Shown) -> list[str]:
+    return [text for table in shown.tables for row in table.shown() for text in row]
 
 
 @pytest.mark.parametrize("file", [KEPT, ROWS_FILE, ARRAYS_FILE])

@@ -23,9 +23,7 @@ from penultimate.records.archive import KeptStudy, read_kept
 from penultimate.records.joining import join
 from penultimate.records.keeping import keep, write_kept
 from penultimate.records.reading import study_folder
-from penultimate.report.base import StudyResults
-from penultimate.report.measurements import admit
-from penultimate.report.progress import unfinished
+from penultimate.results.rows import run_of_kept
 from penultimate.study import load_study
 
 STUDY = """
@@ -83,8 +81,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said_of(kept: KeptStudy) -> str:
-    results = StudyResults.of(kept)
-    return unfinished(admit(results, allow_limited=True))
+    return run_of_kept(kept).unfinished
 
 
 def rows_of(kept: KeptStudy) -> dict[tuple[object, ...], float]:

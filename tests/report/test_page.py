@@ -23,7 +23,7 @@ from penultimate.report.page import page as page_of_report
 from penultimate.report.page.page import _typeset as typeset_on_page
 from penultimate.report.page.provenance import provenance
 from penultimate.report.spec import all_exhibits
-from tests.report.html import Page
+from tests.html_page import Page
 from tests.report.reading import glyphs, only
 from tests.report.synthetic import HOSTILE, MEASURED, picture, study
 

@@ -4,23 +4,20 @@ penultimate run forgetting --plugin tests/second/paper.py
 """
 
 import dataclasses
-from pathlib import Path
 
 from penultimate import register
 from penultimate.paper.studies.smoke import STUDY as SMOKE
-from penultimate.report.base import Cell, Column, ExhibitTable, TableRow
-from penultimate.report.page.form import Explained, Headline, Tile
-from penultimate.report.page.study import Section, StudyPage
-from penultimate.report.quantity import Quantity
-from penultimate.report.shapes.scatter import Scatter, ScatterPanel
-from penultimate.report.shapes.table import PrintedTable, TableOfRuns, as_printed
-from penultimate.report.spec import Bespoke, Exhibit, Piece
+from penultimate.results.exhibit import exhibit
+from penultimate.results.figure import Axis, Figure, scatter
+from penultimate.results.means import table_of_means, table_of_printed
+from penultimate.results.page import Answer, Page, Section
+from penultimate.results.rows import seeds
+from penultimate.results.table import Column, table_of_rows
 from penultimate.study.blocks import Runs
 
-PAGE = "forgetting"
 OBJECTIVES = ("softmax", "dropout(keep=0.5)", "label_smoothing(alpha=0.3)")
-TRAIN = Quantity("top1", label="Training images, %", key="train_percent", split="train", bold=True)
-TEST = Quantity("top1", label="Test images, %", key="test_percent", bold=True)
+TRAIN = Column("train_percent", "Training images, %", digits=1, better="high")
+TEST = Column("test_percent", "Test images, %", digits=1, better="high")
 
 register.printed(
     (
@@ -39,78 +36,51 @@ register.study(
         targets=("digits_smoke",),
         networks=(Runs(OBJECTIVES, SMOKE.runs[0].recipe, backbones=("glyphnet(width=4, features=16)",)),),
         measure=("accuracy", "linear"),
-        page=PAGE,
+        page="forgetting",
     )
 )
 
 
-def remembered(measurements):
-    """The training accuracy of each objective by its slug, in per cent: one run each."""
-    values = measurements.values(TRAIN)
-    return {
-        measurements.objective(spec).slug: 100 * value
-        for spec, runs in values.items()
-        for value in runs.values()
-    }
+def remembered(run, split="train"):
+    """The accuracy [seed, objective] in per cent."""
+    return seeds(run, "top1", split, scale=100)
 
 
-def judge(measurements):
-    """The claim: regularised objectives remember fewer training images than softmax."""
-    found = remembered(measurements)
-    fewer = [slug for slug, value in found.items() if value < found["softmax"]]
-    verdict = "holds" if len(fewer) == len(found) - 1 else "does not hold"
-    row = TableRow("Regularised objectives remember fewer training images", (Cell(verdict),))
-    return Piece((ExhibitTable("verdict", "The claim", "", (Column("verdict", "Verdict"),), (row,)),))
+@exhibit("memories", "What is remembered", section="2", study="forgetting", page="forgetting")
+def memories(run):
+    """Accuracy on {source} in training and test."""
+    columns = {TRAIN: remembered(run), TEST: remembered(run, "test")}
+    yield table_of_means(run, "memories", "Accuracy", columns)
+    yield table_of_printed("memories", "As printed", "forgetting_table1", {TRAIN: "train_percent"})
+    axes = Axis("Training", 1, "%"), Axis("Test", 1, "%")
+    panel = scatter(run, "memories_drawn", "Training and test", *columns.values(), axes)
+    yield panel and Figure("memories", "Training and test", (panel,))
 
 
-def answer(measurements):
-    """The first lines of the page."""
-    found = remembered(measurements)
-    least = min(found, key=found.__getitem__)
-    facts = (Tile(str(len(found)), "", "objectives"),)
-    return Headline(f"Of {len(found)} objectives, {least} remembers least.", facts=facts)
+@exhibit("verdict", "Whether the claim holds", section="3", study="forgetting", page="forgetting")
+def verdict(run):
+    """Regularised objectives remember fewer training images than softmax: judged by one run of each."""
+    found = remembered(run).mean()
+    held = "holds" if (found.drop("softmax") < found["softmax"]).all() else "does not hold"
+    says = "Regularised objectives remember fewer training images"
+    yield table_of_rows("verdict", "The claim", [Column("verdict", "Verdict")], [(says, [held])])
 
 
-register.exhibit(
-    Exhibit(
-        name="memories",
-        title="What is remembered",
-        caption="Accuracy on {source} in training and test.",
-        parts=(
-            TableOfRuns("memories", "Accuracy", (TRAIN, TEST), "accuracy"),
-            PrintedTable("memories", "forgetting_table1", "As it was printed", as_printed((TRAIN,))),
-            Scatter(
-                "memories_drawn",
-                "Training and test",
-                "Accuracy on test images against that on training images.",
-                (ScatterPanel("memories_panel", "Training and test", TRAIN, TEST, "accuracy"),),
-            ),
-        ),
-        section="2",
-        page=PAGE,
-    )
-)
-register.exhibit(
-    Exhibit(
-        name="verdict",
-        title="Whether the claim holds",
-        caption="Judged by one run of each objective.",
-        parts=(Bespoke(judge, (TRAIN,)),),
-        section="3",
-        page=PAGE,
-    )
-)
+def answer(run):
+    """The first line of the page."""
+    found = remembered(run).mean()
+    return Answer(f"Of {len(found)} objectives, {found.idxmin()} remembers least.")
+
+
 register.page(
-    StudyPage(
-        PAGE,
-        {
-            "2": Section("Memory", "What networks remember", "Do objectives differ?"),
-            "3": Section("Memory", "The claim", "Does it hold?"),
-        },
+    Page(
+        "forgetting",
         answer,
-        {"softmax": Explained("The usual loss.")},
-        (("Remembering", Explained("To be right on a training image.")),),
-        Path(__file__).with_name("paper.html"),
+        {
+            "2": Section("What networks remember", "Do objectives differ?", "Memory"),
+            "3": Section("The claim", "Does it hold?", "Memory"),
+        },
+        source="made up",
     ),
     first="forgetting",
     further=("glyphwide",),

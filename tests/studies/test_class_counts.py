@@ -10,7 +10,7 @@ import pytest
 from tests.shrinking import shrink
 
 from penultimate.engine.run import run
-from penultimate.report import read_study
+from penultimate.records.reading import study_folder
 from penultimate.study import load_study
 from penultimate.study.selection import restrict
 from penultimate.study.settings import override
@@ -36,5 +36,5 @@ def test_shrunk_it_runs_on_every_number_of_classes(tmp_path: Path) -> None:
     small = override(shrink(tiny, {}, epochs=1, batch_size=32), gentle)
     summary = run(small, tmp_path, 1)
     assert (summary.failed, summary.diverged, summary.complete) == ({}, {}, True)
-    rows = read_study(tmp_path, small.name).table.where(metric="linear_top1")
+    rows = study_folder(tmp_path, small.name).table().where(metric="linear_top1")
     assert {row.arm for row in rows} == {None, *(f"{count} classes" for count in (16, 32, 64))}

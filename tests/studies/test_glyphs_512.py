@@ -17,7 +17,7 @@ from penultimate.engine.costs import bytes_left
 from penultimate.engine.run import run
 from penultimate.objectives.presets import resolve
 from penultimate.records.reading import study_folder
-from penultimate.report import read_study, write_report
+from penultimate.results import read_run, write_page
 from penultimate.study import load_study
 from penultimate.study.selection import restrict
 from penultimate.study.settings import override
@@ -88,4 +88,4 @@ def test_shrunk_it_runs_to_its_end(tmp_path: Path) -> None:
         tested = table.where(metric="top1", split="test", target="characters", epoch=None)
         assert {"softmax", "cosine_softmax"} <= {str(row.objective).partition("(")[0] for row in tested}
         assert {row.metric for row in table} >= {"class_separation", "linear_top1", "knn_top1", "temperature"}
-        write_report(read_study(tmp_path, study.name), tmp_path / "page.html")
+        write_page(read_run(tmp_path, study.name), tmp_path / "page.html")

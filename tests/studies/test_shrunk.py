@@ -15,8 +15,8 @@ from penultimate.engine.run import run
 from penultimate.errors import RequestError
 from penultimate.paper.studies.imagenet import OF_FEATURES
 from penultimate.records.reading import study_folder
-from penultimate.report import exhibit, read_study, write_report
-from penultimate.report.base import MISSING, Built
+from penultimate.results import Shown, read_run, show, write_page
+from penultimate.results.table import MISSING
 from penultimate.store import Store
 from penultimate.study import Study, load_study
 from penultimate.study.selection import restrict
@@ -109,16 +109,15 @@ def rows(out: Path, study: Study) -> dict[str, bytes]:
     }
 
 
-def columns_without_number(built: Built) -> list[str]:
+def columns_without_number(shown: Shown) -> list[str]:
     """The columns of our tables in which every row has a dash, and our panels in which nothing is drawn."""
     found = []
-    for table in (table for table in built.tables if table.source == "ours" and table.rows):
-        for place, column in enumerate(table.columns):
-            cells = [row.cells[place] for row in table.rows]
-            if all(cell.text in ("", MISSING) and FEW not in cell.detail for cell in cells):
+    for table in (table for table in shown.tables if table.source == "ours"):
+        for column, cells in zip(table.columns, zip(*table.shown(), strict=True), strict=True):
+            if all(text in ("", MISSING) for text in cells):
                 found.append(f"{table.title}: {column.group} {column.label}")
-    panels = [panel for figure in built.figures for panel in figure.panels if panel.source == "ours"]
-    drawn = [panel for panel in panels if panel.points or panel.curves or panel.raster]
+    panels = [panel for figure in shown.figures for panel in figure.panels if panel.source == "ours"]
+    drawn = [panel for panel in panels if list(panel.records())]
     return found + [panel.title for panel in panels if panel not in drawn]
 
 
@@ -138,17 +137,12 @@ def test_every_study_runs_to_its_end_and_draws_what_it_measures(name: str, tmp_p
     empty = {step.partition(".")[0] for step, content in left.items() if not content}
     assert empty <= {"data", "sheet", "extract", "fine_tune_cell", "fine_tune_choice", "probed"}
     assert {row.status for row in study_folder(tmp_path / "out", study.name).table()} == {"limited"}
-    results = read_study(tmp_path / "out", study.name)
-    for shown in EXHIBITS[name].split():
-        built = exhibit(shown, results, allow_limited=True)
-        assert built.is_measured, shown
-        assert built.missing == (), shown
-        assert columns_without_number(built) == [], shown
-    if name == "imagenet_transfer":
-        half = exhibit("figure5", results, allow_limited=True)
-        assert half.is_measured
-        assert ["right half" in gap.what for gap in half.missing] == [True]
-    write_report(results, tmp_path / "page.html")
+    run_of = read_run(tmp_path / "out", study.name)
+    for each in EXHIBITS[name].split():
+        shown = show(each, run_of, allow_limited=True)
+        assert shown.is_measured, each
+        assert columns_without_number(shown) == [], each
+    write_page(run_of, tmp_path / "page.html")
     assert study.title in (tmp_path / "page.html").read_text()
 
 

@@ -15,7 +15,7 @@ from penultimate import registry
 from penultimate.cli import main
 from penultimate.engine.run import run
 from penultimate.paper.studies.imagenet import OF_FEATURES
-from penultimate.report import exhibit, read_study
+from penultimate.results import read_run, show
 from penultimate.study import Study, load_study
 from penultimate.study.selection import restrict
 from penultimate.study.settings import override
@@ -97,16 +97,16 @@ def test_one_page_of_all_imagenet_studies_has_every_exhibit_of_the_paper(tmp_pat
 
 def expect_whole_page(out: Path, names: list[str], to: Path) -> None:
     """Expect every exhibit of the paper on one page, with a number in each column, and whose they are."""
-    results = read_study(out, ",".join(names))
+    results = read_run(out, ",".join(names))
     lacking = {}
     for name in EXHIBITS:
-        built = exhibit(name, results, allow_limited=True)
-        gaps = [*(gap.what for gap in built.missing), *columns_without_number(built)]
-        assert built.is_measured, name
+        shown = show(name, results, allow_limited=True)
+        gaps = columns_without_number(shown)
+        assert shown.is_measured, name
         if gaps:
             lacking[name] = gaps
-        elif registry.entry("exhibit", name).resolve().quantities:
-            assert "The numbers are those of `imagenet_" in built.caption, name
+        else:
+            assert any("The numbers are those of `imagenet_" in note for note in shown.notes), name
     assert lacking.keys() == UNFILLED.keys(), lacking
     assert main(["report", *names, "--out", str(out), "--to", str(to)]) == 0
     page = to.read_text()

@@ -20,7 +20,7 @@ from penultimate.errors import RequestError
 from penultimate.networks import load_network
 from penultimate.records.reading import study_folder
 from penultimate.records.table import Row
-from penultimate.report import exhibit, read_study, write_report
+from penultimate.results import read_run, show, write_page
 from penultimate.store import Store
 from penultimate.study import Runs, Study
 from penultimate.study.existing import what_is_left_out, with_networks
@@ -118,15 +118,15 @@ def test_exhibits_and_the_page_show_them_as_runs_of_their_objectives(trained: Pa
         measure=("accuracy", "class_separation", "linear"),
     )
     pu.run(study, tmp_path / "runs", engine=InProcess())
-    results = read_study(tmp_path / "runs")
-    table3 = exhibit("table3", results, allow_limited=True)
+    results = read_run(tmp_path / "runs")
+    table3 = show("table3", results, allow_limited=True)
     (ours,) = (table for table in table3.tables if table.source == "ours")
-    assert [row.objective for row in ours.rows] == ["softmax", "cosine_softmax"]
-    assert {cell.count for row in ours.rows for cell in row.cells if cell.of_runs} == {2}
-    curves = exhibit("figureC1", results, allow_limited=True)
-    assert not curves.missing
-    assert any("trained elsewhere" in note for note in curves.notes)
-    write_report(results, tmp_path / "page.html")
+    assert ours.slugs == ("softmax", "cosine_softmax")
+    assert ours.counts is not None
+    assert {*ours.counts.stack()} == {2}
+    curves = show("figureC1", results, allow_limited=True)
+    assert not curves.is_measured
+    write_page(results, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "cosine_softmax-1.pth" in page
     assert "learning_rate" not in page

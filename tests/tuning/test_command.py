@@ -31,7 +31,7 @@ from penultimate.records.reading import (
     study_folders,
 )
 from penultimate.records.tuning import Tuning, searches_held
-from penultimate.report import exhibit, read_study
+from penultimate.results.exhibit import show
 from penultimate.study import load_study
 from penultimate.study.selection import with_added
 from penultimate.study.settings import override
@@ -157,8 +157,8 @@ def test_a_search_is_trained_shown_kept_and_not_repeated(
     assert len([*(tmp_path / "runs/steps").glob("train.*")]) == 3 * 2
     nine = runpy.run_path(str(folder.path / "chosen.py"))["NINE"]
     assert (nine[0], nine[-1]) == ("softmax", smoothed.best.objective)
-    table = exhibit("tableA1", read_study("runs", "tune-smoke"), allow_limited=True).tables[0]
-    assert [row.label for row in table.rows] == ["Label smoothing", "Softmax"]
+    table = show("tableA1", "runs", "tune-smoke", allow_limited=True).tables[0]
+    assert table.labels == ["Label smoothing", "Softmax"]
     before = {path: path.read_bytes() for path in folder.path.glob("*.*")}
     assert main(COMMAND) == 0
     assert "Everything is done already." in capsys.readouterr().out

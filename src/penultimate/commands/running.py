@@ -28,6 +28,7 @@ from penultimate.command import (
     verifies,
     with_gpus,
 )
+from penultimate.console import terminal_width
 from penultimate.errors import RequestError, counted
 
 if TYPE_CHECKING:
@@ -122,8 +123,7 @@ def _tell_of_plugins(study: Study) -> None:
 def _run(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.engine.run import run
-    from penultimate.report import refresh_page, study_answer
-    from penultimate.report.terminal import text_width
+    from penultimate.results.refreshing import refresh_page, study_answer
     from penultimate.store import Store
 
     check_processes(options)
@@ -146,7 +146,7 @@ def _run(options: argparse.Namespace) -> int:
     tell(summary, report)
     answer = study_answer(options.out, study.name)
     if answer:
-        say("", *textwrap.wrap(answer, text_width()))
+        say("", *textwrap.wrap(answer, min(100, terminal_width() or 100)))
     return 0 if summary.complete else 1
 
 

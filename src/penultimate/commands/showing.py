@@ -27,8 +27,6 @@ from penultimate.errors import PenultimateError, RequestError, counted
 LONG = 150
 """The number of lines of an exhibit from which its last line says how to print fewer."""
 if TYPE_CHECKING:
-    from penultimate.report import StudyResults
-    from penultimate.report.base import Built, ExhibitTable
     from penultimate.results.exhibit import Shown
 
 
@@ -166,43 +164,10 @@ def _verify(out: str) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from penultimate.registry import entry
-    from penultimate.results.exhibit import Exhibit
-
-    load_plugins(options)
-    if isinstance(entry("exhibit", options.exhibit).resolve(), Exhibit):
-        return _show_function(options)
-    from penultimate.report import exhibit, render_exhibit_text
-
-    source = _referred(options) or options.out
-    built = exhibit(options.exhibit, source, options.study, options.allow_limited)
-    if options.words:
-        built = _with_words(built, " ".join(options.words))
-    if options.json:
-        print(json.dumps({"tables": [_table_as_json(table) for table in built.tables]}, indent=2))
-    elif options.csv or options.latex:
-        from penultimate.report.tables import latex_of, to_csv
-
-        if not built.tables:
-            raise RequestError(f"{built.name} has no table, only figures; the page has their points as CSV")
-        say_as_it_is(*(map(to_csv, built.tables) if options.csv else latex_of(built).values()))
-    elif options.open:
-        say(f"Written: {_opened(built)}")
-    elif options.verdict:
-        say(*_verdicts(built))
-    else:
-        text = render_exhibit_text(built)
-        say(text)
-        if text.count("\n") > LONG and not options.words:
-            verdicts = "; --verdict prints the verdicts alone" if built.name == "claims" else ""
-            say(f"Some rows alone: penultimate show {built.name} WORDS{verdicts}")
-    return 0 if built.is_measured or built.galleries else 1
-
-
-def _show_function(options: argparse.Namespace) -> int:
     from penultimate.results.exhibit import show
     from penultimate.results.rows import read_reference
 
+    load_plugins(options)
     _expect_one_place(options)
     source = read_reference(options.study) if options.reference else options.out
     shown = show(options.exhibit, source, "" if options.reference else options.study, options.allow_limited)
@@ -215,15 +180,19 @@ def _show_function(options: argparse.Namespace) -> int:
             raise RequestError(f"{shown.name} has no table, only figures; the page has their points as CSV")
         say_as_it_is(*(table.csv() for table in shown.tables) if options.csv else shown.latex().values())
     elif options.open:
-        say(f"Written: {_opened_page(shown)}")
+        say(f"Written: {_opened(shown)}")
     elif options.verdict:
         say(*shown.verdicts())
     else:
-        say(shown.text(terminal_width() or 160))
+        text = shown.text(terminal_width() or 160)
+        say(text)
+        if text.count("\n") > LONG and not options.words:
+            verdicts = "; --verdict prints the verdicts alone" if shown.name == "claims" else ""
+            say(f"Some rows alone: penultimate show {shown.name} WORDS{verdicts}")
     return 0 if shown.is_measured else 1
 
 
-def _opened_page(shown: Shown) -> Path:
+def _opened(shown: Shown) -> Path:
     """Write an exhibit as HTML into a temporary folder, open it in a browser, and return its path."""
     import tempfile
     import webbrowser
@@ -236,62 +205,6 @@ def _opened_page(shown: Shown) -> Path:
     path.write_text(f"{head}{style}{shown._repr_html_()}</body></html>", encoding="utf-8", errors="replace")
     webbrowser.open(path.as_uri())
     return path
-
-
-def _opened(built: Built) -> Path:
-    """Write an exhibit as HTML into a temporary folder, open it in a browser, and return its path."""
-    import tempfile
-    import webbrowser
-
-    from penultimate.notebook import text
-    from penultimate.report.inline import exhibit_html
-
-    path = Path(tempfile.mkdtemp(prefix="penultimate-")) / f"{built.name}.html"
-    head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{text(built.title)}</title>'
-    style = '<body style="font-family: sans-serif; max-width: 1000px; margin: 2em auto; padding: 0 1em">'
-    path.write_text(f"{head}{style}{exhibit_html(built)}</body></html>", encoding="utf-8", errors="replace")
-    webbrowser.open(path.as_uri())
-    return path
-
-
-def _with_words(built: Built, words: str) -> Built:
-    """Return an exhibit with only those rows whose heading has all of some words."""
-    wanted = words.lower().split()
-    tables = [
-        dataclasses.replace(
-            table, rows=tuple(row for row in table.rows if all(word in row.label.lower() for word in wanted))
-        )
-        for table in built.tables
-    ]
-    kept = tuple(table for table in tables if table.rows)
-    if not kept:
-        raise RequestError(f"no row of {built.name} has the words '{words}'")
-    return dataclasses.replace(built, tables=kept, figures=(), notes=(), caption="", finding="")
-
-
-def _verdicts(built: Built) -> list[str]:
-    """Return a line for each claim of the first table: its verdict, and what it says."""
-    table = built.tables[0] if built.tables else None
-    keys = [column.key for column in table.columns] if table else []
-    if table is None or "verdict" not in keys:
-        raise RequestError(f"--verdict is for claims; {built.name} judges none")
-    place = keys.index("verdict")
-    return [f"{row.cells[place].text:<14} {row.label}" for row in table.rows]
-
-
-def _table_as_json(table: ExhibitTable) -> dict[str, object]:
-    """Return a table as JSON: each row with its heading, and its numbers or words by column."""
-    rows = [
-        {
-            table.corner: row.label,
-            **{
-                column.key: cell.text if cell.value is None else cell.value
-                for column, cell in zip(table.columns, row.cells, strict=True)
-            },
-        }
-        for row in table.rows
-    ]
-    return {"name": table.name, "title": table.title, "source": table.source, "rows": rows}
 
 
 def _why(options: argparse.Namespace) -> int:
@@ -333,11 +246,11 @@ def _report(options: argparse.Namespace) -> int:
     options.study = options.study or "".join(options.studies)
     _expect_one_place(options)
     if options.reference:
-        from penultimate.records.archive import reference
-        from penultimate.report import write_study
+        from penultimate.results import page, rows
 
-        target = options.to or f"{reference(options.study).description['name']}.html"
-        write_study("", options.study, target, reference=True)
+        run = rows.read_reference(options.study)
+        target = options.to or f"{run.name}.html"
+        page.write_page(run, target)
         say(f"Report: {target}")
         return 0
     folder = folder_of(options.out, options.study)
@@ -369,16 +282,6 @@ def _join(options: argparse.Namespace) -> int:
     written = join(options.parts, study.describe(), study.keys(), asked, options.to, options.partial)
     say(f"Kept: {written}")
     return 0
-
-
-def _referred(options: argparse.Namespace) -> StudyResults | None:
-    """Return the reference run that the options ask for, if any."""
-    _expect_one_place(options)
-    if not options.reference:
-        return None
-    from penultimate.report import read_reference
-
-    return read_reference(options.study)
 
 
 def _expect_one_place(options: argparse.Namespace) -> None:

@@ -92,7 +92,7 @@ def _choice_lines(search: Tuning) -> list[str]:
 def _tune(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.engine.run import run
-    from penultimate.report import refresh_page
+    from penultimate.results.refreshing import refresh_page
     from penultimate.store import Store
     from penultimate.study.selection import load_study, located_in, restrict
     from penultimate.study.settings import override

@@ -29,6 +29,8 @@ from penultimate.results.text import plain
 if TYPE_CHECKING:
     import pandas as pd
 
+    from penultimate.records.archive import KeptStudy
+
     Frame: TypeAlias = pd.DataFrame
 
 LARGEST = 1e150
@@ -574,6 +576,10 @@ def read_reference(study: str = "") -> Run:
     none."""
     from penultimate.records.archive import reference
 
-    kept = reference(study)
+    return run_of_kept(reference(study))
+
+
+def run_of_kept(kept: KeptStudy) -> Run:
+    """Return a run of which rows, card and arrays were kept in a folder."""
     provenance = {**kept.provenance, "rows_sha256": kept.digest}
     return Run(kept.table.frame(), kept.description, provenance, kept.arrays)
