@@ -145,7 +145,7 @@ def test_the_study_that_an_exhibit_sends_to_measures_what_it_needs(name: str, qu
     if name in OF_EVALUATIONS:
         everything = {"digits": "", "glyphs": "", "findings": ""}, "glyphs", True, True
         two = {"ours": "timm:resnet18", "theirs": "timm:resnet34"}
-        request = Request(two, *everything, join=("ours+theirs",), layers=True)
+        request = Request(two, *everything, layers=True)
         asked = {name_in(text) for text in request.study().measure}
         assert any({made.name for made, _ in yielding(metric)} & asked for metric in metrics(quantity))
         return
