@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.measures.banks import bank, flawless
+from tests.measures.banks import bank
 from tests.measures.steps import Parents, measured, value
 from tests.oracles import agreement as oracle
 
@@ -71,12 +71,6 @@ def test_a_pair_alone_is_compared_as_it_is_among_others(tmp_path: Path) -> None:
     ]
 
 
-def test_two_networks_that_never_err_together_leave_no_row_of_it(tmp_path: Path) -> None:
-    one = bank(0)
-    metrics = [row.metric for row in agreed(tmp_path, {("a", 0): one, ("b", 0): flawless(one)})]
-    assert metrics == ["agreement_same", "agreement_both_right_or_wrong"]
-
-
 def test_a_given_network_is_compared_and_is_in_no_ensemble(tmp_path: Path) -> None:
     banks: dict[tuple[str, int | None], FeatureBank] = {
         ("a", 0): bank(0),
@@ -90,23 +84,8 @@ def test_a_given_network_is_compared_and_is_in_no_ensemble(tmp_path: Path) -> No
     assert ensembles == [("ensemble_top1", "a", "a")]
 
 
-def test_a_network_that_diverged_is_left_out(tmp_path: Path) -> None:
-    banks: dict[tuple[str, int | None], FeatureBank] = {
-        (name, 0): bank(place) for place, name in enumerate("abc")
-    }
-    rows = agreed(tmp_path, banks, absent=(key("b", 0),))
-    assert {(row.objective, row.objective_b) for row in rows} == {("a", "c")}
-    assert agreed(tmp_path / "none", {("a", 0): bank(0)}, absent=(key("a", 0),)) == []
-
-
 def test_other_examples_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         RequestError, match=r"'b \| glyphnet \| seed 0, draw 0' was measured on other examples"
     ):
         agreed(tmp_path, {("a", 0): bank(0), ("b", 0): bank(1, n=56)})
-
-
-def test_a_bank_without_logits_is_refused(tmp_path: Path) -> None:
-    one = bank(0)
-    with pytest.raises(RequestError, match=r"'b .*' has no logits, and so no predictions"):
-        agreed(tmp_path, {("a", 0): one, ("b", 0): FeatureBank(one.features, one.labels, ids=one.ids)})

@@ -61,14 +61,6 @@ def test_calibration_is_measured_on_test_and_fitted_on_the_holdout(tmp_path: Pat
         assert sum(gaps) == pytest.approx(ece)
 
 
-def test_every_confidence_lies_in_its_bin(tmp_path: Path) -> None:
-    rows = calibrated(tmp_path, "softmax", bank(1), bank(2)).rows
-    for row in rows:
-        if row.metric.startswith("reliability_confidence"):
-            place = int(row.settings["bin"])
-            assert (place - 1) / 15 <= row.value <= place / 15
-
-
 def test_without_a_best_temperature_the_rest_is_measured_and_the_reason_kept(tmp_path: Path) -> None:
     outcome = calibrated(tmp_path, "softmax", flawless(bank(1)), bank(2))
     assert "as T goes to 0" in outcome.facts["undefined"]
@@ -111,13 +103,6 @@ def test_with_a_holdout_a_classifier_is_calibrated_as_networks_trained_here_are(
     expected = calibrated(tmp_path / "b", "softmax", holdout, test).rows
     for metric in ("nll", "ece", "nll_scaled", "ece_scaled", "temperature"):
         assert value(rows, metric) == value(expected, metric)
-
-
-def test_a_classifier_that_is_never_wrong_has_no_temperature(tmp_path: Path) -> None:
-    outcome = as_classifier(tmp_path, flawless(bank(3)))
-    assert value(outcome.rows, "top1") == 1
-    assert not [row for row in outcome.rows if "scaled" in row.metric]
-    assert "no temperature is best" in outcome.facts["undefined"]
 
 
 def test_a_disk_too_small_for_the_probabilities_is_an_error_and_no_bus_error(

@@ -69,13 +69,6 @@ def test_the_measurements_that_a_study_can_ask_for_are_known_by_name() -> None:
         assert not {"cell", "choice"} & set(names())
 
 
-def test_one_request_has_one_text() -> None:
-    assert requested("similarity( passes = 10 , images=5120)").text == "similarity(passes=10)"
-    assert requested("relearning(shots=[5, 10, 40])").text == "relearning"
-    assert requested("relearning(shots=5)").text == requested("relearning(shots=(5,))").text
-    assert requested(requested("relearning(shots=5)").text).settings == {"shots": (5,)}
-
-
 @pytest.mark.parametrize(
     ("text", "answer"),
     [
@@ -121,25 +114,6 @@ def test_of_settings_only_those_that_differ_are_part_of_an_identity(mine: Callab
     assert declared.changed({"rate": (0.1, 0.2), "images": 7}) == {"images": 7}
     assert declared.changed({"rate": 0.1, "images": 5}) == {"rate": 0.1}
     assert requested("mine(rate=0.3)").settings["rate"] == (0.3,)
-
-
-def test_a_number_is_its_default_however_it_is_written(mine: Callable[..., None]) -> None:
-    def of_numbers(inputs: Any, *, power: float = 2.0, count: int = 3) -> Iterator[Any]: ...
-
-    mine(of_numbers)
-    assert {requested(text).text for text in ("mine", "mine(power=2)", "mine(power=2.0, count=3)")} == {
-        "mine"
-    }
-    assert requested("mine(power=3.0)").text == "mine(power=3)"
-
-
-def test_a_setting_without_a_default_has_to_be_given(mine: Callable[..., None]) -> None:
-    def of_size(inputs: Any, *, size: int) -> Iterator[Any]: ...
-
-    mine(of_size)
-    assert requested("mine(size=3)").text == "mine(size=3)"
-    with pytest.raises(RequestError, match=r"size has no default; write mine\(size=\.\.\.\)"):
-        requested("mine")
 
 
 @pytest.mark.parametrize(

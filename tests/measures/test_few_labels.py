@@ -13,9 +13,7 @@ from sklearn.neighbors import NearestCentroid
 from tests.measures.steps import Parents, measured
 
 from penultimate.engine.execute import Outcome
-from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
-from penultimate.measures.catalogue import requested
 from penultimate.probes.episodes import episode_order
 
 SETTINGS = {"shots": (1, 2, 60), "percent": (10, 100), "episodes": 4}
@@ -88,14 +86,6 @@ def test_features_that_tell_more_transfer_better_from_every_size(tmp_path: Path)
             assert value < far[key]
 
 
-def test_one_example_a_class_is_measured_whole(tmp_path: Path) -> None:
-    train = bank(0, 3)
-    rows = made(tmp_path, train, bank(1, 30)).rows
-    assert {row.setting for row in rows if row.setting} == {"percent=100"}
-    none = made(tmp_path / "other", train, bank(1, 30), percent=(10,))
-    assert "100 percent is not asked for" in none.facts["undefined"]
-
-
 def test_classes_with_fewer_images_give_all_of_them(tmp_path: Path) -> None:
     whole = bank(0)
     scarce = (whole.labels != 2) | (np.arange(120) < 9)
@@ -112,11 +102,3 @@ def test_one_class_and_constant_features_have_no_value(tmp_path: Path) -> None:
     constant = made(tmp_path / "same", same, same)
     assert "same features" in constant.facts["undefined"]
     assert not [*one.rows, *constant.rows]
-
-
-@pytest.mark.parametrize(
-    "asked", ["shots=0", "percent=101", "percent=0", "episodes=0", "shots=1.5", "shots=()"]
-)
-def test_sizes_that_do_not_exist_are_refused_before_anything_runs(asked: str) -> None:
-    with pytest.raises(RequestError):
-        requested(f"few_labels({asked})")

@@ -25,8 +25,7 @@ from penultimate.features.bank import FeatureBank
 from penultimate.features.extraction import extract
 from penultimate.graph import Step
 from penultimate.layers.comparison import compare_networks
-from penultimate.measures.catalogue import requested
-from penultimate.measures.further_training import at_edge, validating
+from penultimate.measures.further_training import validating
 from penultimate.networks.trained import build, load_network, save_network
 from penultimate.probes.linear import LinearProbe
 from penultimate.store import Store
@@ -184,38 +183,6 @@ def test_from_scratch_is_the_same_from_first_weights(parents: Parents) -> None:
     assert value(outcome.rows, "from_scratch_top1", objective=None) == right(parents.root / "oracle", test)
 
 
-@pytest.mark.parametrize(
-    ("what", "choice", "metric", "head"),
-    [
-        ("fine_tuning", "fine_tune_choice", "fine_tuned_top1", {"head": "fresh"}),
-        ("from_scratch", "scratch_choice", "from_scratch_top1", {}),
-        ("given_fine_tuning", "given_tune_choice", "given_fine_tuned_top1", {}),
-    ],
-)
-def test_a_class_that_does_not_validate_is_named(
-    parents: Parents, what: str, choice: str, metric: str, head: dict[str, str]
-) -> None:
-    images = squares(60, 60)
-    once = np.flatnonzero((images.labels != 3) | (np.arange(60) == 3))
-    save_images(parents.root / "rare", "train", images.subset(once))
-    save_images(parents.root / "rare", "test", squares(40, 40))
-    told = list[dict[str, Any]]()
-    made = Parents(parents.root / "rare", target="digits").network(parents.root / "network")
-    made.images("train", parents.root / "rare").images("test", parents.root / "rare")
-    made.bank("train", extract(load_network(parents.root / "network"), images.subset(once)))
-    outcome = measured(
-        what,
-        chosen(made, choice, learning_rate=0.02, decay=0.0),
-        {**head, **BRIEF},
-        progress=told.append,
-        **HERE,
-    )
-    assert outcome.facts["classes_not_validated"] == ["d"]
-    notices = [news["notice"] for news in told if "notice" in news]
-    assert notices[-1] == "no validation image of 'digits' is of d: they had no say in the choice"
-    assert value(outcome.rows, metric) >= 0
-
-
 def test_what_diverges_everywhere_has_no_value_and_says_so(parents: Parents) -> None:
     cell = {"head": "fresh", "learning_rate": 1e30, "decay": 0.0, "steps": 60, "batch_size": 16}
     outcome = measured("fine_tune_cell", parents, cell, **HERE)
@@ -273,45 +240,9 @@ def test_the_best_mean_is_chosen_and_one_that_diverged_is_out(tmp_path: Path) ->
     assert outcome.facts["cells"][-1] == [1.0, 1e-3, None]
 
 
-def test_of_equals_the_smallest_rate_and_the_largest_decay_are_chosen(tmp_path: Path) -> None:
-    choice(tmp_path, {(rate, decay): [0.5] for rate in (0.1, 0.01) for decay in (0.0, 1e-3, 1e-4)})
-    assert read(tmp_path)["rates"] == {"learning_rate": 0.01, "decay": 1e-3}
-
-
-def test_a_grid_of_one_cell_has_no_edge(tmp_path: Path) -> None:
-    choice(tmp_path, {(0.1, 0.0): [0.5]})
-    assert (read(tmp_path)["edges"], read(tmp_path)["cells"]) == (0, 1)
-
-
 def test_no_cell_that_holds_is_no_choice(tmp_path: Path) -> None:
     outcome = choice(tmp_path, {(0.1, 0.0): [None], (1.0, 0.0): [None]})
     assert outcome.facts["undefined"] == "all of 2 learning rates and decays diverged"
-
-
-def test_below_no_decay_there_is_nothing_to_try() -> None:
-    decays = (0.0, 1e-4, 1e-3)
-    assert [at_edge(decay, decays) for decay in decays] == [False, False, True]
-    assert [at_edge(decay, decays[1:]) for decay in decays[1:]] == [True, True]
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("fine_tuning(learning_rate=())", "learning_rate is empty"),
-        ("fine_tuning(learning_rate=(0.1, 0.1))", "names 0.1 twice"),
-        ("fine_tuning(learning_rate=(0.1, 0))", r"learning_rate must be a number in \(0, inf\), got 0"),
-        ("fine_tuning(decay=-1e-3)", r"decay must be a number in \[0, inf\)"),
-        ("fine_tuning(decay='none')", r"decay must be a number in \[0, inf\)"),
-        ("fine_tuning(head='frsh')", "unknown head of fine_tuning 'frsh'. Did you mean 'fresh'"),
-        ("fine_tuning(steps=0)", r"steps must be an integer in \[1, inf\)"),
-        ("fine_tuning(seeds=0)", r"seeds must be an integer in \[1, inf\)"),
-        ("from_scratch(batch_size=1)", r"batch_size must be an integer in \[2, inf\)"),
-        ("fine_tune_cell", "is a stage of other measurements"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused_before_anything_runs(text: str, answer: str) -> None:
-    with pytest.raises(RequestError, match=answer):
-        requested(text)
 
 
 # -- the graph ----------------------------------------------------------------------------------------------
@@ -340,15 +271,6 @@ def graph(
 
 def steps(made: Graph, name: str) -> list[Step]:
     return [step for step in made.steps.values() if step.name == name]
-
-
-def test_networks_are_trained_further_in_their_own_precision() -> None:
-    for measure, names in ((f"fine_tuning({GRID})", TUNING), (f"from_scratch({GRID})", SCRATCH)):
-        single, half = (graph(measure, precision=name) for name in ("float32", "bfloat16"))
-        for name in names - {"fine_tune_choice", "scratch_choice"}:
-            assert {step.config["precision"] for step in steps(single, name)} == {"float32"}
-            assert {step.config["precision"] for step in steps(half, name)} == {"bfloat16"}
-            assert not {step.id for step in steps(single, name)} & {step.id for step in steps(half, name)}
 
 
 def test_a_choice_is_of_the_first_networks_and_every_network_is_tuned_by_it() -> None:
@@ -412,12 +334,6 @@ def test_a_wider_grid_trains_the_new_cells_only() -> None:
     fresh = [step for step_id, step in wide.steps.items() if step_id not in narrow.steps]
     cells = [step for step in fresh if step.name == "fine_tune_cell"]
     assert {step.config["learning_rate"] for step in cells} == {0.3}
-
-
-def test_threads_are_part_of_what_is_trained() -> None:
-    for measure, name in (("fine_tuning", "fine_tune_cell"), ("from_scratch", "scratch_cell")):
-        one, two = (graph(measure, threads=threads) for threads in (1, 2))
-        assert not {step.id for step in steps(one, name)} & {step.id for step in steps(two, name)}
 
 
 def test_networks_that_were_not_trained_here_are_left_out() -> None:

@@ -56,10 +56,3 @@ def test_the_effective_rank_does_not_depend_on_how_far_the_features_lie_from_the
     assert value(of_features(tmp_path, far).rows, "effective_rank") == pytest.approx(
         effective_rank(far), rel=1e-9
     )
-
-
-def test_features_that_are_the_same_for_all_images_have_no_effective_rank(tmp_path: Path) -> None:
-    outcome = of_features(tmp_path, np.full((1000, 3), 0.1))
-    assert "effective_rank: the features are the same for all images" in outcome.facts["undefined"]
-    assert "effective_rank" not in {row.metric for row in outcome.rows}
-    assert value(outcome.rows, "constant_features") == 3

@@ -53,17 +53,6 @@ def of_training_images(root: Path, dead: bool) -> Any:
     return measured("layers_on_training", parents)
 
 
-def test_the_training_images_have_their_separations_in_a_measurement_of_their_own(tmp_path: Path) -> None:
-    rows = of_training_images(tmp_path, dead=False).rows
-    images = load_images(tmp_path / "data", "train")
-    profiles = profile_layers(load_network(tmp_path / "train.softmax-0"), images)
-    assert [row.layer for row in rows] == LAYERS
-    assert [row.value for row in rows] == pytest.approx([one.class_separation for one in profiles], rel=1e-6)
-    assert {(row.metric, row.split) for row in rows} == {("class_separation", "train")}
-    outcome = of_training_images(tmp_path / "dead", dead=True)
-    assert "block1, training images: class separation is undefined" in outcome.facts["undefined"]
-
-
 def rows_of(runs: Path, pattern: str) -> list[dict[str, Any]]:
     (folder,) = (runs / "steps").glob(pattern)
     return [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]

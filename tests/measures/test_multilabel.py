@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +14,6 @@ from tests.oracles import auc as oracle
 from penultimate.data.images import ImageSet, save_images
 from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
-from penultimate.measures import requested
-from penultimate.progress import listening
 from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
@@ -128,40 +125,6 @@ def test_a_label_without_an_example_costs_its_own_areas_and_the_mean(tmp_path: P
     assert "label 'Pleural Effusion' has no positive example among 200" in outcome.facts["undefined"]
 
 
-@pytest.mark.parametrize(
-    ("column", "said"),
-    [
-        (np.zeros(90, int), "label 'Edema': there is no positive example among 90, so no AUC"),
-        (np.full(90, -1), "label 'Edema' is uncertain in all 90 examples"),
-        (np.eye(90, dtype=int)[0], "label 'Edema': the interval of an AUC takes two positive and two"),
-    ],
-)
-def test_test_images_that_cannot_say_are_told(tmp_path: Path, column: np.ndarray, said: str) -> None:
-    test = bank(90, 1)
-    labels = np.stack([column, test.labels[:, 1]], 1)
-    outcome = measured(
-        "multilabel",
-        parents(tmp_path, train=bank(200, 0), test=FeatureBank(test.features, labels)),
-        {"uncertain": "ignore"},
-    )
-    assert f"multilabel_auc (test): {said}" in outcome.facts["undefined"]
-    assert {row.settings["label"] for row in outcome.rows if row.metric == "multilabel_auc"} == {NAMES[1]}
-
-
-@pytest.mark.parametrize("count", [0, 1])
-def test_training_labels_that_are_all_uncertain_or_but_one_are_told(tmp_path: Path, count: int) -> None:
-    train = bank(200, 0)
-    labels = train.labels.copy()
-    labels[:, 0] = -1
-    labels[:count, 0] = 1
-    outcome = measured(
-        "multilabel",
-        parents(tmp_path, train=FeatureBank(train.features, labels), test=bank(90, 1)),
-        {"uncertain": "ignore"},
-    )
-    assert "label 'Edema'" in outcome.facts["undefined"]
-
-
 RUNS = Runs(("softmax",))
 
 
@@ -184,40 +147,6 @@ def test_each_measurement_is_asked_of_the_targets_with_its_kind_of_labels() -> N
     }
 
 
-def test_policies_are_steps_of_their_own_and_others_are_refused() -> None:
-    text = "multilabel(uncertain=('zeros', 'ones'))"
-    study = Study("s", "", "", "glyphs_smoke", ("findings_smoke",), (RUNS,), (text,))
-    steps = [step for step in unfold(study).steps.values() if step.name == "multilabel"]
-    assert [step.config["uncertain"] for step in steps] == ["zeros", "ones"]
-    (usual,) = (
-        step
-        for step in unfold(
-            Study("s", "", "", "glyphs_smoke", ("findings_smoke",), (RUNS,), ("multilabel",))
-        ).steps.values()
-        if step.name == "multilabel"
-    )
-    assert usual.id == steps[0].id
-    assert requested("multilabel(thresholds=None)").text == "multilabel"
-    assert requested("multilabel(thresholds=1000)").text == "multilabel(thresholds=1000)"
-    for wrong in ("1", "99.5", "'many'", "(10, 100)"):
-        with pytest.raises(RequestError, match=r"thresholds must be an integer in \[2, inf\), got"):
-            requested(f"multilabel(thresholds={wrong})")
-    with pytest.raises(RequestError, match=r"uncertain of multilabel 'zero'\. Did you mean 'zeros'"):
-        requested("multilabel(uncertain='zero')")
-
-
 def test_nothing_is_trained_on_images_of_several_labels() -> None:
     with pytest.raises(RequestError, match="'findings_smoke' cannot be trained on: its images have several"):
         Study("s", "", "", "findings_smoke", (), (RUNS,))
-
-
-def test_its_labels_are_one_piece_of_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penultimate.progress.TOLD_EVERY", 0.0)
-    heard: list[dict[str, Any]] = []
-    with listening(heard.append):
-        made = parents(tmp_path, train=bank(200, 0), test=bank(90, 1))
-        outcome = measured("multilabel", made, {"uncertain": "zeros"})
-    labels = len({row.setting for row in outcome.rows if row.metric == "multilabel_lambda"})
-    assert {(news["unit"], news["of"]) for news in heard} == {("labels", labels)}
-    assert heard[-1]["done"] == labels > 1
-    assert any(0 < news["done"] < 1 for news in heard)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +14,7 @@ from tests.conftest import penultimate, rows_in
 from tests.results import planted
 
 from penultimate import registry
-from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
-from penultimate.measures.catalogue import requested
 from penultimate.plugins import load_plugin, loaded
 from penultimate.records.table import Row
 from penultimate.results.exhibit import show
@@ -227,35 +222,6 @@ def test_what_one_plugin_does_wrong_costs_no_other_result(tmp_path: Path) -> Non
     assert all(f"{name}: not measured." in said for name in WRONG)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("feature_scal", "Did you mean 'feature_scale'"),
-        ("feature_scale(powr=3)", "Did you mean 'power'"),
-        ("feature_scale(power='three')", "power must be a number"),
-        ("feature_scale(3)", "by name"),
-        ("accuracy(k=5)", "accuracy has no setting 'k'"),
-        ("fine_tuning(step=5)", "fine_tuning has no setting 'step'. Did you mean 'steps'?"),
-        ("mine", "--plugin FILE"),
-        ("nearest_mean(order=1", "not of the form"),
-    ],
-)
-def test_a_measure_that_is_none_is_refused_with_the_nearest_fix(text: str, answer: str) -> None:
-    with pytest.raises(RequestError) as error:
-        requested(text)
-    assert answer in str(error.value)
-
-
-def test_one_measure_has_one_name() -> None:
-    assert requested("feature_scale( power = 2 )").text == "feature_scale"
-    assert requested("feature_scale(power=3.0)").text == "feature_scale(power=3)"
-    with pytest.raises(RequestError, match="twice"):
-        dataclasses.replace(load_study("smoke"), measure=("feature_scale", "feature_scale(power=2.0)"))
-    with pytest.raises(RequestError, match=r"Tiny has no setting 'featurs'\. Did you mean 'features'"):
-        override(load_study("smoke"), ["backbones=Tiny(featurs=3)"])
-
-
 LOSSES = {
     "scalar": ("-(targets * logits.log_softmax(-1)).sum()", "one value per example, [2] here, got []"),
     "wide": ("-(targets * logits.log_softmax(-1))", "one value per example, [2] here, got [2, 16]"),
@@ -331,25 +297,6 @@ tell()
 """
 
 
-def test_what_a_notebook_defines_is_refused_until_a_file_has_it(tmp_path: Path) -> None:
-    text = (
-        "from penultimate import register\nfrom penultimate.measures import Yield\n"
-        "@register.measurement(version=1, per='network', needs=(), yields=(Yield('{0}', 'count'),))\n"
-        "def {0}(inputs): ...\n"
-    )
-    (tmp_path / "mine.py").write_text(text.format("mine"))
-    (tmp_path / "imported.py").write_text(text.format("other"))
-    answer = subprocess.run(
-        [sys.executable, "-c", SESSION], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    of_session, steps, imported = answer.stdout.splitlines()
-    assert "the measurement 'mine' was defined in this session" in of_session
-    assert "put it in a file, mine.py say, and load that: --plugin mine.py" in of_session
-    assert int(steps) > 0
-    assert "was imported from 'imported'" in imported
-    assert f"--plugin {tmp_path / 'imported.py'}" in imported
-
-
 HELPED = """
 import sys
 from pathlib import Path
@@ -360,20 +307,6 @@ load_plugin("mine.py")
 try: pu.run("smoke")
 except pu.RequestError as error: print(error)
 """
-
-
-@pytest.mark.long
-def test_a_plugin_that_only_this_process_can_load_is_told_so(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "helper_of_mine.py").write_text("")
-    (tmp_path / "mine.py").write_text(
-        "import helper_of_mine\nfrom penultimate import register\n@register.loss\ndef mine(z, t): ...\n"
-    )
-    answer = subprocess.run(
-        [sys.executable, "-c", HELPED], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert "needs the package 'helper_of_mine'" in answer.stdout
-    assert "in a process of the study" in answer.stdout
 
 
 @pytest.mark.long

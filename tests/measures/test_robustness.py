@@ -13,7 +13,7 @@ from tests.evaluation.pictures import split_folders
 from tests.measures.steps import Parents, measured
 from tests.measures.worlds import network
 
-from penultimate.data import ImageSet, generate, load_images, save_images
+from penultimate.data import generate, load_images
 from penultimate.data.corruptions import BENCHMARK, SEVERITIES, corrupt
 from penultimate.data.disk.listed import leave_listing, listed_images
 from penultimate.data.readers.located import located
@@ -128,16 +128,6 @@ def test_what_could_not_be_made_leaves_no_row_and_is_named(root: Path, tmp_path:
     assert ("top1", "glyphs_smoke_a", None) not in values
 
 
-@pytest.mark.parametrize("shape", [(24, 24, 1), (6, 9, 3)])
-def test_images_that_cannot_be_corrupted_leave_nothing(tmp_path: Path, shape: tuple[int, ...]) -> None:
-    images = ImageSet(np.zeros((4, *shape), np.uint8), np.arange(4) % 2, np.arange(4), ("a", "b"))
-    save_images(tmp_path / "data", "test", images)
-    parents = Parents(tmp_path).images("test", tmp_path / "data")
-    outcome = measured("corrupted", parents, {"per_class": 1}, key=None)
-    assert "defined for colour images of 8 pixels or more" in outcome.facts["undefined"]
-    assert list((tmp_path / "out").iterdir()) == []
-
-
 @pytest.fixture
 def on_disk(tmp_path: Path) -> Path:
     """What a data step leaves of images on disk."""
@@ -159,17 +149,6 @@ def test_a_shifted_set_on_disk_is_decoded_as_the_network_wants_it(tmp_path: Path
     assert row.value == (predicted(loaded, shown) == shown.labels).mean()
     thumbnails = load_images(on_disk, "test")
     assert row.value != (predicted(loaded, thumbnails) == thumbnails.labels).mean()
-
-
-def test_images_on_disk_are_not_corrupted(tmp_path: Path, on_disk: Path) -> None:
-    outcome = measured("corrupted", Parents(tmp_path, "mine").images("test", on_disk), key=None, draw=0)
-    assert "corrupted has no network that says how the images of 'mine'" in outcome.facts["undefined"]
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_a_source_without_shifted_sets_has_no_hard_images(tmp_path: Path) -> None:
-    outcome = measured("hard", Parents(tmp_path, "bars"), key=None)
-    assert outcome.facts == {"undefined": "'bars' has no images to choose hard ones from"}
 
 
 def test_images_are_made_once_for_all_networks_of_a_draw() -> None:

@@ -267,3 +267,25 @@ def test_a_compiled_network_trains_as_the_plain_one() -> None:
         losses.append(loss.detach())
     jaxtyping.config.update("jaxtyping_disable", False)
     torch.testing.assert_close(*losses)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda net: nn.utils.weight_norm(net[0]) and net,
+        lambda net: nn.utils.parametrizations.weight_norm(net[0]) and net,
+        nn.Module.half,
+        nn.Module.bfloat16,
+    ],
+    ids=["weight_norm of old", "weight_norm", "float16", "bfloat16"],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_weight_norm_and_half_precision_are_taken(change: Callable[[nn.Module], nn.Module]) -> None:
+    made = nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5)
+    )
+    net = change(made)
+    dtype = next(net.parameters()).dtype
+    headed = pu.replace_head(pu.Model(net, size=32), "softmax", 3)
+    assert headed(torch.randn(4, 3, 32, 32, dtype=dtype)).shape == (4, 3)
+    assert next(headed.body.parameters()).dtype == dtype

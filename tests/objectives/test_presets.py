@@ -153,23 +153,6 @@ def test_a_term_that_changes_nothing_beside_another_is_refused(text, idle, other
     assert "it does not add losses up" in str(raised.value)
 
 
-@pytest.mark.parametrize("text", ["softmax + dropout", "softmax + logit_norm", "softmax + logit_penalty"])
-def test_softmax_may_be_named_where_its_loss_is_kept(text):
-    assert resolve(text) == resolve(text.removeprefix("softmax + "))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "cosine_softmax + squared_error",
-        "squared_error(scale=1) + cosine_softmax(scale=0.5)",
-        "logit_penalty(beta=0) + final_layer_l2(lambda_final=0)",
-    ],
-)
-def test_a_slot_left_at_its_default_is_free(text):
-    assert resolve(text).canonical.count("+") == 1
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

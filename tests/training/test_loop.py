@@ -23,7 +23,7 @@ import torch
 
 from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.seeding import derived_generator
-from penultimate.errors import DamagedFileError, RequestError
+from penultimate.errors import RequestError
 from penultimate.networks.trained import load_network, snapshots
 from penultimate.objectives.presets import PRESETS
 from penultimate.training import Recipe, train
@@ -151,14 +151,6 @@ def test_every_objective_is_trained_on_batches_mixed_as_the_equation_says(
     assert len(shares) == begun.step == 16
     assert torch.isfinite(begun.loss_sum)
     assert begun.seen == 256
-
-
-def test_an_alpha_of_0_is_no_mixup(tmp_path: Path) -> None:
-    run(tmp_path / "none")
-    for alpha, same in ((0.0, True), (0.2, False)):
-        augmentation = Augmentation(shift=1, mixup=alpha)
-        run(tmp_path / str(alpha), replace(RECIPE, augmentation=augmentation))
-        assert (weights(tmp_path / str(alpha)) == weights(tmp_path / "none")) == same
 
 
 @pytest.mark.long
@@ -361,24 +353,6 @@ def test_progress_is_told_each_epoch(tmp_path: Path) -> None:
     assert all({"loss", "top1", "images_per_second", "seconds_left"} <= item.keys() for item in news)
 
 
-@pytest.mark.parametrize("damage", ["weights", "card", "names", "missing"])
-def test_a_damaged_network_is_named(tmp_path: Path, damage: str) -> None:
-    folder = tmp_path / "a"
-    run(folder, replace(RECIPE, epochs=1))
-    if damage == "weights":
-        (folder / "network.safetensors").write_bytes(weights(folder)[:-40])
-    elif damage == "card":
-        (folder / "network.json").write_text("{}")
-    elif damage == "names":
-        card = (folder / "network.json").read_text()
-        (folder / "network.json").write_text(card.replace("class_names", "names"))
-    else:
-        (folder / "network.safetensors").unlink()
-    expected = RequestError if damage == "missing" else DamagedFileError
-    with pytest.raises(expected, match="network"):
-        load_network(folder)
-
-
 def test_snapshots_are_the_networks_of_their_epochs(tmp_path: Path) -> None:
     steady = replace(RECIPE, schedule="constant", warmup=0.0, averaging_momentum=0.9, snapshot_every=1)
     run(tmp_path / "long", steady)
@@ -420,14 +394,6 @@ def test_a_run_of_so_many_steps_ends_within_an_epoch(tmp_path: Path) -> None:
     run(tmp_path / "two epochs", replace(by_steps, steps=32))
     run(tmp_path / "by epochs", replace(by_steps, epochs=2))
     assert weights(tmp_path / "two epochs") == weights(tmp_path / "by epochs") != weights(tmp_path / "a")
-
-
-def test_of_fewer_images_than_a_batch_holds_all_are_one(tmp_path: Path) -> None:
-    few = squares(10, 0)
-    result = train("softmax", TINY, few, few, replace(RECIPE, epochs=30), 0, tmp_path)
-    losses = [point["value"] for point in result.curves if point["metric"] == "mean_loss"]
-    assert len(losses) == 30
-    assert 0 < losses[-1] < losses[0]
 
 
 def test_without_images_held_out_the_last_weights_are_kept(tmp_path: Path) -> None:
@@ -501,31 +467,6 @@ def test_a_checkpoint_written_while_the_run_goes_on_is_of_its_step(tmp_path: Pat
         assert state["step"] == 3
         assert all(map(torch.equal, state["network"].values(), states[0]["network"].values()))
         assert torch.equal(state["loss_sum"], states[0]["loss_sum"])
-
-
-def test_what_keeps_a_checkpoint_from_being_written_is_raised(tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path / "absent")
-    checkpoints.save({"step": 1}, wait=False)
-    with pytest.raises(FileNotFoundError):
-        checkpoints.save({"step": 2}, wait=False)
-    checkpoints.close()
-
-
-def test_a_first_step_that_float16_leaves_out_leaves_no_momentum(tmp_path: Path) -> None:
-    half = replace(RECIPE, precision="float16")
-    ours = Run("softmax", TINY, squares(64, 0), None, half, 5, tmp_path, "cpu")
-    ours.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**40)
-    torch.use_deterministic_algorithms(True)  # memory that nobody has written then holds no numbers
-    try:
-        batches = ours.batches()
-        ours.advance(next(batches))
-        assert ours.scaler.get_scale() == 2.0**39
-        ours.scaler.update(2.0**10)
-        ours.advance(next(batches))
-    finally:
-        torch.use_deterministic_algorithms(False)
-    assert ours.scaler.get_scale() == 2.0**10
-    assert all(bool(parameter.isfinite().all()) for parameter in ours.network.parameters())
 
 
 DROPPING = """

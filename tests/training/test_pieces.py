@@ -56,29 +56,6 @@ def test_the_average_is_its_equation(weights: list[float], momentum: float) -> N
     assert float(average.module.weight) == pytest.approx(oracle.average(0.5, weights, momentum), abs=1e-12)
 
 
-def test_a_layer_that_a_network_uses_twice_is_averaged_once() -> None:
-    block = nn.Linear(1, 1)
-    module = nn.Sequential(block, nn.BatchNorm1d(1), block)
-    average = WeightAverage(module, 0.9)
-    before = block.weight.item()
-    with torch.no_grad():
-        block.weight.add_(1)
-    average.update(1000)
-    assert average.module[0].weight.item() == pytest.approx(before + 0.1)  # type: ignore[arg-type]
-    assert average.module[0].weight is average.module[2].weight
-
-
-def test_no_momentum_keeps_the_weights_and_moments_are_averaged_with_them() -> None:
-    module = nn.BatchNorm1d(2)
-    average = WeightAverage(module, 0.0)
-    module(torch.randn(8, 2))
-    average.update(100)
-    assert torch.equal(average.module.running_mean, module.running_mean)  # type: ignore[arg-type]
-    assert int(average.module.num_batches_tracked) == 0  # type: ignore[arg-type]
-    average.synchronise()
-    assert int(average.module.num_batches_tracked) == 1  # type: ignore[arg-type]
-
-
 def test_the_optimiser_is_nesterov_with_decay_on_weights_only() -> None:
     recipe = Recipe(momentum=0.9, weight_decay=0.1)
     module = nn.Linear(1, 1).double()
