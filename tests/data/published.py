@@ -12,7 +12,6 @@ import json
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
 
 import numpy as np
 import torchvision.datasets
@@ -80,40 +79,20 @@ def _cifar_rows(labels: list[int]) -> np.ndarray:
     return np.concatenate([np.repeat(np.array(colour(label), np.uint8), 1024)[None] for label in labels])
 
 
-class _Python2(pickle._Pickler):  # type: ignore[name-defined]
-    """Protocol 2 as Python 2 wrote it, and CIFAR's authors with it: text and bytes alike are its str."""
-
-    dispatch: ClassVar[dict[type, Any]] = dict(pickle._Pickler.dispatch)  # type: ignore[attr-defined]
-
-    def _string(self, text: bytes | str) -> None:
-        content = text.encode("latin1") if isinstance(text, str) else text
-        short = len(content) < 256
-        length = len(content).to_bytes(1 if short else 4, "little")
-        self.write((pickle.SHORT_BINSTRING if short else pickle.BINSTRING) + length + content)
-
-    dispatch[bytes] = dispatch[str] = _string
-
-
-def python2_pickle(content: object) -> bytes:
-    buffer = io.BytesIO()
-    _Python2(buffer, 2).dump(content)
-    return buffer.getvalue().replace(b"cnumpy._core.multiarray\n", b"cnumpy.core.multiarray\n")
-
-
 def cifar10(root: Path) -> None:
     base = root / "cifar-10-batches-py"
     for number, name in enumerate([f"data_batch_{k}" for k in range(1, 6)] + ["test_batch"]):
         labels = [(number + k) % 10 for k in range(4)]
         content = {
-            b"batch_label": b"training batch 1 of 5",
-            b"labels": labels,
-            b"data": _cifar_rows(labels),
-            b"filenames": [b"x.png"] * 4,
+            "batch_label": "training batch 1 of 5",
+            "labels": labels,
+            "data": _cifar_rows(labels),
+            "filenames": ["x.png"] * 4,
         }
-        put(base / name, python2_pickle(content))
+        put(base / name, pickle.dumps(content))
     names = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
-    meta = {b"num_cases_per_batch": 4, b"label_names": [n.encode() for n in names], b"num_vis": 3072}
-    put(base / "batches.meta", python2_pickle(meta))
+    meta = {"num_cases_per_batch": 4, "label_names": names, "num_vis": 3072}
+    put(base / "batches.meta", pickle.dumps(meta))
     put(base / "readme.html", "<html>")
 
 
@@ -122,18 +101,18 @@ def cifar100(root: Path) -> None:
     for name, count in (("train", 12), ("test", 6)):
         fine = [7 * (k % 6) for k in range(count)]
         content = {
-            b"filenames": [b"x.png"] * count,
-            b"batch_label": b"training batch 1 of 1",
-            b"fine_labels": fine,
-            b"coarse_labels": [label // 5 for label in fine],
-            b"data": _cifar_rows(fine),
+            "filenames": ["x.png"] * count,
+            "batch_label": "training batch 1 of 1",
+            "fine_labels": fine,
+            "coarse_labels": [label // 5 for label in fine],
+            "data": _cifar_rows(fine),
         }
-        put(base / name, python2_pickle(content))
+        put(base / name, pickle.dumps(content))
     meta = {
-        b"fine_label_names": [f"fine_{k:02}".encode() for k in range(100)],
-        b"coarse_label_names": [f"coarse_{k}".encode() for k in range(20)],
+        "fine_label_names": [f"fine_{k:02}" for k in range(100)],
+        "coarse_label_names": [f"coarse_{k}" for k in range(20)],
     }
-    put(base / "meta", python2_pickle(meta))
+    put(base / "meta", pickle.dumps(meta))
 
 
 def birdsnap(root: Path) -> None:
@@ -198,10 +177,6 @@ def cars(root: Path) -> None:
             rows[0, number] = (1, 2, 30, 20, np.uint8(label + 1), f"{number + 1:05}.jpg")
             put_image(base / f"cars_{part}/{number + 1:05}.jpg", label, number)
         savemat(_made(base / path), {"annotations": rows})
-    unlabelled = np.empty((1, 5), dtype=[t for t in types if t[0] != "class"])
-    for number in range(5):
-        unlabelled[0, number] = (1, 2, 30, 20, f"{number + 1:05}.jpg")
-    savemat(base / "devkit/cars_test_annos.mat", {"annotations": unlabelled})
 
 
 def _made(path: Path) -> Path:
@@ -220,11 +195,6 @@ def pets(root: Path) -> None:
             if (breed, number) != ("american_bulldog", 3):
                 lines["trainval" if number < 3 else "test"].append(line)
             put_image(base / f"images/{image}.jpg", label, number)
-            xml = (
-                f"<annotation><filename>{image}.jpg</filename><object><name>cat</name></object></annotation>"
-            )
-            put(base / f"annotations/xmls/{image}.xml", xml)
-            put_image(base / f"annotations/trimaps/{image}.png", 0)
     for part, listed in lines.items():
         put(base / f"annotations/{part}.txt", "\n".join(listed) + "\n")
     header = "#Image CLASS-ID SPECIES BREED ID\n#ID: 1:37 Class ids\n"
@@ -283,8 +253,6 @@ def imagenet_kaggle(root: Path) -> None:
     for number, label in reversed(list(enumerate(CHOSEN * 2, 1))):
         put_image(data / f"val/ILSVRC2012_val_{number:08}.JPEG", label, number)
         lines.append(f"ILSVRC2012_val_{number:08},{WNIDS[label]} 85 1 499 272 {WNIDS[label]} 1 1 20 20 ")
-        xml = f"<annotation><object><name>{WNIDS[label]}</name></object></annotation>"
-        put(root / f"ILSVRC/Annotations/CLS-LOC/val/ILSVRC2012_val_{number:08}.xml", xml)
     put(data / "test/ILSVRC2012_test_00000001.JPEG", jpeg(0))
     put(root / "LOC_val_solution.csv", "\n".join(lines) + "\n")
     put(root / "LOC_synset_mapping.txt", "".join(f"{w} {_timm_words()[w]}\n" for w in WNIDS))

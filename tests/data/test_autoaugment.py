@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy import stats
-from tests.oracles.data import mixed
 from torchvision.transforms import AutoAugment, AutoAugmentPolicy
 from torchvision.transforms.autoaugment import _apply_op
 from torchvision.transforms.functional import InterpolationMode
 from torchvision.transforms.v2 import MixUp
 
-from penultimate import RequestError
 from penultimate.data import Augmentation, augment, mixup
 from penultimate.data.augmentation.autoaugment import (
     LEVELS,
@@ -115,24 +112,6 @@ def test_autoaugment_follows_the_shift_and_depends_on_the_generator_alone() -> N
     assert not Augmentation(shift=0, autoaugment=True).is_identity
 
 
-def test_autoaugment_of_images_that_are_no_pictures_is_refused() -> None:
-    with pytest.raises(RequestError, match=r"1 channel \(grey\) or 3 \(RGB\); these have 4"):
-        autoaugment(pictures(2, 8, 8, 4), torch.Generator())
-
-
-@pytest.mark.parametrize("alpha", [0.1, 0.4, 1.0, 100])
-def test_mixup_is_its_equation(alpha: float) -> None:
-    images, labels = torch.rand(9, 3, 5, 4), torch.tensor([0, 3, 1, 1, 2, 0, 3, 2, 1])
-    out, targets = mixup(images, labels, 4, alpha, torch.Generator().manual_seed(7))
-    generator = torch.Generator().manual_seed(7)
-    order = torch.randperm(9, generator=generator).tolist()
-    seed = int(torch.randint(2**63 - 1, (1,), generator=generator))
-    share = np.random.default_rng(seed).beta(alpha, alpha)
-    expected, distributions = mixed(images.numpy(), labels.tolist(), 4, share, order)
-    np.testing.assert_allclose(out, expected, atol=1e-6)
-    np.testing.assert_allclose(targets, distributions, atol=1e-6)
-
-
 @pytest.mark.parametrize("share", [0.0, 0.03, 0.5, 0.8, 1.0])
 def test_mixup_is_torchvisions_on_the_same_draws(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
     class Drawn:
@@ -149,30 +128,4 @@ def test_mixup_is_torchvisions_on_the_same_draws(monkeypatch: pytest.MonkeyPatch
         torch.testing.assert_close(one, other)
 
 
-@pytest.mark.parametrize("alpha", [0.4, 1.0, 3.0])
-def test_the_shares_of_mixup_are_beta_distributed_and_its_orders_permutations(alpha: float) -> None:
-    labels = torch.arange(8)
-    shares = []
-    for seed in range(400):
-        _, targets = mixup(torch.zeros(8, 1, 1, 1), labels, 8, alpha, torch.Generator().manual_seed(seed))
-        torch.testing.assert_close(targets.sum(0), torch.ones(8))
-        torch.testing.assert_close(targets.sum(1), torch.ones(8))
-        moved = targets.diagonal()[targets.diagonal() < 1 - 1e-6]
-        shares += moved[:1].tolist()
-    if alpha >= 1:  # a share of almost 1 cannot be told from an image that stayed
-        assert stats.kstest(shares, stats.beta(alpha, alpha).cdf).pvalue > 1e-3
-    assert np.mean(shares) == pytest.approx(0.5, abs=0.1)
-
-
 BAD: list[Any] = [-0.1, 101, float("nan"), float("inf"), True, "0.2", None]
-
-
-@pytest.mark.parametrize("alpha", BAD)
-def test_an_alpha_that_cannot_be_is_refused(alpha: Any) -> None:
-    with pytest.raises(RequestError, match=r"mixup is the alpha of Beta\(alpha, alpha\), from 0 .* to 100"):
-        Augmentation(mixup=alpha)
-
-
-def test_autoaugment_is_true_or_false() -> None:
-    with pytest.raises(RequestError, match="augmentation: autoaugment is True or False, not 'imagenet'"):
-        Augmentation(autoaugment="imagenet")  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from penultimate import RequestError
-from penultimate.data.decoding import DAMAGED_EXIF, MOST_PIXELS, ROTATED, TURNED, middle_square, read_colours
+from penultimate.data.decoding import DAMAGED_EXIF, MOST_PIXELS, TURNED, middle_square, read_colours
 from penultimate.errors import DamagedFileError
 
 SIDE = 16
@@ -72,24 +72,6 @@ def test_a_jpegs_pixels_are_pillows(tmp_path: Path, how: dict[str, Any], size: t
     np.testing.assert_array_equal(read(path), expected)
 
 
-@pytest.mark.parametrize("mode", ["L", "CMYK"])
-def test_a_jpeg_of_other_colours_is_pillows(tmp_path: Path, noise: np.ndarray, mode: str) -> None:
-    path = tmp_path / "a.jpg"
-    Image.fromarray(noise).convert(mode).save(path, "JPEG")
-    with Image.open(path) as file:
-        np.testing.assert_array_equal(read(path), np.asarray(file.convert("RGB")))
-
-
-def test_a_jpeg_that_is_cut_short_is_no_image(tmp_path: Path, noise: np.ndarray) -> None:
-    path = tmp_path / "a.jpg"
-    Image.fromarray(noise).save(path, "JPEG")
-    whole = path.read_bytes()
-    for kept in (len(whole) // 2, len(whole) - 40):
-        path.write_bytes(whole[:kept])
-        with pytest.raises(DamagedFileError, match=r"a\.jpg' is not a complete image"):
-            read(path)
-
-
 def test_sixteen_bits_keep_their_high_byte_in_grey_as_in_colour(tmp_path: Path) -> None:
     levels = np.arange(65536, dtype=np.uint16).reshape(256, 256)
     for colour, repeats in ((0, None), (2, 3), (4, 2), (6, 4)):  # grey, RGB, grey with alpha, RGBA
@@ -130,18 +112,6 @@ TURNINGS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
     lambda a: np.rot90(a),
 )
 """What EXIF's eight orientations ask for, in NumPy's terms."""
-
-
-def test_rotations_are_said_and_applied_on_request(tmp_path: Path, noise: np.ndarray) -> None:
-    for orientation, turn in enumerate(TURNINGS, start=1):
-        exif = Image.Exif()
-        exif[0x0112] = orientation
-        path = tmp_path / f"{orientation}.png"
-        Image.fromarray(noise).save(path, exif=exif)
-        np.testing.assert_array_equal(read(path), noise)
-        np.testing.assert_array_equal(read(path, upright=True), turn(noise))
-        assert read_colours(path)[1] == ([TURNED] if orientation > 1 else [])
-        assert read_colours(path, upright=False)[1] == ([ROTATED] if orientation > 1 else [])
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -192,16 +162,6 @@ def test_an_uncompressed_tiff_of_any_colours_is_turned_once(
         np.testing.assert_array_equal(read(path, upright=True), turn(np.asarray(stored.convert("RGB"))))
 
 
-def test_a_rotation_that_xmp_alone_tells_is_applied_once(tmp_path: Path, noise: np.ndarray) -> None:
-    told = b'<x:xmpmeta><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
-    for ending in ("tif", "webp"):
-        path = tmp_path / f"a.{ending}"
-        Image.fromarray(noise).save(
-            path, **({"tiffinfo": {700: told}} if ending == "tif" else {"xmp": told, "lossless": True})
-        )
-        np.testing.assert_array_equal(read(path, upright=True), np.rot90(noise, -1))
-
-
 EXIF_DAMAGE = {
     "cut within its directory": b"Exif\0\0MM\0*\0\0\0\x08\0\x09\x01",
     "a directory that lies elsewhere": b"Exif\0\0MM\0*\0\0\xff\xff",
@@ -223,45 +183,6 @@ def test_damaged_exif_is_a_remark_and_the_pixels_are_read(
     if exif != EXIF_DAMAGE["empty"]:
         assert len(remarks) == 1
         assert remarks[0] == DAMAGED_EXIF or "though Pillow warns: " in remarks[0]
-
-
-def test_exif_that_is_none_is_a_remark(tmp_path: Path, noise: np.ndarray) -> None:
-    path = tmp_path / "a.png"
-    Image.fromarray(noise).save(path, exif=b"Exif\0\0what a camera wrote")
-    image, remarks = read_colours(path)
-    np.testing.assert_array_equal(np.asarray(image), noise)
-    assert remarks == [DAMAGED_EXIF]
-
-
-def test_what_pillow_warns_of_is_a_remark_without_numbers(
-    tmp_path: Path, noise: np.ndarray, recwarn: pytest.WarningsRecorder
-) -> None:
-    """A thousand files with one fault are one line, whatever lengths are in it."""
-    Image.fromarray(noise).save(tmp_path / "a.tif", tiffinfo={271: "x" * 60})
-    damaged = bytearray((tmp_path / "a.tif").read_bytes())
-    place = damaged.index(struct.pack("<HHI", 271, 2, 61))
-    damaged[place + 4 : place + 8] = struct.pack("<I", 1 << 20)
-    (tmp_path / "a.tif").write_bytes(damaged)
-    image, remarks = read_colours(tmp_path / "a.tif")
-    np.testing.assert_array_equal(np.asarray(image), noise)
-    assert len(remarks) == 1
-    assert "though Pillow warns: " in remarks[0]
-    assert not any(character.isdigit() for character in remarks[0])
-    assert not recwarn.list
-
-
-def test_whatever_pillow_says_of_a_damaged_file_is_about_that_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its parsers let slip errors of Python's own: here what a flipped byte of a TIFF led to."""
-
-    def opened(path: object) -> None:
-        raise TypeError("'bytes' object cannot be interpreted as an integer")
-
-    (tmp_path / "0.JPEG").touch()
-    monkeypatch.setattr(Image, "open", opened)
-    with pytest.raises(DamagedFileError, match=r"0\.JPEG' is not a complete image: 'bytes' object"):
-        read(tmp_path / "0.JPEG")
 
 
 def test_alpha_is_dropped_whatever_lies_beneath(tmp_path: Path, noise: np.ndarray) -> None:
@@ -312,15 +233,6 @@ def test_decompression_bombs_are_refused_before_they_are_unpacked(
     path.write_bytes(png(np.zeros((9, 9)), 0, (side, side)))
     with pytest.raises(RequestError, match=message):
         read(path)
-
-
-@pytest.mark.parametrize("limit", [None, 1000])
-def test_pillows_own_limit_may_be_any(
-    tmp_path: Path, noise: np.ndarray, limit: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)
-    Image.fromarray(np.tile(noise, (2, 2, 1))).save(tmp_path / "a.png")
-    assert read(tmp_path / "a.png").shape == (2 * SIDE, 2 * SIDE + 8, 3)
 
 
 def test_files_without_an_image(tmp_path: Path, noise: np.ndarray) -> None:

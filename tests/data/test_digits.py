@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
-import pytest
 from sklearn.datasets import load_digits
 
-from penultimate import PenultimateError
-from penultimate.data.world.digits import digits, digits_smoke, enlarge, read_digits
+from penultimate.data.world.digits import digits, enlarge, read_digits
 
 
 def test_they_are_scikit_learns() -> None:
@@ -35,13 +31,6 @@ def test_draws_choose_other_training_images_and_repeat_themselves() -> None:
     assert len(first & other) < 30
 
 
-def test_the_small_variant_is_small() -> None:
-    splits = dict(digits_smoke(0))
-    assert set(np.bincount(splits["train"].labels)) == {5}
-    assert set(np.bincount(splits["test"].labels)) == {15}
-    assert not set(splits["train"].ids) & set(splits["test"].ids)
-
-
 def test_enlarging_keeps_levels_and_places() -> None:
     flat = np.stack([np.full((8, 8), level, np.uint8) for level in (0, 4, 16)])
     assert [set(image.reshape(-1)) for image in enlarge(flat)] == [{0}, {64}, {255}]
@@ -51,9 +40,3 @@ def test_enlarging_keeps_levels_and_places() -> None:
     assert (large[..., 0] == large[..., 2]).all()
     # Bicubic: the middle of each 3 x 3 block is the old pixel itself.
     np.testing.assert_allclose(large[:, 1::3, 1::3, 0], images[:50] / 16 * 255, atol=0.51)
-
-
-def test_without_scikit_learn_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(PenultimateError, match="scikit-learn is not there"):
-        read_digits()

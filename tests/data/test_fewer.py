@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from pathlib import Path
 
@@ -15,8 +14,7 @@ from penultimate.data.images import load_images
 from penultimate.data.world.generation import generate
 from penultimate.data.world.world import glyphs_smoke
 from penultimate.errors import RequestError
-from penultimate.study import Runs, Study, load_study
-from penultimate.study.settings import override
+from penultimate.study import Runs, Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 
@@ -65,37 +63,10 @@ def test_images_are_drawn_of_those_classes_alone_and_balanced(tmp_path: Path) ->
     assert len({*ids.tolist()}) == len(ids)
 
 
-@pytest.mark.parametrize("classes", [1, -2])
-def test_a_number_of_classes_that_is_none_is_refused(classes: object) -> None:
-    with pytest.raises(RequestError, match=r"classes is how many of the source's classes .* 2 or more, or 0"):
-        Runs(("softmax",), classes=classes)  # type: ignore[arg-type]
-
-
-def test_more_classes_than_the_world_has_are_refused() -> None:
-    grids = (Runs(("softmax",), classes=300),)
-    with pytest.raises(RequestError, match=r"'glyphs' has 128 classes, and 300 are asked for; .* 2 to 128"):
-        Study("much", "Much", "?", "glyphs", (), grids)
-    with pytest.raises(RequestError, match="'glyphs' has 128 classes, and 129 are asked for"):
-        override(load_study("quickstart"), ["classes=129"])
-
-
 @pytest.mark.parametrize("name", ["digits", "syllabics", "glyphs_v2"])
 def test_a_set_of_which_no_more_can_be_drawn_is_refused(name: str) -> None:
     with pytest.raises(RequestError, match=f"'{name}' cannot have fewer classes and as many images"):
         of_fewer(card(name), 4)
-
-
-def test_two_numbers_in_one_arm_are_refused() -> None:
-    with pytest.raises(RequestError, match=r"'softmax \| .*' has two numbers of classes; give one of them"):
-        dataclasses.replace(
-            SMALL, networks=tuple(dataclasses.replace(runs, arm="") for runs in SMALL.networks)
-        )
-
-
-def test_shifted_test_sets_have_all_classes_so_that_they_are_refused() -> None:
-    shifted = dataclasses.replace(SMALL, measure=("robustness",), networks=SMALL.networks[1:])
-    with pytest.raises(RequestError, match=r"measures .* on shifted test sets, which have all classes of"):
-        unfold(shifted)
 
 
 def test_each_arm_sees_its_own_classes_and_all_see_the_same_tasks() -> None:
@@ -116,8 +87,3 @@ def test_each_arm_sees_its_own_classes_and_all_see_the_same_tasks() -> None:
         assert network.parent == by_arm[step.columns["arm"]][0]
         if images.of == "glyphs_smoke":
             assert sets[images.parent]["classes"] == by_arm[step.columns["arm"]][1]
-
-
-def test_a_grid_without_the_setting_is_described_as_before() -> None:
-    assert "classes" not in Runs(("softmax",)).described()
-    assert Runs(("softmax",), classes=16).described()["classes"] == 16

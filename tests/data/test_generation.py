@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -43,18 +40,6 @@ def test_rendering_again_into_the_same_folder_mends_it(tmp_path: Path) -> None:
     assert len(load_images(tmp_path, "train")) == 50
 
 
-def test_progress_is_told_after_each_split(tmp_path: Path) -> None:
-    told: list[dict[str, Any]] = []
-    generate("glyphs_smoke", 0, tmp_path, progress=told.append)
-    assert [(step["split"], step["images"]) for step in told] == [
-        ("train", 384),
-        ("holdout", 512),
-        ("test", 704),
-        ("relearn", 832),
-    ]
-    assert {(step["dataset"], step["draw"], step["of"]) for step in told} == {("glyphs_smoke", 0, 832)}
-
-
 def test_wrong_requests_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"unknown dataset 'digit_smoke'\. Did you mean 'digits_smoke'\?"):
         generate("digit_smoke", 0, tmp_path)
@@ -70,27 +55,6 @@ def test_wrong_requests_are_refused(tmp_path: Path) -> None:
     ):
         generate("digits_smoke", 1, tmp_path / "taken")
     assert load_images(tmp_path / "taken", "train").ids.size == 50
-
-
-@pytest.mark.long
-def test_values_of_another_type_are_refused_in_words(tmp_path: Path) -> None:
-    """In a process without the tests' own type checks, which would be quicker than the user's errors."""
-    program = (
-        "import sys; from penultimate.data import Augmentation, generate\n"
-        "calls = [lambda: Augmentation(shift=1.5), lambda: Augmentation(flip=1),"
-        " lambda: generate('digits_smoke', 0.5, sys.argv[1]), lambda: generate('digits_smoke', '0', '.')]\n"
-        "for call in calls:\n"
-        "    try: call()\n"
-        "    except ValueError as error: print(error)\n"
-    )
-    command = [sys.executable, "-c", program, str(tmp_path)]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert answer.stdout.splitlines() == [
-        "augmentation: shift is a number of pixels, 0 or more, not 1.5",
-        "augmentation: flip is True or False, not 1",
-        "a draw is a whole number from 0 up, not 0.5",
-        "a draw is a whole number from 0 up, not '0'",
-    ]
 
 
 @pytest.fixture
@@ -118,34 +82,6 @@ def plug_in() -> Iterator[Callable[[dict[str, Sequence[int]]], None]]:
     registry.forget("dataset", "own_images")
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (("Mass, solid", "Edema"), "may hold neither '=' nor ','; rename 'Mass, solid'"),
-        (("Edema", "Edema"), "two labels are called 'Edema'; give each a name of its own"),
-    ],
-)
-def test_labels_whose_names_no_row_could_hold_are_refused_before_training(
-    tmp_path: Path, names: tuple[str, ...], message: str
-) -> None:
-    def own_findings(draw: int) -> dict[str, ImageSet]:
-        pixels, labels = np.zeros((2, 4, 4, 3), np.uint8), np.eye(2, dtype=np.int64)
-        return {
-            split: ImageSet(pixels, labels, np.arange(2) + 2 * place, names)
-            for place, split in enumerate(("train", "test"))
-        }
-
-    own_findings.card = DatasetCard(  # type: ignore[attr-defined]
-        "own_findings", "Own", 2, {"train": 2, "test": 2}, "auc", "", "", ""
-    )
-    register.dataset(own_findings)
-    try:
-        with pytest.raises(RequestError, match=message):
-            generate("own_findings", 0, tmp_path)
-    finally:
-        registry.forget("dataset", "own_findings")
-
-
 def test_a_plug_in_is_generated_like_any_other(tmp_path: Path, plug_in: Callable[..., None]) -> None:
     plug_in({"train": range(4), "test": (4, 5)})
     generate("own_images", 9, tmp_path)
@@ -167,37 +103,6 @@ def test_a_data_set_must_keep_what_its_card_promises_and_share_no_image_between_
     plug_in(makes)
     with pytest.raises(RequestError, match=message):
         generate("own_images", 0, tmp_path)
-
-
-def test_a_data_set_that_reads_a_file_is_another_when_the_file_is(
-    tmp_path: Path,
-) -> None:
-    np.save(tmp_path / "pixels.npy", np.zeros((6, 4, 4, 3), np.uint8))
-    text = f"""
-import numpy as np
-from penultimate import register
-from penultimate.data import DatasetCard, ImageSet
-
-@register.dataset
-def filed(draw):
-    pixels, names = np.load({str(tmp_path / "pixels.npy")!r}), ("a", "b")
-    for split, ids in (("train", np.arange(4)), ("test", np.arange(4, 6))):
-        yield split, ImageSet(pixels[ids], ids % 2, ids, names)
-
-filed.card = DatasetCard("filed", "Filed", 2, {{"train": 4, "test": 2}}, "top1", "", "", "")
-"""
-    (tmp_path / "mine.py").write_text(text)
-    with plugged(tmp_path / "mine.py"):
-        networks = {"net": "timm:test_resnet(pretrained=False)"}
-
-        def step() -> str:
-            steps = unfold(Request(networks, {"filed": ""}).study()).steps
-            return next(each for each in steps if each.startswith("data"))
-
-        first = step()
-        assert step() == first
-        np.save(tmp_path / "pixels.npy", np.ones((6, 4, 4, 3), np.uint8))
-        assert step() != first
 
 
 @pytest.mark.parametrize(

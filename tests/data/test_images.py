@@ -13,7 +13,6 @@ import torch
 from penultimate import RequestError
 from penultimate.data import ImageSet, load_images, save_images
 from penultimate.data import images as room
-from penultimate.data.images import Images
 from penultimate.errors import DamagedFileError
 
 
@@ -127,13 +126,6 @@ def test_subsets_keep_labels_and_ids_beside_their_images() -> None:
     np.testing.assert_array_equal(part.ids, images.ids[[5, 2]])
 
 
-def test_an_image_set_is_what_is_asked_of_images() -> None:
-    images = some_images(8)
-    assert isinstance(images, Images)
-    assert not isinstance(images.images, Images)
-    assert not isinstance(None, Images)
-
-
 @pytest.mark.parametrize("size", [1, 3, 8, 100])
 def test_batches_come_in_an_order_under_a_transform_with_their_places(size: int) -> None:
     images = some_images(8)
@@ -143,24 +135,3 @@ def test_batches_come_in_an_order_under_a_transform_with_their_places(size: int)
     np.testing.assert_array_equal(np.concatenate([places for _, places in batches]), order)
     pixels = torch.cat([batch for batch, _ in batches])
     np.testing.assert_array_equal(pixels.numpy(), 255.0 - images.images[order])
-
-
-def test_without_an_order_batches_stand_as_the_images_do() -> None:
-    images = some_images(7)
-    batches = list(images.batches(3))
-    assert [batch.dtype for batch, _ in batches] == [torch.uint8] * 3
-    assert [places.tolist() for _, places in batches] == [[0, 1, 2], [3, 4, 5], [6]]
-    np.testing.assert_array_equal(torch.cat([batch for batch, _ in batches]).numpy(), images.images)
-
-
-def test_equal_content_has_an_equal_digest_and_other_content_another() -> None:
-    images = some_images(6)
-    assert images.digest == some_images(6).digest
-    others = [
-        images.subset(np.arange(5)),
-        images.subset(np.arange(6)[::-1].copy()),
-        ImageSet(images.images, images.labels, images.ids + 1, images.class_names),
-        ImageSet(images.images, (images.labels + 1) % 3, images.ids, images.class_names),
-        ImageSet(255 - images.images, images.labels, images.ids, images.class_names),
-    ]
-    assert len({images.digest, *(other.digest for other in others)}) == 6

@@ -91,11 +91,15 @@ def test_a_table_that_divides_the_images_otherwise_than_folders_is_not_passed_ov
     names = Folder(tmp_path).images(where)
     rows = [f"{name},{'ab'[i % 2]}" for i, name in enumerate(names)]
     place = table(tmp_path, "\n".join(["path,label", *rows]), "annotations.csv")
-    with pytest.raises(RequestError, match=r"annotations\.csv' gives images of one folder different labels"):
+    refused = r"annotations\.csv' lists the images, and gives those of one folder different labels"
+    with pytest.raises(RequestError, match=refused):
         pu.labelled(tmp_path)
     assert pu.labelled(place).splits["train"].class_names == ("a", "b")
     folders = tuple(dict.fromkeys(name.partition("/")[0] for name in names))
     assert pu.labelled(tmp_path, split=None).splits["train"].class_names == folders
+    table(tmp_path, place.read_text().replace("path,label", "path,finding"), "annotations.csv")
+    with pytest.raises(RequestError, match=refused):  # NIH's folders are called alike, and its labels not so
+        pu.labelled(tmp_path)
     agreeing = [f"{name},{name.partition('/')[0]}" for name in names]
     table(tmp_path, "\n".join(["path,label", *agreeing]), "annotations.csv")
     assert pu.labelled(tmp_path).splits["train"].class_names == folders
@@ -122,6 +126,10 @@ def test_the_split_of_cub_is_that_of_its_list(tmp_path: Path) -> None:
     opened = pu.labelled(tmp_path)
     assert [*read(opened)["test"]] == names[1::2]
     assert opened.splits["train"].class_names == ("001.Auk", "002.Bunting")
+    outer = tmp_path.rename(tmp_path.with_name("CUB_200_2011")).parent
+    (outer / "cub").mkdir()
+    (outer / "CUB_200_2011").rename(outer / "cub/CUB_200_2011")
+    assert len(pu.labelled(outer / "cub").splits["test"]) == 5
 
 
 def test_hidden_files_junk_and_links_that_lead_up_are_no_images(tmp_path: Path) -> None:

@@ -15,14 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 from tests.data.photographs import folder_of, hard_files, listing_of, photograph
-from timm.data import create_transform
 from torchvision import transforms
-from torchvision.datasets import ImageFolder
 
 from penultimate.data.augmentation.transforms import normalise
-from penultimate.data.decoding import TURNED, Interpolation
+from penultimate.data.decoding import Interpolation
 from penultimate.data.disk.loading import decoded
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
@@ -59,45 +57,6 @@ def test_pixel_for_pixel_as_by_torchvision(
     torch.testing.assert_close(normalise(batch.prepared(preparation), IMAGENET), wanted, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("squash", [False, True])
-@pytest.mark.parametrize(("interpolation", "share"), [("bicubic", 0.9), ("bilinear", 1.0)])
-def test_pixel_for_pixel_as_by_timm(
-    tmp_path: Path, squash: bool, interpolation: Interpolation, share: float
-) -> None:
-    names = files_of_sizes(tmp_path)
-    chain = create_transform(
-        (3, 32, 32),
-        interpolation=interpolation,
-        mean=IMAGENET.mean,
-        std=IMAGENET.std,
-        crop_pct=share,
-        crop_mode="squash" if squash else "center",
-    )
-    wanted = torch.stack([chain(Image.open(tmp_path / name).convert("RGB")) for name in names])
-    preparation = Preparation(int(32 / share), 32, interpolation, IMAGENET, squash)
-    (batch,) = decoded(listing_of(tmp_path, names, np.zeros(len(names))), [preparation], workers=0)
-    torch.testing.assert_close(normalise(batch.prepared(preparation), IMAGENET), wanted, rtol=0, atol=1e-6)
-
-
-def test_photographs_are_upright_unless_torchvisions_reading_is_asked_for(tmp_path: Path) -> None:
-    lying, exif = photograph(0, 90, 70), Image.Exif()
-    exif[0x0112] = 6
-    (tmp_path / "folder/class").mkdir(parents=True)
-    lying.save(tmp_path / "folder/class/x.jpg", exif=exif)
-    chain = transforms.Compose([transforms.Resize(40), transforms.CenterCrop(32), transforms.PILToTensor()])
-    listing = listing_of(tmp_path / "folder", ("class/x.jpg",), np.zeros(1))
-    folder = ImageFolder(tmp_path / "folder", chain)
-    plain = folder[0][0]
-    turned = chain(ImageOps.exif_transpose(Image.open(folder.samples[0][0])))
-    assert not torch.equal(plain, turned)
-    for upright, wanted in ((True, turned), (False, plain)):
-        (batch,) = decoded(listing, [SMALL], workers=0, upright=upright)
-        assert torch.equal(batch.prepared(SMALL)[0].permute(2, 0, 1), wanted)
-    (usual,) = decoded(listing, [SMALL], workers=0)
-    assert torch.equal(usual.prepared(SMALL)[0].permute(2, 0, 1), turned)
-    assert usual.remarks == [(0, TURNED)]
-
-
 @pytest.mark.parametrize("crop", [32, 48])
 def test_images_that_are_cropped_already_are_not_cropped_again(tmp_path: Path, crop: int) -> None:
     photograph(0, 32, 32).save(tmp_path / "x.png")
@@ -123,13 +82,6 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
     ((row, why),) = [each for batch in ways[0] for each in batch.left_out]
     assert row == 4
     assert "004.jpg' is not a complete image" in why
-
-
-def test_networks_that_resize_alike_share_the_resized_image(tmp_path: Path) -> None:
-    other = Preparation(40, 32, "bilinear", ChannelStatistics((0.5,) * 3, (0.5,) * 3))
-    (batch,) = decoded(folder_of(tmp_path, 2), [SMALL, other], workers=0)
-    assert len(batch.images) == 1
-    assert torch.equal(batch.prepared(SMALL), batch.prepared(other))
 
 
 def test_a_pass_begins_where_it_is_told(tmp_path: Path) -> None:
@@ -201,29 +153,6 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     while any(_runs(child) for child in children) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not any(_runs(child) for child in children)
-
-
-ORPHAN = """
-import os
-from penultimate.data.disk import loading
-parent = os.getpid()
-ended, held = os.pipe()
-if os.fork() == 0:
-    os.close(held)
-    os.read(ended, 1)  # until the parent is gone
-    while os.getppid() == parent:
-        pass
-    loading._serve(None, parent)
-    print("serving", flush=True)
-"""
-
-
-@pytest.mark.long
-def test_a_worker_whose_parent_ended_before_it_began_ends_too() -> None:
-    said = subprocess.run(
-        [sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert (said.stdout, said.stderr) == ("", "")
 
 
 def _children(parent: int) -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.data.published import chexpert_files, chexpert_rows
 from tests.evaluation.pictures import class_folders, fill, split_folders
 
 from penultimate.data.disk.listed import SIDE, leave_listing, listed_images
@@ -143,36 +141,6 @@ def test_an_image_that_cannot_be_read_is_left_out_and_named_and_shifts_no_label(
     assert np.array_equal(load_images(tmp_path / "left", "train").labels, shown.labels)
 
 
-def test_what_images_hold_beyond_what_is_read_is_told_once(tmp_path: Path) -> None:
-    root = split_folders(tmp_path / "r", ("ape", "bee"), 3, 2)
-    for name in ("x.gif", "y.gif"):
-        frames = [Image.new("L", (20, 20), level) for level in (0, 255)]
-        frames[0].save(root / "train" / "ape" / name, save_all=True, append_images=frames[1:])
-    left = leave_listing(located("r", str(root)), tmp_path / "left", 0, quietly)
-    assert left.remarks == {
-        "train": [
-            "2 of 8 images hold several frames, of which the first is read; the first is train/ape/x.gif"
-        ]
-    }
-
-
-def test_of_images_none_of_which_can_be_read_that_is_said(tmp_path: Path) -> None:
-    root = split_folders(tmp_path / "h", ("ape", "bee"), 1, 1)
-    for file in (root / "test").rglob("*.jpg"):
-        file.write_bytes(b"no image")
-    with pytest.raises(RequestError, match="none of 2 test images can be read"):
-        leave_listing(located("h", str(root)), tmp_path / "left", 0, quietly)
-
-
-def test_of_a_split_without_images_that_is_said(tmp_path: Path) -> None:
-    folder = chexpert_files(
-        tmp_path, chexpert_rows("train", range(1, 31)), chexpert_rows("valid", range(64541, 64547))
-    )
-    shutil.rmtree(folder / "valid")
-    with pytest.raises(RequestError, match=r"no image of the validation split is there, in '.*CheXpert-v1"):
-        leave_listing(located("chexpert", str(folder), ("validation",)), tmp_path / "left", 0, quietly)
-
-
 def test_images_that_change_meanwhile_are_not_taken_for_the_same(tmp_path: Path) -> None:
     root = split_folders(tmp_path / "i", ("ape", "bee"), 2, 1)
     leave_listing(located("i", str(root)), tmp_path / "left", 0, quietly)
@@ -183,20 +151,6 @@ def test_images_that_change_meanwhile_are_not_taken_for_the_same(tmp_path: Path)
         shown.in_memory()
     with pytest.raises(RequestError, match="changed since the study began"):
         listed_images(tmp_path / "left", "train", PREPARATION)
-
-
-@pytest.mark.parametrize(
-    ("made", "answer"),
-    [("absent", "does not exist"), ("a file", "is none of"), ("empty", "no image|holds no|no class")],
-)
-def test_a_place_without_images_is_refused_by_name(tmp_path: Path, made: str, answer: str) -> None:
-    place = tmp_path / "place.bin"
-    if made == "a file":
-        place.write_bytes(b"?")
-    elif made == "empty":
-        place.mkdir()
-    with pytest.raises(RequestError, match=f"(?s)data 'mine': .*({answer})"):
-        located("mine", str(place))
 
 
 def test_the_images_held_out_are_a_share_of_the_training_images_by_their_names(tmp_path: Path) -> None:

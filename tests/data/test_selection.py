@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 
 import numpy as np
 import pytest
@@ -12,13 +11,8 @@ from tests.oracles import data as oracle
 
 from penultimate.data.world.atlas import Typefaces
 from penultimate.data.world.characters import (
-    SCRIPTS,
-    STIX,
     TASKS_FILE,
-    first_thoughts,
     from_codes,
-    pretraining_classes,
-    selected,
 )
 
 
@@ -50,72 +44,9 @@ def test_the_file_is_what_the_rule_gives(chosen_anew: dict[str, object]) -> None
     assert json.loads(TASKS_FILE.read_text()) == chosen_anew
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_no_twins_are_left_and_none_was_dropped_without_cause(name: str) -> None:
-    typefaces = Typefaces()
-    task = json.loads(TASKS_FILE.read_text())["tasks"][name]
-    characters, pretraining = "".join(selected(name)), set("".join(pretraining_classes()))
-    alike = selection.similarity(typefaces, characters)
-    np.fill_diagonal(alike, -1)
-    assert alike.max() <= selection.TWIN
-    dropped = first_thoughts(name)
-    assert set(dropped) - set(characters) <= {from_codes(code) for code in task["twins"]}
-    for code, told in task["twins"].items():
-        twin, correlation = told.split()
-        assert float(correlation) > selection.TWIN - 5e-4
-        assert from_codes(twin) in pretraining | set(characters)
-        assert from_codes(code) not in characters
-
-
 @pytest.mark.parametrize("name", ["georgian", "cyrillic"])
 def test_a_twin_is_a_twin_by_the_literal_definition(name: str) -> None:
     for code, told in list(json.loads(TASKS_FILE.read_text())["tasks"][name]["twins"].items())[:2]:
         twin, correlation = told.split()
         found = literal_similarity(Typefaces(), from_codes(code), from_codes(twin))
         assert found == pytest.approx(float(correlation), abs=6e-4)
-
-
-def test_classes_that_are_not_shared_are_new_letters_that_no_other_looks_like() -> None:
-    """Neither as the STIX faces draw them nor as the faces of the rule do."""
-    typefaces, pretraining = Typefaces(), "".join(pretraining_classes())
-    unshared = selected("unshared")
-    letters = "".join(unshared)
-    assert [len(members) for members in unshared] == [4] * 16
-    assert len(set(letters)) == 64
-    assert not set(letters) & set(pretraining)
-    assert all(typefaces.covers(face, letter) for face in STIX for letter in letters)
-    assert [unicodedata.name(members[0]).split()[0] for members in unshared] == ["GREEK", "CYRILLIC"] * 8
-    for faces in (selection.TWIN_FACES, STIX):
-        alike = selection.similarity(typefaces, letters + pretraining, faces)[:64]
-        np.fill_diagonal(alike, -1)
-        assert alike.max() <= selection.TWIN
-
-
-def test_shared_classes_are_the_first_whole_ones_of_new_faces() -> None:
-    shared = selected("shared")
-    assert len(set(shared)) == 16
-    assert set(shared) <= set(pretraining_classes())
-    before = selected("newfaces")[: selected("newfaces").index(shared[-1]) + 1]
-    assert shared == tuple(members for members in before if len(members) == 4)
-
-
-def test_class_counts_are_kept() -> None:
-    for name, script in SCRIPTS.items():
-        if script.classes is not None:
-            assert len(set(selected(name))) == script.classes
-            added = json.loads(TASKS_FILE.read_text())["tasks"][name]["added"]
-            assert all(ord(character) in script.block for character in from_codes(added))
-
-
-def test_writing_the_file_says_what_changed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: object, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from pathlib import Path
-
-    target = Path(str(tmp_path)) / "tasks.json"
-    whole = json.loads(TASKS_FILE.read_text())
-    monkeypatch.setattr(selection, "TASKS_FILE", target)
-    monkeypatch.setattr(selection, "select", lambda: whole)
-    selection.main()
-    assert target.read_text() == TASKS_FILE.read_text()
-    assert "armenian: 5 twins dropped, added \u0531\u0532\u0533\u0534\u0535" in capsys.readouterr().out

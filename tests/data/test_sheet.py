@@ -5,10 +5,8 @@ from __future__ import annotations
 import io
 
 import numpy as np
-import pytest
 from PIL import Image
 
-from penultimate import RequestError
 from penultimate.data import ImageSet, contact_sheet
 from penultimate.data.world import sheet
 
@@ -52,21 +50,3 @@ def test_grey_images_and_a_transparent_ground() -> None:
         32,
         48,
     ]
-
-
-@pytest.mark.parametrize(
-    "names", [("Sans Mono Bold Oblique", "A"), ("Unbreakablyoverlongname", "\u2200"), ("", "x")]
-)
-def test_captions_stay_inside_their_columns(names: tuple[str, str]) -> None:
-    wrapped, font = sheet._fitted(names, 48)
-    assert all(font.getlength(line) <= 48 for lines in wrapped for line in lines)
-    assert " ".join(wrapped[1]) == names[1]
-    contact_sheet([("Names", some_images(2, names=names))], zoom=8)
-
-
-@pytest.mark.parametrize("wrong", [{"columns": 0}, {"rows": 0}, {"zoom": 0}])
-def test_impossible_sheets_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(RequestError, match="a contact sheet shows at least one"):
-        contact_sheet([("One", some_images(2))], **wrong)
-    with pytest.raises(RequestError, match="got 0 sets"):
-        contact_sheet([])

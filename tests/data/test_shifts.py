@@ -14,7 +14,7 @@ from penultimate.data import CARDS, ImageSet, card, generate, load_images
 from penultimate.data.catalog import SHIFTS, shifted
 from penultimate.data.world import renderings
 from penultimate.data.world.atlas import Atlas, Typefaces
-from penultimate.data.world.nuisance import Nuisances, coverage
+from penultimate.data.world.nuisance import Nuisances
 from penultimate.data.world.tasks import glyph_task
 from penultimate.data.world.world import GlyphWorld, one_thread, render_split
 
@@ -118,12 +118,3 @@ def test_each_hand_is_used_and_differs_from_the_others() -> None:
     mixed = renderings.rendition(square, Nuisances(), torch.Generator().manual_seed(1))
     dark = (mixed[:, :2, :2].float().mean((1, 2, 3)) < 40).float().mean()
     assert 0.1 < dark < 0.6
-
-
-def test_coverage_is_the_ink_of_each_pixel() -> None:
-    half = torch.zeros(1, 48, 48, dtype=torch.uint8)
-    half[:, :, :24] = 255
-    still = Nuisances(rotation=0, scale=0, aspect=0, shear=0, translation=0, elastic=0)
-    share = coverage(half, still, torch.Generator())
-    torch.testing.assert_close(share[0, :, :11], torch.ones(24, 11))
-    torch.testing.assert_close(share[0, :, 13:], torch.zeros(24, 11))

@@ -7,19 +7,14 @@ import hashlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pytest
-import torch
-from fontTools.ttLib import TTFont
 
-from penultimate import RequestError
 from penultimate.data import CARDS, ImageSet, card
 from penultimate.data.catalog import SHARES, TRANSFER_SPLITS
 from penultimate.data.world.atlas import Atlas, Typefaces
-from penultimate.data.world.characters import DEJAVU, SCRIPTS, STIX, pretraining_classes
+from penultimate.data.world.characters import DEJAVU, STIX, pretraining_classes
 from penultimate.data.world.tasks import glyph_task
 from penultimate.data.world.world import GlyphWorld, one_thread, render_split
 
@@ -55,16 +50,6 @@ def test_counts_types_and_ids(worlds: dict[str, dict[str, ImageSet]], name: str)
     assert np.unique(ids).size == ids.size
 
 
-@pytest.mark.parametrize("name", DRAWN)
-def test_images_use_the_whole_range(worlds: dict[str, dict[str, ImageSet]], name: str) -> None:
-    pixels = worlds[name]["train"].images
-    assert pixels.min() == 0
-    assert pixels.max() == 255
-    assert 100 < pixels.mean() < 155
-    # No image is blank: the foreground stands apart from the background.
-    assert pixels.reshape(len(pixels), -1).std(1).min() > 3
-
-
 def test_no_image_is_shared_between_splits_data_sets_or_draws(worlds: dict[str, dict[str, ImageSet]]) -> None:
     mixed = {"shared_25", "shared_50", "shared_75"}  # composed of the classes of shared_0 and shared_100
     sets = [images for name in worlds.keys() - mixed for images in worlds[name].values()]
@@ -98,17 +83,6 @@ def test_the_number_of_threads_changes_nothing(worlds: dict[str, dict[str, Image
 
     expected = digest_arrays(*(images.images for images in worlds["glyphs_smoke"].values()))
     assert answer.stdout.split() == [expected, "3"]
-
-
-def test_rendering_restores_the_threads_of_its_caller() -> None:
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(2)
-        with one_thread():
-            assert torch.get_num_threads() == 1
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
 
 
 def test_pretraining_shows_no_character_of_a_transfer_task() -> None:
@@ -163,32 +137,6 @@ def test_a_class_has_the_same_images_in_each_task_of_shared_classes(
     assert len(seen) == 32
 
 
-def test_typefaces_draw_the_same_letters_without_what_hides_a_face() -> None:
-    task = glyph_task("typeface", Typefaces())
-    letters = {tuple(character for character, _ in glyphs) for glyphs in task.classes.values()}
-    assert len(letters) == 1
-    assert [glyphs[0][1] for glyphs in task.classes.values()] == [*DEJAVU, *STIX]
-    still = task.nuisances
-    assert (still.stroke, still.shear, still.elastic, still.rotation) == (0, 0, 0, 0.125)
-
-
-@pytest.mark.parametrize("name", ["syllabics", "georgian", "armenian", "cyrillic", "maths"])
-def test_scripts_are_drawn_by_their_faces(name: str) -> None:
-    task = glyph_task(name, Typefaces())
-    assert {face for _, face in task.glyphs} <= set(SCRIPTS[name].faces)
-    assert all(len(members) == 1 for members in task.classes)
-    assert min(map(len, task.classes.values())) >= 4
-
-
-def test_coverage_is_the_fonts_own_character_map() -> None:
-    typefaces, folder = Typefaces(), Path(matplotlib.get_data_path()) / "fonts" / "ttf"
-    asked = "".join(pretraining_classes()) + "".join(map(chr, range(0x2200, 0x2300)))
-    for face in ("DejaVuSansMono-Oblique", "STIXGeneralItalic"):
-        with TTFont(folder / f"{face}.ttf") as font:
-            own = font.getBestCmap()
-        assert [typefaces.covers(face, c) for c in asked] == [ord(c) in own for c in asked]
-
-
 def test_masks_are_centred_and_fill_their_square() -> None:
     typefaces = Typefaces()
     atlas = Atlas(typefaces, glyph_task("glyphs_smoke", typefaces).glyphs)
@@ -199,24 +147,3 @@ def test_masks_are_centred_and_fill_their_square() -> None:
         assert abs(rows[0] + rows[-1] - 47) <= 2
         assert abs(columns[0] + columns[-1] - 47) <= 2
         assert mask.max() > 200
-
-
-def test_a_missing_or_blank_character_is_no_glyph() -> None:
-    typefaces = Typefaces()
-    with pytest.raises(RequestError, match=r"STIXGeneral does not cover U\+1401"):
-        typefaces.mask("STIXGeneral", "\u1401")
-    with pytest.raises(RequestError, match=r"U\+0020 leaves no ink in DejaVuSans"):
-        typefaces.mask("DejaVuSans", " ")
-
-
-def test_atlas_gives_masks_in_the_order_asked() -> None:
-    typefaces = Typefaces()
-    atlas = Atlas(typefaces, [("A", "DejaVuSans"), ("B", "DejaVuSans"), ("A", "DejaVuSans")])
-    assert atlas.masks.shape == (2, 48, 48)
-    picked = atlas.select([("B", "DejaVuSans"), ("A", "DejaVuSans")]).numpy()
-    np.testing.assert_array_equal(picked[1], typefaces.mask("DejaVuSans", "A"))
-
-
-def test_the_world_has_no_other_task() -> None:
-    with pytest.raises(RequestError, match="unknown glyph task 'digits'"):
-        glyph_task("digits", Typefaces())

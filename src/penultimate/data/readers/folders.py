@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -205,27 +206,35 @@ class _Folders:
         for table in (*tables_in(self.place.path), *tables_in(self.root)):
             if self.place.split is not None and self._divides_otherwise(table):
                 raise self._refused(
-                    f"'{table}' gives images of one folder different labels: give the table in place of the"
-                    f" folder; {self._are_classes}"
+                    f"'{table}' lists the images, and gives those of one folder different labels: give the"
+                    f" table in place of the folder; {self._are_classes}"
                 )
 
     def _divides_otherwise(self, table: Path) -> bool:
-        """Return whether a table with usual columns gives the images of one folder several labels."""
+        """Return whether a table gives the images of one folder several labels, or may do so: it lists them,
+        and the folders are called like parts, as images_001 and images_002.
+        """
+        read, labels = None, []
+        with contextlib.suppress(RequestError, DamagedFileError):
+            read = Table(Place(table, split=None), most=COMPARED)
+            labels = [*map(str, read.rows().labels)]
         try:
-            read = Table(Place(table, split=None), most=COMPARED).rows()
+            paths = read.images()[1] if read is not None else []
         except (RequestError, DamagedFileError):
             return False
-        below = table.parent.relative_to(self.place.path)
+        below = f"{table.parent.relative_to(self.place.path).as_posix()}/".removeprefix("./")
         class_of = {
             path: name
-            for part, paths in self.images.items()
-            for path, name in zip(paths, self.classes[part], strict=True)
+            for part, its in self.images.items()
+            for path, name in zip(its, self.classes[part], strict=True)
         }
-        where = ((below / path).as_posix() for path in read.paths)
-        pairs = {
-            (class_of[p], str(la)) for p, la in zip(where, read.labels, strict=True) if p in class_of and la
-        }
-        return len(pairs) > len({name for name, _ in pairs})
+        classes = [class_of.get(below + path) for path in paths]
+        if labels:
+            pairs = {pair for pair in zip(classes, labels, strict=True) if None not in pair}
+            return len(pairs) > len({name for name, _ in pairs})
+        names = {*class_of.values()}
+        words = {re.sub(r"\d+", "", name) for name in names}
+        return any(classes) and len(words) == 1 < len(names) and len(words.pop()) > 2  # no n01440764
 
 
 def _unwrapped(folder: Path, part: str) -> Path:

@@ -12,7 +12,7 @@ from penultimate.data.listing import Listing
 from penultimate.data.readers.arrays import arrays
 from penultimate.data.readers.folders import folders, root_of
 from penultimate.data.readers.places import Place, is_table, tables_in
-from penultimate.data.readers.reading import SPAN, lines_of, listed
+from penultimate.data.readers.reading import SPAN, first_of, lines_of, listed
 from penultimate.data.readers.saved import is_saved, saved
 from penultimate.data.readers.split_names import expect_one_each, part_of, words_in_all
 from penultimate.data.readers.splitting import TEST_SHARE, Splits, train_and_test
@@ -135,22 +135,27 @@ def _several(place: Place, base: Path, files: Mapping[Path, str]) -> Read | None
 
 def _cub(place: Place) -> Read | None:
     """Read class folders whose split is in lists: images.txt and train_test_split.txt, as in CUB-200-2011."""
-    flags, images = place.path / "train_test_split.txt", place.path / "images.txt"
-    if not flags.is_file():
+    if not place.path.is_dir():
         return None
+    root = root_of(place.path)
+    flags = first_of(*(base / "train_test_split.txt" for base in (place.path, root.parent, root)))
+    if flags is None:
+        return None
+    images = flags.with_name("images.txt")
     if not images.is_file():
         raise RequestError(
             f"'{flags}' says which images are tested on, by numbers that images.txt beside it names; it is"
             " missing. Write a table instead, with the columns path,label,split"
         )
     place.expect_only("lists of images and of their split")
-    named = dict(line.split(maxsplit=1) for line in lines_of(images))
-    trained = dict(line.split(maxsplit=1) for line in lines_of(flags))
+    below = flags.parent.relative_to(place.path) / "images"
+    named, trained = (dict(line.split(maxsplit=1) for line in lines_of(file)) for file in (images, flags))
     names = sorted({path.partition("/")[0] for path in named.values()})
     parts = {}
     for number, (part, mark) in enumerate((("train", "1"), ("test", "0"))):
-        paths = [f"images/{path}" for key, path in named.items() if trained.get(key) == mark]
-        labels = np.array([names.index(path.split("/")[1]) for path in paths], np.int64)
+        inner = [path for key, path in named.items() if trained.get(key) == mark]
+        labels = np.array([names.index(path.partition("/")[0]) for path in inner], np.int64)
+        paths = [(below / path).as_posix() for path in inner]
         parts[part] = listed(place.path, paths, labels, names, number * SPAN)
     return parts, [f"the splits are those of '{flags.name}'"]
 

@@ -176,16 +176,10 @@ class Table:
 
     def rows(self) -> Rows:
         """Return what it says of its images; raises RequestError for what is not clear."""
-        image = self._said(self.place.image) or self._first(IMAGES)
-        if not image:
-            raise self._ask("image", "names the images", [*self.frame.columns])
-        cells = [cell.replace("\\", "/") for cell in self.texts(image)]
-        if "" in cells:
-            raise self._refused(f"row {cells.index('') + 1}: a path is expected in '{image}'")
+        image, paths = self.images()
         parts, of_splits = self._parts()
         group = self._said(self.place.group) if isinstance(self.place.group, str) else ""
         names, labels = self._labels([image, group, *of_splits])
-        paths = ImagesBelow(self.place.path.parent, self.part).found(cells, self.notes)
         groups = self.texts(group) if group else [""] * len(paths)
         if group and "" in groups:
             raise self._refused(
@@ -195,6 +189,16 @@ class Table:
         if isinstance(self.place.group, int):
             groups = groups_by_level(self.place, paths, "the table's folder")
         return Rows(paths, labels, parts, groups, names)
+
+    def images(self) -> tuple[str, list[str]]:
+        """Return the column of images, and their paths from the table's folder."""
+        image = self._said(self.place.image) or self._first(IMAGES)
+        if not image:
+            raise self._ask("image", "names the images", [*self.frame.columns])
+        cells = [cell.replace("\\", "/") for cell in self.texts(image)]
+        if "" in cells:
+            raise self._refused(f"row {cells.index('') + 1}: a path is expected in '{image}'")
+        return image, ImagesBelow(self.place.path.parent, self.part).found(cells, self.notes)
 
     def texts(self, name: str) -> list[str]:
         """Return the cells of a column as text."""
