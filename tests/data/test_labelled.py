@@ -65,8 +65,14 @@ def test_what_is_said_in_arguments_is_what_is_said_behind_a_path(tmp_path: Path)
 @pytest.mark.parametrize(
     ("folders", "message"),
     [
-        ("train/{cat,dog}.{0..2}.jpg holdout2/{0..3}.jpg", "'train' sounds like a split, and holds"),
-        ("train/{cat,dog}.{0..2}.jpg test_stg1/{0..3}.jpg", "'train' sounds like a split, and holds"),
+        (
+            "train/{cat,dog}.{0..2}.jpg holdout2/{0..3}.jpg",
+            "a split may be meant by 'train', with images in no",
+        ),
+        (
+            "train/{cat,dog}.{0..2}.jpg test_stg1/{0..3}.jpg",
+            "a split may be meant by 'train', with images in no",
+        ),
         ("train1/{a,b}/{0..1}.jpg train2/{a,b}/{0..1}.jpg test/{a,b}/{0..1}.jpg", "both stand for the train"),
         ("val/{a,b}/{0..1}.jpg other/{a,b}/{0..1}.jpg", "is 'val' a class, as 1 folder"),
         ("{a,b}/{train,test}/{0..1}.jpg a/more/{0..1}.jpg", "beside them 1 folder"),

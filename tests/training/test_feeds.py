@@ -16,7 +16,6 @@ from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.augmentation.transforms import normalise
 from penultimate.data.disk.cropping import box_of, cropped
 from penultimate.data.disk.listed import ListedImages
-from penultimate.data.disk.loading import colours_of
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import DamagedFileError
@@ -80,7 +79,7 @@ def test_a_batch_is_crops_of_its_images_flipped_and_normalised(images: ListedIma
         rows = order[place * 16 : (place + 1) * 16].tolist()
         squared = []
         for row in rows:
-            image, _ = colours_of(images.listing, row, upright=True)
+            image, _ = images.listing.colours(row)
             squared.append(cropped(image, box_of(*image.size, (0.1, 1.0), 7, 2, row), 16))
         expected = normalise(torch.from_numpy(np.stack(squared)), STATISTICS, torch.bfloat16)
         assert torch.equal(plain, expected)

@@ -137,8 +137,9 @@ def _cards() -> Iterator[DatasetCard]:
     sources = (("glyphs", "Glyphs", 128, 10), ("glyphs_smoke", "Glyphs (smoke)", 16, 5))
     for source, title, classes, each in sources:
         for shift, (name, relation, note) in SHIFTS.items():
-            called = (f"{source}_{shift}", f"{title}-{name}", classes, {"test": classes * each}, "top1")
-            yield DatasetCard(*called, f"the pretraining classes, {relation}", _DEJAVU, _FONTS, note, source)
+            called = (f"{source}_{shift}", f"{title}-{name}", classes, {"test": classes * each})
+            told = (f"the pretraining classes, {relation}", _DEJAVU, _FONTS, note, source)
+            yield DatasetCard(*called, "top1", *told)
 
 
 def _shared(name: str, share: float, classes: int = 16) -> DatasetCard:

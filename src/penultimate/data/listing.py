@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
-from PIL import Image
 
-from penultimate.data.decoding import read_colours
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import DIGITS, canonical_json, digest_arrays, digest_file
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 Encoded: TypeAlias = Path | bytes | np.ndarray
 """An image that is not decoded yet: a file, the bytes of one, or its pixels, uint8 [h w] or [h w 3]."""
@@ -146,6 +147,10 @@ class Listing:
 
     def colours(self, index: int, upright: bool = True) -> tuple[Image.Image, list[str]]:
         """Return image `index`, and remarks, as `read_colours` gives them, wherever it lies."""
+        from PIL import Image
+
+        from penultimate.data.decoding import read_colours
+
         encoded = self.image(index)
         if isinstance(encoded, np.ndarray):
             return Image.fromarray(encoded).convert("RGB"), []

@@ -130,7 +130,7 @@ class _Folders:
         if not nested:
             called = " and ".join(repr(each.name) for each in named)
             raise self._refused(
-                f"{called} sounds like a split, and holds images in no class folders{self._lying()}."
+                f"a split may be meant by {called}, with images in no class folders{self._lying()}."
                 f" {EXPECTED}; {self._are_classes}"
             )
         if "train" not in named.values() or ({*named.values()} == {"train"} and {*others} & {*holding}):

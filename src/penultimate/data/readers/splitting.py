@@ -10,6 +10,7 @@ import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -204,7 +205,7 @@ def _unshown(parts: Splits) -> Iterator[str]:
 
 
 def _joined(first: Listing, second: Listing) -> Listing:
-    arrays = {
+    arrays: dict[str, Any] = {
         name: np.concatenate([getattr(first, name), getattr(second, name)])
         for name in ("labels", "ids", *(["groups"] if first.groups is not None else []))
     }

@@ -165,7 +165,7 @@ class Table:
     def __init__(self, place: Place, part: str = "", most: int | None = None) -> None:
         self.place, self.part, self.notes = place, part, list[str]()
         self.frame = read_table(place.path, most)
-        self.columns = {plain(name): name for name in self.frame.columns}
+        self.columns: dict[str, str] = {plain(name): name for name in self.frame.columns}
         if self.frame.empty:
             raise self._refused("it lists no images")
         if any(map(is_image, self.frame.columns)):
@@ -253,7 +253,7 @@ class Table:
 
     def _usual_label(self, free: Sequence[str]) -> str:
         """Return the column that its name says to be the label, "" for none."""
-        named = [self.columns[name] for name in LABELS if self.columns.get(name) in free]
+        named: list[str] = [self.columns[name] for name in LABELS if self.columns.get(name) in free]
         if not named:
             return ""
         texts = self.texts(named[0])
