@@ -37,7 +37,7 @@ from penultimate.study.unfold import unfold
 SPEC = "focal(gamma=2)"
 SEEDS = (0, 1, 2)
 PORTRAITS = Path(__file__).parents[2] / "docs" / "portraits"
-EXHIBITS = tuple(f"portrait_{name}" for name in ("place", "strengths", "inside", "follows", "search"))
+EXHIBITS = tuple(f"portrait_{name}" for name in ("place", "strengths", "inside", "search"))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -14,8 +14,8 @@ from penultimate.errors import RequestError
 from penultimate.evaluation.request import Request, Settings
 from penultimate.networks.sources import HUBS, read_source
 from penultimate.notebook import text
-from penultimate.results.refreshing import refresh_page
 from penultimate.results.exhibit import Shown, show
+from penultimate.results.refreshing import refresh_page
 from penultimate.results.rows import Run, read_run
 from penultimate.store import Store
 from penultimate.study.graph import Graph

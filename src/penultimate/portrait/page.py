@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penultimate.portrait.exhibits.inside import followed_by, follows_words, inside_words
+from penultimate.portrait.exhibits.inside import inside_words
 from penultimate.portrait.exhibits.place import frames, standing
 from penultimate.portrait.exhibits.search import loss_panel, lost, own_search
 from penultimate.portrait.traits import subject_of, traits
@@ -33,14 +33,13 @@ def answer(run: Run) -> Answer:
     said = standing(run, subject)
     if run.limited or not said:
         return Answer(said or f"{subject.label} was trained; nothing to compare it with was measured.")
-    found, asked = traits(run, subject), followed_by(run, subject)
+    found = traits(run, subject)
     accuracy = frames(run)[0].mean()
     others = accuracy.drop(subject.slug, errors="ignore")
     is_poor = subject.slug in accuracy and len(others) and 2 * accuracy[subject.slug] < others.min()
     points = [
         *([HARDLY_TRAINED] if is_poor else []),
         *([inside_words(run, found)] if found else []),
-        *([follows_words(asked)] if asked else []),
     ]
     return Answer(said, tuple(points), ("portrait-accuracy", "portrait-separation"))
 

@@ -18,7 +18,7 @@ from penultimate.paper.arms import AUTOAUGMENT, SWEEP
 from penultimate.paper.claims.effects import Effect, exact, of_independent, of_mean
 from penultimate.paper.claims.margins import LEAST_GAIN, LEAST_RUNS, LIMITED_DATA
 from penultimate.paper.claims.trials import Unit
-from penultimate.paper.printed_numbers import TASKS, mean_of_printed
+from penultimate.paper.printed import TASKS, mean_of_printed
 from penultimate.results.means import printed
 from penultimate.results.rows import (
     MEAN,

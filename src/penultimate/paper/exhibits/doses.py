@@ -26,7 +26,7 @@ from penultimate.paper.families import (
     strengths_of,
     table_of_strengths,
 )
-from penultimate.paper.printed_numbers import mean_of_printed
+from penultimate.paper.printed import mean_of_printed
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.figure import Figure, scatter_printed
 from penultimate.results.means import printed

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pandas as pd
 
 from penultimate.data.catalog import card
-from penultimate.paper.printed_numbers import TASKS
+from penultimate.paper.printed import TASKS
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.means import PER_CLASS_NOTE, table_of_means, table_of_printed, task_columns
 from penultimate.results.rows import MEAN, Run, mean_of, shared_seeds, transfer

@@ -9,7 +9,7 @@ import pandas as pd
 
 from penultimate.data.catalog import card
 from penultimate.paper import BASELINE
-from penultimate.paper.printed_numbers import TASKS
+from penultimate.paper.printed import TASKS
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.means import PER_CLASS, printed, table_of_means, table_of_printed
 from penultimate.results.rows import Run, both, seeds

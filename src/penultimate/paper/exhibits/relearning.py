@@ -11,7 +11,7 @@ import pandas as pd
 
 from penultimate.data.catalog import card
 from penultimate.paper.arms import SWEEP
-from penultimate.paper.printed_numbers import mean_of_printed
+from penultimate.paper.printed import mean_of_printed
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.figure import Axis, Curve, Figure, Panel, correlation, scatter, scatter_printed
 from penultimate.results.means import printed, table_of_means, table_of_printed

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from penultimate.paper.arms import SWEEP
-from penultimate.paper.printed_numbers import MEAN_NOTE, mean_of_printed, printed_tasks
+from penultimate.paper.printed import MEAN_NOTE, mean_of_printed, printed_tasks
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.figure import Axis, Figure, scatter, scatter_printed
 from penultimate.results.means import (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from penultimate.data.catalog import card
-from penultimate.paper.printed_numbers import MEAN_NOTE, TASKS, mean_of_printed, printed_tasks
+from penultimate.paper.printed import MEAN_NOTE, TASKS, mean_of_printed, printed_tasks
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.figure import SMALL, Axis, Figure, scatter, scatter_printed
 from penultimate.results.means import PER_CLASS_NOTE, printed, table_of_means, table_of_printed, task_columns

@@ -10,7 +10,6 @@ SEARCH = {"portrait_search": "Of a portrait: the search for the objective's stre
 STRENGTHS = {"portrait_strengths": "Of a portrait: class separation and transfer at each strength"}
 INSIDE = {
     "portrait_inside": "Of a portrait: what is unusual about the objective, and what it resembles",
-    "portrait_follows": "Of a portrait: which of the paper's statements the objective follows",
 }
 PLACE = {"portrait_place": "Of a portrait: accuracy against transfer, and the objective's ranks"}
 declare_exhibits(__name__, {"place": PLACE, "strengths": STRENGTHS, "inside": INSIDE, "search": SEARCH})

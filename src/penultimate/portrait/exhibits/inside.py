@@ -1,18 +1,15 @@
-"""What an objective does inside: in which traits it is unusual, which other objective it resembles, and
-which of the paper's statements it follows."""
+"""What an objective does inside: in which traits it is unusual, and which other objective it resembles."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from penultimate import registry
 from penultimate.portrait.exhibits import shows
 from penultimate.portrait.traits import Trait, likeness, subject_of, traits
 from penultimate.results.exhibit import Part
 from penultimate.results.figure import Figure, heat
-from penultimate.results.rows import USUAL_PAGE, Objective, Run
+from penultimate.results.rows import Run
 from penultimate.results.table import Cell, Column, table_of_cells
 from penultimate.results.text import counted, fixed, listed, p_value, signed
 
@@ -90,41 +87,3 @@ def inside_words(run: Run, found: list[Trait]) -> str:
     labels = {slug: f"{label[:1].lower()}{label[1:]}" for slug, label in run.labels().items()}
     like = [f"{labels[slug]} ({fixed(distance, 2)})" for slug, distance in near]
     return f"{said} It resembles most, by their distance, {listed(like)}." if like else said
-
-
-def followed_by(run: Run, subject: Objective | None) -> tuple[Any, ...]:
-    """Return the statements that the usual page asks of the objective; none without such a page."""
-    page = registry.entry("page", USUAL_PAGE).resolve() if USUAL_PAGE in registry.names("page") else None
-    ask = getattr(page, "follows", None)
-    if subject is None or run.limited or ask is None:
-        return ()
-    from penultimate.report.base import StudyResults
-    from penultimate.report.measurements import admit
-
-    return tuple(ask(admit(StudyResults.of_run(run)), subject.spec))
-
-
-def follows_words(found: Sequence[Any]) -> str:
-    """Return a sentence that counts the verdicts."""
-    counts = Counter(one.verdict for one in found)
-    return (
-        f"Of {len(found)} statements that the paper makes about alternatives to softmax it follows"
-        f" {counts['follows']}, departs from {counts['departs']}, and {counts['undecided']} are open."
-    )
-
-
-@shows("portrait_follows", "Which of the paper's statements it follows")
-def portrait_follows(run: Run) -> Iterator[Part]:
-    """What the paper says of every alternative to softmax, asked of this one, by the rules that judge the
-    paper's claims; and whether it lies where the line of the other objectives expects it."""
-    if found := followed_by(run, subject_of(run)):
-        heads = {"verdict": "Verdict", "evidence": "Evidence", "where": "In the paper", "reason": "Why"}
-        cells = [(one.verdict, one.evidence, one.where, one.reason.replace("`", "")) for one in found]
-        yield table_of_cells(
-            "portrait_follows",
-            "Statement by statement",
-            [Column(key, label) for key, label in heads.items()],
-            [(one.says, row) for one, row in zip(found, cells, strict=True)],
-            corner="The paper says",
-        )
-        yield follows_words(found)
