@@ -11,20 +11,19 @@ import html
 from collections.abc import Iterable
 from pathlib import Path
 
-from docs.quoted import MAIN, shown
+from docs.quoted import MAIN
 
 from penultimate.paper.page import PAGE
 from penultimate.portrait.page import answer
 from penultimate.records.archive import read_kept, references
 from penultimate.registry import entry, names
-from penultimate.report.base import Built, ExhibitTable, Figure
-from penultimate.report.drawing.figures import draw_panel, mark_variables
-from penultimate.report.drawing.palette import Mark, marks
-from penultimate.report.inline import legend, objectives_drawn, table_html
 from penultimate.results.beside import beside_reference
+from penultimate.results.drawing.palette import Mark
 from penultimate.results.exhibit import Shown, marks_of, show
-from penultimate.results.figure import draw
-from penultimate.results.rows import Run
+from penultimate.results.figure import Figure, draw, mark_icon, mark_variables
+from penultimate.results.page import chapters_of
+from penultimate.results.rows import Run, read_reference
+from penultimate.results.table import Table
 
 RUNS = {"doses": "sweep", "better": "better", "projectors": "sweep"}
 """The run that an exhibit is drawn from, where it is not the main one; it counts once it is kept."""
@@ -44,15 +43,22 @@ FOLDED = 12
 """Tables with more columns than this are folded."""
 
 
-def exhibits() -> dict[str, Built]:
+def exhibits() -> dict[str, Shown]:
     """Return every exhibit that the runs of the package hold, by its name."""
     found = {}
     for name in names("exhibit"):
-        if PAGE.draws(entry("exhibit", name).resolve()):
-            built = shown(name, run_of(name))
-            if built.wanted and (built.tables or built.figures):
-                found[name] = built
+        exhibit = entry("exhibit", name).resolve()
+        if exhibit.page == PAGE.name or PAGE.others(exhibit):
+            made = show(name, read(run_of(name)))
+            if made.is_measured:
+                found[name] = made
     return found
+
+
+@functools.cache
+def read(run: str) -> Run:
+    """Return a kept run."""
+    return read_reference(run)
 
 
 def run_of(name: str) -> str:
@@ -109,10 +115,10 @@ def portrait(run: Run, known: dict[str, Mark]) -> list[str]:
     return lines
 
 
-def table(built: ExhibitTable) -> list[str]:
+def table(built: Table) -> list[str]:
     """Return a table as HTML that scrolls by itself."""
     head = f'<div class="exhibit-table" tabindex="0" role="group" aria-label="{html.escape(built.title)}">'
-    return raw([head, table_html(built), "</div>"])
+    return raw([head, built.html(), "</div>"])
 
 
 def raw(lines: Iterable[str]) -> list[str]:
@@ -125,19 +131,24 @@ def drawn(figure: Figure, known: dict[str, Mark]) -> list[str]:
     panels = [
         f'<figure class="panel {panel.source}" style="flex-basis: {min(panel.size[0], 290):g}px; max-width:'
         f' {1.6 * panel.size[0]:g}px"><figcaption>{html.escape(panel.title)}</figcaption>'
-        f"{draw_panel(panel, known).styled(f'{panel.name}-')}</figure>"
+        f"{draw(panel, known).styled(f'{panel.name}-')}</figure>"
         for panel in figure.panels
     ]
-    said = legend(figure, known)
-    below = [f'<p class="legend">{said}</p>'] if said else []
+    named = {
+        each.slug: each.label
+        for panel in figure.panels
+        for each in (*panel.points, *panel.curves)
+        if each.slug in known
+    }
+    said = " ".join(f"{mark_icon(known[slug])} {html.escape(label)}" for slug, label in named.items())
+    below = [f'<p class="legend">{said}</p>'] if said and figure.legend else []
     return raw(['<div class="panels">', *panels, "</div>", *below])
 
 
-def page(name: str, built: Built, known: dict[str, Mark]) -> list[str]:
+def page(name: str, built: Shown, known: dict[str, Mark]) -> list[str]:
     """Return the lines of an exhibit's page."""
     run = run_of(name)
     lines = [f"({name})=", f"# {plain(built.title)}", ""]
-    lines += [f"**{plain(built.finding.removeprefix('Ours: '))}**", ""] if built.finding else []
     for figure in built.figures:
         lines += drawn(figure, known)
     lines += [plain(built.caption), ""]
@@ -159,14 +170,13 @@ def page(name: str, built: Built, known: dict[str, Mark]) -> list[str]:
     return lines
 
 
-def thumbnail(folder: Path, built: Built, known: dict[str, Mark]) -> str:
+def thumbnail(folder: Path, built: Shown, known: dict[str, Mark]) -> str:
     """Draw the first panel of an exhibit into a file for the index, and return its name; "" without one."""
     panels = [panel for figure in built.figures for panel in figure.panels]
-    panels = [panel for panel in panels if panel.raster is None or not panel.raster.is_scale]
     if not panels:
         return ""
     path = folder / f"{built.name}.svg"
-    path.write_text(draw_panel(panels[0], known).styled("t", page=False), encoding="utf-8")
+    path.write_text(draw(panels[0], known).styled("t", page=False), encoding="utf-8")
     return path.name
 
 
@@ -183,16 +193,14 @@ def write(folder: Path, static: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     static.mkdir(parents=True, exist_ok=True)
     found = exhibits()
-    of_portraits = marks_of(shown for run in portraits().values() for shown in exhibits_of(run))
-    known = marks([*PAGE.explained, *dict.fromkeys([*objectives_drawn([*found.values()]), *of_portraits])])
+    of_portraits = [each for run in portraits().values() for each in exhibits_of(run)]
+    known = marks_of([*found.values(), *of_portraits])
     (static / "marks.css").write_text(colours(known) + "\n", encoding="utf-8")
     index = ["# Gallery", "", INTRODUCTION, ""]
-    chapters = PAGE.chapters((entry("exhibit", name).resolve(), built) for name, built in found.items())
+    chapters = chapters_of(PAGE, found.values())
     parts: dict[str, list[str]] = {}
     for chapter in chapters:
-        parts.setdefault(chapter.named.part or "The claims", []).extend(
-            built.name for built in chapter.exhibits
-        )
+        parts.setdefault(chapter.part or "The claims", []).extend(built.name for built in chapter.exhibits)
     for part, listed in parts.items():
         index += [f"## {plain(part)}", "", "::::{grid} 1 2 2 3", ":gutter: 3", ""]
         for name in listed:

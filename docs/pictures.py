@@ -11,12 +11,12 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from docs import quoted
-
 from penultimate.paper import published
-from penultimate.report.base import Panel
-from penultimate.report.drawing.figures import draw_panel
-from penultimate.report.drawing.palette import PAPER, marks
+from penultimate.results.drawing.palette import PAPER, marks
+from penultimate.results.exhibit import show
+from penultimate.results.figure import Panel
+from penultimate.results.figure import draw as draw_panel
+from penultimate.results.rows import read_reference
 
 FOLDER = Path(__file__).parent / "pictures"
 PICTURES = {
@@ -40,13 +40,14 @@ GAP, HEAD = 26, 30
 def panels(name: str) -> list[Panel]:
     """Return the panels of a picture, without the faint marks of single runs."""
     run, exhibit, titles = PICTURES[name]
-    found = {panel.title: panel for figure in quoted.shown(exhibit, run).figures for panel in figure.panels}
+    found = {
+        panel.title: panel for figure in show(exhibit, read_reference(run)).figures for panel in figure.panels
+    }
     return [
         dataclasses.replace(
             found[title],
             points=tuple(point for point in found[title].points if not point.faint),
             curves=tuple(curve for curve in found[title].curves if not curve.faint),
-            bar=None,
         )
         for title in titles
     ]
@@ -84,7 +85,7 @@ def draw(path: Path) -> None:
     """Draw a picture: its panels side by side on a background of paper."""
     drawn, across, height = [], GAP, 0.0
     for place, panel in enumerate(panels(path.name)):
-        slugs = [each.objective for each in (*panel.points, *panel.curves)]
+        slugs = [each.slug for each in (*panel.points, *panel.curves)]
         width, tall = panel.size
         svg = draw_panel(panel, marks([*published.objectives(), *slugs])).styled(
             f"{path.stem}{place}", page=False

@@ -1,1 +1,0 @@
-"""The parts of exhibits as they are drawn: panels, maps, labels, colours."""

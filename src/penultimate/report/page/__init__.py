@@ -1,1 +1,0 @@
-"""The page of a study: one HTML file, drawn from the page that a client of the report registers."""
