@@ -14,7 +14,7 @@ from penultimate import RequestError
 from penultimate.paper.claims.stated import CLAIMS
 from penultimate.paper.claims.verdicts import judge
 from penultimate.statistics import power, seeds_needed
-from tests.report.planted import planted
+from tests.planted import planted
 from tests.report.test_claims import read
 
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from penultimate.paper.claims.stated import EVERY_CLAIM, Claim
 from penultimate.paper.claims.trials import Judged
 from penultimate.paper.claims.verdicts import judge
-from penultimate.report import StudyResults
 from penultimate.results.rows import Run
+from tests.planted import StudyResults
 
 
 def run_of(results: StudyResults) -> Run:
     """Return planted results as a run."""
-    return Run(results.table.frame(), results.description, results.provenance)
+    return Run(results.table.frame(), results.description)
 
 
 def judged(results: StudyResults, claims: Sequence[Claim] = EVERY_CLAIM) -> dict[str, Judged]:

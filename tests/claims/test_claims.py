@@ -19,12 +19,10 @@ from penultimate.paper.claims.margins import LEAST_TEMPERATURES, LIMITED_DATA
 from penultimate.paper.claims.rules import better, slope_over
 from penultimate.paper.claims.stated import DOSE_CLAIMS, EVERY_CLAIM, FIRST, SETS, Claim
 from penultimate.paper.claims.verdicts import LIMITED, judge
-from penultimate.report import StudyResults
 from penultimate.results.exhibit import show
 from tests.claims import judged, run_of
 from tests.oracles import claims as oracle
-from tests.report.planted import ALIKE, NINE, as_in_the_paper, planted, swept
-from tests.report.reading import described, with_rows
+from tests.planted import ALIKE, NINE, StudyResults, as_in_the_paper, described, planted, swept, with_rows
 
 VERDICTS = ("holds", "does not hold", "undecided")
 

@@ -29,10 +29,10 @@ from penultimate.paper.claims.stated import DOSE_CLAIMS
 from penultimate.paper.claims.trials import Judged
 from penultimate.paper.families import SHOWN
 from penultimate.records.table import Row, Table
-from penultimate.report.base import StudyResults
 from penultimate.study import load_study
 from tests.claims import judged, run_of
 from tests.oracles import claims as oracle
+from tests.planted import StudyResults
 
 SOFTMAX = 0.36
 """The class separation at strength zero."""

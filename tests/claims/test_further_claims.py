@@ -18,11 +18,9 @@ from penultimate.paper.claims.margins import FAR
 from penultimate.paper.claims.spreads import ratio
 from penultimate.paper.claims.stated import FOURTH
 from penultimate.records.table import Row
-from penultimate.report import StudyResults
 from tests.claims import judged
 from tests.oracles import claims as oracle
-from tests.report.planted import NINE, planted
-from tests.report.reading import described, with_rows
+from tests.planted import NINE, StudyResults, described, planted, with_rows
 
 TASKS = ("syllabics", "georgian", "armenian", "cyrillic", "maths", "typeface", "digits", "newfaces")
 SHIFTED = ("glyphs_v2", "glyphs_a", "glyphs_r", "glyphs_sketch")

@@ -13,7 +13,7 @@ from penultimate.paper.page.regime import settings
 from penultimate.results.page import render_page, write_page
 from penultimate.results.rows import joined, read_reference
 from tests.claims import run_of
-from tests.report.planted import ALIKE, NINE, as_in_the_paper, planted
+from tests.planted import ALIKE, NINE, as_in_the_paper, planted
 
 
 def test_the_reference_run_answers_by_the_sentences_written_by_hand() -> None:

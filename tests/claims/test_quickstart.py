@@ -10,11 +10,10 @@ from penultimate.paper.claims.effects import Verdict
 from penultimate.paper.claims.evidence import LINEAR, SEPARATION, Evidence
 from penultimate.paper.claims.quick import COMPARED, answer_quickly, is_quick
 from penultimate.paper.page.answers import answer
-from penultimate.report.base import StudyResults
 from penultimate.results.exhibit import show
 from penultimate.study import load_study
 from tests.claims import run_of
-from tests.report.planted import planted
+from tests.planted import StudyResults, planted
 
 SEPARATIONS = (0.36, 0.41, 0.45)
 

@@ -21,11 +21,9 @@ from penultimate.paper.claims.stated import BOTH_CLAIMS, HEAD_DECAY_CLAIMS, PROJ
 from penultimate.paper.claims.trials import Judged
 from penultimate.paper.page.answers import answer
 from penultimate.records.table import Row, Table
-from penultimate.report.base import StudyResults
 from penultimate.study import load_study
 from tests.claims import judged, run_of
-from tests.report.planted import NINE, planted
-from tests.report.reading import described
+from tests.planted import NINE, StudyResults, described, planted
 
 SEEDS = (200, 201, 202, 203, 204)
 PLAIN = dict(zip(OBJECTIVES, (0.0, 0.4, -0.3, -0.5, -4.6), strict=True))

@@ -22,16 +22,13 @@ from penultimate.paper.claims.stated import DOSE_CLAIMS, EVERY_CLAIM, SETS
 from penultimate.paper.claims.trials import Judged
 from penultimate.paper.claims.verdicts import apply, judge
 from penultimate.records.archive import references
-from penultimate.registry import entry, names
-from penultimate.report import read_reference
-from penultimate.results.exhibit import Exhibit
-from penultimate.results.rows import read_reference as read_run
+from penultimate.registry import names
+from penultimate.results.rows import read_reference
 from penultimate.results.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from penultimate.report.base import ExhibitTable
     from penultimate.results.rows import Run
 
 Tables: TypeAlias = dict[str, list[list[object]]]
@@ -48,16 +45,15 @@ CLAIMS = {claim.key: claim for of in (EVERY_CLAIM, DOSE_CLAIMS, *SETS) for claim
 
 def freeze(run: str) -> Tables:
     """Return the numbers, marks and verdicts of a kept run."""
-    return claims(read_run(run)) | exhibits(run, names("exhibit"))
+    return claims(read_reference(run)) | exhibits(run, names("exhibit"))
 
 
 def exhibits(run: str, chosen: Iterable[str]) -> Tables:
     """Return the numbers and marks of some exhibits of a kept run."""
     tables: Tables = {}
-    results, frame_of_run = read_reference(run), read_run(run)
+    results = read_reference(run)
     for exhibit in chosen:
-        is_function = isinstance(entry("exhibit", exhibit).resolve(), Exhibit)
-        built = pu.exhibit(exhibit, frame_of_run if is_function else results)
+        built = pu.exhibit(exhibit, results)
         drawn = {table.name: table for table in built.tables}
         for name, frame in built.to_pandas().items():
             if run != WITH_PRINTED:
@@ -67,7 +63,7 @@ def exhibits(run: str, chosen: Iterable[str]) -> Tables:
     return tables
 
 
-def rows(frame: pd.DataFrame, table: ExhibitTable | None) -> list[list[object]]:
+def rows(frame: pd.DataFrame, table: Table | None) -> list[list[object]]:
     """Return the columns and rows of a table with their marks, or those of points (without a table)."""
     frame = frame.drop(columns=[*SENTENCES & {*frame}])
     if table is None:
@@ -75,7 +71,7 @@ def rows(frame: pd.DataFrame, table: ExhibitTable | None) -> list[list[object]]:
     lines = [[plain(cell) for cell in line] for line in frame.astype(object).to_numpy().tolist()]
     if table is None:
         return [list(frame), *without_repeats(lines)]
-    return [[*frame, "marks"], *([*line, mark] for line, mark in zip(lines, marks(table), strict=True))]
+    return [[*frame, "marks"], *([*line, mark] for line, mark in zip(lines, table.marked_columns(), strict=True))]
 
 
 def plain(cell: object) -> object:
@@ -89,18 +85,6 @@ def without_repeats(lines: Sequence[list[object]]) -> Iterator[list[object]]:
     """Yield points without the names of their panel and line (the first two cells) if these are as above."""
     for above, line in zip([[], *lines], lines, strict=False):
         yield ["", "", *line[2:]] if line[:2] == above[:2] else line
-
-
-def marks(table: ExhibitTable) -> Iterator[str]:
-    """Yield the columns whose cells are marked in each row, with the mark."""
-    if isinstance(table, Table):
-        yield from table.marked_columns()
-        return
-    for row in table.rows:
-        cells = list(zip(table.columns, row.cells, strict=True))
-        bold = [column.key for column, cell in cells if table.is_bold(cell)]
-        worse = [column.key for column, cell in cells if table.is_worse(cell)]
-        yield "; ".join(f"{mark} {', '.join(of)}" for mark, of in (("bold", bold), ("worse", worse)) if of)
 
 
 def claims(run: Run) -> Tables:
@@ -165,7 +149,7 @@ def compare(chosen: Sequence[str]) -> None:
     """Print what some exhibits show otherwise than was frozen, of all kept runs."""
     for run in references():
         frozen = {name: of for name, of in read(run).items() if name.partition("/")[0] in chosen}
-        judged = claims(read_run(run)) if "claims" in chosen else {}
+        judged = claims(read_reference(run)) if "claims" in chosen else {}
         lines = list(differences(frozen, judged | exhibits(run, chosen)))
         print(f"{run}: {len(frozen)} tables, {len(lines)} differences", *lines[:20], sep="\n  ")
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from penultimate.paper.claims.followed import predicted
 from scipy import stats
 from tests.plugged import plugged
 from tests.report import synthetic

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.report.reading import glyphs
+from tests.planted import glyphs
 
 from penultimate import RequestError
 from penultimate.errors import DamagedFileError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,12 +12,29 @@ import numpy as np
 from penultimate.objectives.presets import resolve
 from penultimate.paper import published
 from penultimate.records.table import Row, Table
-from penultimate.report.base import StudyResults
 
 NINE = published.objectives()
 TARGETS = ("syllabics", "newfaces")
 OFFICIAL = {"syllabics": "top1", "newfaces": "mean_per_class"}
 TEMPERATURES = (0.02, 0.03, 0.04, 0.05, 0.06, 0.08)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StudyResults:
+    """The description of a study and its rows."""
+
+    description: Mapping[str, Any]
+    table: Table
+
+
+def described(results: StudyResults, **changes: Any) -> StudyResults:
+    """The same rows under another description."""
+    return dataclasses.replace(results, description={**results.description, **changes})
+
+
+def with_rows(results: StudyResults, rows: Iterable[Row]) -> StudyResults:
+    """The study with further rows."""
+    return dataclasses.replace(results, table=Table([*results.table, *rows]))
 
 
 def swept(temperatures: Sequence[float] = TEMPERATURES) -> tuple[str, ...]:
