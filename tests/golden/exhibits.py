@@ -71,7 +71,10 @@ def rows(frame: pd.DataFrame, table: Table | None) -> list[list[object]]:
     lines = [[plain(cell) for cell in line] for line in frame.astype(object).to_numpy().tolist()]
     if table is None:
         return [list(frame), *without_repeats(lines)]
-    return [[*frame, "marks"], *([*line, mark] for line, mark in zip(lines, table.marked_columns(), strict=True))]
+    return [
+        [*frame, "marks"],
+        *([*line, mark] for line, mark in zip(lines, table.marked_columns(), strict=True)),
+    ]
 
 
 def plain(cell: object) -> object:

@@ -152,7 +152,7 @@ def carry_out(
             f"'{request.modules[0]}' is a module, which no other process knows: only on='local' runs it"
         )
     study = request.study()
-    graph = unfold(expect_located(study, verify))
+    graph = unfold(expect_located(study))
     _expect_networks(graph, Store(out))
     engine = InProcessEngine() if request.modules else on
     summary = run_graph(graph, out, processes, observer, command, engine, verify)

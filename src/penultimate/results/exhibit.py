@@ -103,7 +103,9 @@ class Exhibit:
         return chosen
 
     def _shown(self, run: Run) -> Shown:
-        parts = list(mark([part for part in self.make(run) if part is not None]))
+        is_shown = run.are_given or self.page != OF_EVALUATIONS
+        made = self.make(run) if is_shown else ()
+        parts = list(mark([part for part in made if part is not None]))
         shown = Shown(
             self.name, self.title.format_map(words(run)), self.caption.format_map(words(run)), tuple(parts)
         )
