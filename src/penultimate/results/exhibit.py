@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from penultimate.results.drawing.palette import Mark
     from penultimate.results.figure import Figure
-    from penultimate.results.rows import Run
+    from penultimate.results.rows import OF_EVALUATIONS, Run
 
 Part: TypeAlias = "Table | Figure | Gallery | str | None"
 Make: TypeAlias = "Callable[[Run], Iterator[Part]]"
