@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -184,7 +185,13 @@ def evaluate(
         layers=layers,
     )
     command = command or "penultimate.evaluate(...) in Python"
-    return carry_out(request, out, processes, observer, command, on, verify)
+    found = carry_out(request, out, processes, observer, command, on, verify)
+    if lost := {step: why for step, why in found.summary.failed.items() if step.startswith("given.")}:
+        told = "; ".join(lost.values())
+        if len(lost) == len(request.sources):
+            raise RequestError(f"no network could be evaluated: {told}")
+        warnings.warn(f"{len(lost)} of {len(request.sources)} networks are left out: {told}", stacklevel=2)
+    return found
 
 
 def carry_out(
