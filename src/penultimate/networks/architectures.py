@@ -20,7 +20,8 @@ from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.seeding import seeded
 from penultimate.errors import RequestError, nearest, with_article
-from penultimate.networks.sources import HUBS, PREPARING, Source, said_by
+from penultimate.networks.refusals import said_by
+from penultimate.networks.sources import HUBS, PREPARING, Source
 
 IMAGENET = ChannelStatistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 GREY = ChannelStatistics((0.449,), (0.226,))

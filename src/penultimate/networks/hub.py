@@ -18,7 +18,8 @@ from torch import nn
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError
-from penultimate.networks.sources import Source, said_by
+from penultimate.networks.refusals import said_by
+from penultimate.networks.sources import Source
 
 TOWER = "vision_model"
 """The part that sees images in models of images and texts, such as CLIP."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from penultimate.errors import RequestError, legible, shortened
 from penultimate.files import digest_file
-from penultimate.networks.sources import said_by
+from penultimate.networks.refusals import said_by
 from penultimate.userfile import first_line
 
 LINEAR = ("Gemm", "MatMul", "Conv")

@@ -32,12 +32,11 @@ from pathlib import Path
 from typing import Any
 
 from penultimate import registry
-from penultimate.errors import DamagedFileError, RequestError, legible, shortened, unknown
+from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.files import digest_file, given_path, nearest_beside, read_sealed
 from penultimate.objectives.presets import resolve
 from penultimate.specs import parse
 from penultimate.store import META, SCHEMA
-from penultimate.userfile import first_line
 
 LIVE = "live"
 """The kind of a module of this session (see `networks.live`)."""
@@ -193,18 +192,6 @@ def expect_one_kind_of_features(text: str, settings: Mapping[str, Any]) -> None:
     said = [name for name in FEATURES if settings.get(name) is not None]
     if len(said) > 1:
         raise RequestError(f"'{text}': {' and '.join(said)} both say what the features are; say one of them")
-
-
-def said_by(error: Exception, what: str) -> RequestError:
-    """Return the error of a library as ours, with a hint where a hub or a server could not be reached."""
-    said = shortened(legible(first_line(error) or type(error).__name__), 300)
-    kinds = " ".join(type(each).__name__ for each in (error, error.__cause__, error.__context__))
-    offline = isinstance(error, OSError) or re.search("Connect|Timeout|URLError|Offline", kinds)
-    hint = (
-        "; offline, HF_HUB_OFFLINE=1 takes what was downloaded before, weights='FILE' a file, and"
-        " pretrained=False draws the weights"
-    )
-    return RequestError(f"{what} cannot be loaded: {said}{hint if offline else ''}")
 
 
 def with_settings(text: str, **settings: Any) -> str:
