@@ -385,6 +385,8 @@ def _is_head(name: str) -> bool:
 def _doubt(module: nn.Module, output: Tensor, name: str, called: list[Called], leaves: list[Leaf]) -> str:
     """Return why an output may be class scores of an unknown final layer, or an empty string."""
     classes = output.shape[1]
+    if not output.isfinite().all():  # these features are refused, whatever layer is the final one
+        return ""
     if name.rpartition(".")[2] in SCORES:
         return f"'{name}' is called scores"
     if getattr(module, "num_classes", None) == classes > 0:
