@@ -127,7 +127,7 @@ def test_any_module_gives_a_bank_and_gets_its_mode_back() -> None:
         (nn.Identity(), [], "no batch"),
         (nn.Identity(), [(torch.ones(2, 3, 4), torch.zeros(2))], r"features are \[n m\]"),
         (nn.Identity(), squares(4, 0), "goes with a Network"),
-        (nn.Identity(), [(torch.ones(2, 3),)], r"batch 0 must be \(images, labels\) or .* got a tuple of 1"),
+        (nn.Identity(), [(torch.ones(2, 3),)], r"batch 0 must be \(images, labels\) or .* got a tuple"),
         (lambda batch: [batch] * 2, [(torch.ones(2, 3), [0, 1])], r"the model gave a list of \[2, 3\], "),
         (
             nn.Identity(),
@@ -145,9 +145,9 @@ def test_any_module_gives_a_bank_and_gets_its_mode_back() -> None:
         (
             nn.Identity(),
             iter([{"image": torch.ones(2, 3), "y": [0]}]),
-            "mapping with 'image', 'y': give",
+            "a dict with 'image', 'y': of mappings give",
         ),
-        (nn.Identity(), iter([torch.ones(2, 3)]), "got a Tensor; images without labels are given with zeros"),
+        (nn.Identity(), iter([torch.ones(2, 3)]), "got a Tensor: .* zeros for images without labels"),
         (nn.Identity(), [(torch.ones(2, 3), [[4], [1]])], r"not 4; class numbers are \[n\]: labels\[:, 0\]"),
         (nn.Conv2d(3, 4, 1), [(torch.ones(2, 5, 6, 3), [0, 1])], "channels stand first: images.permute"),
     ],
@@ -187,7 +187,7 @@ def test_a_name_in_place_of_a_model_is_said() -> None:
     ("layer", "answer"),
     [
         ("poool", "no layer matches 'poool'; the nearest names: pool"),
-        ("conv", r"features are \[n m\] for labels \[n\]; layer 'conv' gave \[6, 8, 3, 3\] for \[6\]"),
+        ("conv", r"features are \[n m\] for labels \[n\]; the model gave \[6, 8, 3, 3\] for \[6\]"),
         ("*", "'\\*' is 4 layers; features are those of one"),
     ],
 )
@@ -197,7 +197,7 @@ def test_a_layer_that_gives_no_features_is_said(layer: str, answer: str) -> None
 
 
 def test_a_layer_is_of_a_module() -> None:
-    with pytest.raises(RequestError, match=r"layer 'fc' is of an nn\.Module; the model is a function"):
+    with pytest.raises(RequestError, match=r"the model is a function, not an nn\.Module"):
         extract(lambda batch: batch, BATCHES, layer="fc")
 
 
@@ -327,21 +327,6 @@ def test_the_check_of_two_passes_leaves_the_callers_generators_alone() -> None:
 )
 def test_rounding_is_no_difference(draw: Callable[[torch.Tensor], torch.Tensor]) -> None:
     assert extract(Chance(draw), ONCE).features.shape == (9, 6)
-
-
-@pytest.mark.parametrize(
-    "mixed",
-    [
-        lambda x: nn.functional.batch_norm(x, None, None, training=True),
-        lambda x: x - x.mean(0),
-        lambda x: x.softmax(0),
-    ],
-)
-def test_a_model_in_which_images_of_a_batch_influence_each_other_is_told(
-    mixed: Callable[[torch.Tensor], torch.Tensor],
-) -> None:
-    with pytest.warns(UserWarning, match=r"the features of an image differ by up to .* beside it in a batch"):
-        extract(Chance(mixed), ONCE)
 
 
 def test_a_model_of_one_size_of_batch_is_still_read() -> None:

@@ -133,7 +133,7 @@ def refuse(*arguments: Any, **settings: Any) -> None:
     [
         ("timm:test_resnett(pretrained=False)", 0, "timm has no network 'test_resnett'"),
         ("timm:elsewhere:resnet18(pretrained=False)", 0, "no network 'elsewhere:resnet18'"),
-        ("timm:resnet18.none(pretrained=False)", 0, "no network 'resnet18.none': Invalid pretrained tag"),
+        ("timm:resnet18.none(pretrained=False)", 0, "no network 'resnet18.none'. Did you mean 'resnet18'?"),
         ("torchvision:resnet19(pretrained=False)", 0, "torchvision has no network 'resnet19'"),
         ("torchvision:squeezenet1_1(pretrained=False)", 1000, "has no final layer that takes its features"),
         ("torchvision:raft_small(pretrained=False)", 0, "torchvision has no network 'raft_small'"),
@@ -165,13 +165,13 @@ def test_weights_that_cannot_be_downloaded_are_told_with_the_way_out(
         "torchvision": "torch.hub.load_state_dict_from_url",
     }
     monkeypatch.setattr(library[kind], refuse)
-    monkeypatch.setattr("penultimate.networks.downloads.unreachable", lambda url: "")
     if kind == "torchvision":
         monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", refuse)
     with pytest.raises(RequestError) as error:
         fetch(source, (), tmp_path)
-    assert f"the weights of {source} cannot be downloaded (OSError)" in str(error.value)
-    assert f"{source}(weights='FILE'), or pretrained=False" in str(error.value)
+    assert f"the weights of {source} cannot be loaded: " in str(error.value)
+    assert "HF_HUB_OFFLINE=1" in str(error.value)
+    assert "weights='FILE' a file, and pretrained=False" in str(error.value)
 
 
 @pytest.mark.long
@@ -181,7 +181,6 @@ def test_downloaded_weights_hold_auxiliary_heads_and_the_network_does_without(
 ) -> None:
     theirs = models.get_model(name, aux_logits=True, init_weights=False).eval()
     state = theirs.state_dict()
-    monkeypatch.setattr("penultimate.networks.downloads.unreachable", lambda url: "")
     monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", lambda *_, **__: state)
     fetch(f"torchvision:{name}(crop=96)", (), tmp_path)
     kept = safetensors.torch.load_file(tmp_path / "given.safetensors")

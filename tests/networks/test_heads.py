@@ -183,9 +183,9 @@ class Assisted(Two):
     ("build", "features", "message"),
     [
         (plain, 7, r"is on 7 features, and Sequential gives 6: pu.objective\(..., num_features=6\)"),
-        (Functional, 3, "a linear layer which is applied as a function"),
+        (Functional, 3, "may be its final layer, without a module"),
         (Distilled, 12, r"are 'head' and 'head_dist', and without them the module does not give what"),
-        (Shifted, 6, r"is 'head', and without it the module does not run"),
+        (Shifted, 6, r"made of what 'head' gives in an unknown way"),
         (Assisted, 6, r"in training the body gives a tuple of \[2, 6\], \[2, 6\]; .* aux_logits=False"),
         (Pair, 6, r"is 'head', and without it the module does not give what the layer is given, but a tuple"),
         (lambda: nn.Sequential(plain(), nn.Softmax(1)), 6, "is '0.5', .* it may end in a softmax"),

@@ -1,323 +1,435 @@
-"""The end of a network: its penultimate features are the input of its final layer.
+"""The end of a network: its penultimate features are what its final layer is given.
 
-The final layer is found by running the network: it is the last linear layer (or convolution, or head of an
-objective) on which the network's own output depends. `FORMS` lists what may lie between them.
+The final layer is the last linear layer or convolution from whose output the network's own output follows, by
+one of FORMS. This is proved with numbers: forward hooks record what the layers give for a few images, and the
+forms are compared with the output. timm says itself which layer its classifier is.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
-import re
-from collections.abc import Callable, Collection, Iterator
-from typing import Any, Literal, NamedTuple, TypeAlias
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_forward_pre_hook
 
-from penultimate.backbones.final import ENTANGLED, Final, Form, side_by_side
-from penultimate.backbones.follows import TracedLayer, behind, depends, features_of, is_normalised, parts_of
 from penultimate.backbones.outputs import (
     OUTPUT,
     described,
     entries,
     entry_of_features,
+    logits_first,
     of_one_pixel,
-    tensors_of,
 )
 from penultimate.backbones.passes import as_written
-from penultimate.backbones.products import is_layer
-from penultimate.backbones.trace import Observing, Trace, storages
+from penultimate.backbones.taps import ACTIVATIONS
 from penultimate.errors import RequestError
+from penultimate.objectives.heads import Head
+from penultimate.objectives.objective import Objective
 
-Doubt: TypeAlias = Literal["", "declared", "scores", "embedding", "made", "unseen"]
-MAY_BE_SCORES: frozenset[Doubt] = frozenset(("declared", "scores", "made"))
-"""The doubts about an output that comes from a known layer in an unknown way, or says that it is scores."""
-MOST_LAYERS = 4
-"""The largest number of final layers; no known network has more."""
+CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+FORMS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "logits": lambda z: z,
+    "probabilities": lambda z: z.softmax(-1),
+    "log-probabilities": lambda z: z.log_softmax(-1),
+    "independent": lambda z: z.sigmoid(),
+}
+"""How an output follows from that of a final layer, averaged over its positions and times a number."""
+HEADS = ("fc", "classifier", "head", "heads", "last_linear", "logits", "classification_head", "final_conv")
+"""Names that networks give to their final layer, or to the part that contains it."""
+ENTANGLED = ("independent", "rectified", "assisted")
+"""Forms in which no linear layer maps the features to the logits of a softmax."""
+SCORES = ("logits", "scores", "probs", "probabilities", "predictions")
+"""Names of output entries that are class scores."""
 SAY = "layer='NAME'"
 LISTED = 5
 """The largest number of layers in an error message."""
-HEADS = ("fc", "classifier", "head", "heads", "last_linear", "logits", "classification_head", "final_conv")
-"""Names that networks give to their final layer, or to the part that contains it."""
-NO_HEAD = re.compile(r"act|drop|flat|norm|soft|pool|sigmoid|linearity|squash|scale|temp|quant|post|pre", re.I)
-"""Names of an Identity that does not stand for a removed final layer."""
-EMBEDDING = re.compile(r"emb|proj|neck|latent", re.I)
-"""Names of layers whose output may be the features themselves."""
-MAY_EMBED = (
-    "its output is taken for class scores, and what {} is given for its features; if the output itself is the"
-    " features, say layer='output'"
-)
-SCORES = re.compile(r"logit|score|prob|predict", re.I)
-"""Names of output entries that are class scores."""
+NEAR = 1e-4
+"""The largest difference, as a share of the largest value, of numbers that are the same up to rounding."""
 
 
-class Ending(NamedTuple):
-    """The penultimate features [n ...] of a forward pass, and the logits [n k] if it has a final layer.
+class NoHeadError(RequestError):
+    """Raised if it cannot be proved which layer of a network is its final one; the user names it."""
 
-    `calls` gives the positions of the layers among all that ran, for `ending(..., among)`. `unclear` says why
-    the features may be wrong. An output that is taken for the features may be class scores: the module
-    "declared" as many classes as it has numbers, its name says "scores", it is "made" of a linear layer's
-    output in an unknown way, or its origin was "unseen". The output of a final layer may be an "embedding".
-    `unsure` names the layers, and `entry` names the tensor of the output that is the features.
+
+@dataclass(frozen=True)
+class Final:
+    """The final layers of a module, by name, and the form in which its output follows from theirs.
+
+    `form` is one of FORMS; "average" or "sum" of several layers (distilled transformers); "rectified", the
+    average after a ReLU (SqueezeNet); or "assisted", where timm's own classifier is one part of the output
+    (VOLO). `shared` is true if several layers are given the same features, which then count once. The output
+    is `factor` times what the form says.
     """
 
+    layers: tuple[str, ...]
+    form: str
+    shared: bool = False
+    factor: float = 1.0
+
+
+class Leaf(NamedTuple):
+    """A module without parts that ran, or a linear layer, and its output if that is [n m]."""
+
+    name: str
+    layer: nn.Module
+    output: Tensor | None
+
+
+class Called(NamedTuple):
+    """A linear layer in a forward pass: the features that it was given, what it gave, and that rectified."""
+
+    name: str
     features: Tensor
-    logits: Tensor | None
-    final: Final | None = None
-    calls: tuple[int, ...] = ()
-    unclear: Doubt = ""
-    unsure: str = ""
-    entry: str = OUTPUT
+    given: Tensor
+    rectified: Tensor
 
 
-def ending(module: nn.Module, run: Callable[[], Any], among: Collection[int] = ()) -> Ending | None:
-    """Return how a forward pass of a module ends, or None without a tensor; `run` returns the pass's output.
+def final_of(module: nn.Module, run: Callable[[], Any], head: str = "", say: str = SAY) -> Final | str:
+    """Return the final layers of a module, or the entry of its output that is its features.
 
-    If an output [n k] depends on a final layer in one of the FORMS, the layer's input, averaged over
-    positions, is the features; the inputs of several layers are concatenated. The output is the logits; for
-    probabilities, the logits are the input of the softmax or sigmoid. Any other output is itself the
-    features, as for a lone layer and for a network whose final layer is an Identity or missing. In a tuple or
-    mapping, the first tensor from a final layer counts, or else the one that is [n m].
+    `run` makes a forward pass over a few images and returns its output. `head` is the name of the final layer
+    if the user says it; its input is then taken for the features. The output is the features if the module
+    declares that it has no classifier, or if it ends in a normalisation, an activation or a pooling.
 
-    `among` holds the `calls` of an earlier batch: then only the inputs of those layers are kept, which is
-    cheaper.
+    Raises NoHeadError, which says how `layer` or `head` is named, if neither can be shown.
 
-    >>> net = nn.Sequential(nn.Flatten(), nn.ReLU(), nn.Linear(6, 2))
-    >>> images = torch.ones(5, 2, 3)
-    >>> found = ending(net, lambda: net(images))
-    >>> found.features.shape, found.logits.shape, found.final.layers
-    (torch.Size([5, 6]), torch.Size([5, 2]), ('2',))
-    >>> ending(net[:2], lambda: net[:2](images)).logits is None
-    True
+    >>> net, images = nn.Sequential(nn.Flatten(), nn.ReLU(), nn.Linear(6, 2)), torch.randn(5, 2, 3)
+    >>> final_of(net, lambda: net(images)).layers
+    ('2',)
+    >>> final_of(net[:2], lambda: net[:2](images))
+    'output'
     """
-    trace = Trace(storages(module), among or None)
-    with _hooked(module, trace), Observing(trace), as_written():
+    if head and head not in dict(module.named_modules()):
+        raise RequestError(f"head='{head}' is no layer of {type(module).__name__}")
+    called: list[Called] = []
+    leaves: list[Leaf] = []
+    with _watched(module, head, called, leaves), as_written():
         output = run()
-    known = has_classifier(module)
-    for tensor in tensors_of(output) if known else ():
-        node, values = trace.of(tensor), of_one_pixel(tensor)
-        if node is None or values.ndim != 2 or not values.is_floating_point():
-            continue
-        parts = parts_of(node, trace.ended)
-        found = _found(module, values, parts) if parts else None
-        if found is not None:
-            if any(part.call.given is None for part in parts):  # this pass took another path
-                return ending(module, run)
-            return found
+    named = entries(output)
+    if not head and not has_classifier(module):
+        return entry_of_features(output)
+    for tensor in logits_first(named):
+        values = of_one_pixel(tensor)
+        if values.ndim == 2 and values.is_floating_point() and (head or not _ends_a_trunk(values, leaves)):
+            found = _final(module, values, called, head)
+            if found is not None:
+                return found
+    if head:
+        of_head = [call for call in called if call.name == head]
+        if len(of_head) == 1:
+            return Final((head,), "assisted")
+        raise RequestError(
+            f"head='{head}' runs {len(of_head)} times in a forward pass of {type(module).__name__}"
+        )
     name = entry_of_features(output)
-    if not name:
+    doubt = _doubt(module, of_one_pixel(named[name]), name, called, leaves) if name else ""
+    if doubt:
+        raise _not_found(module, output, called, doubt, say)
+    return name
+
+
+def has_classifier(module: nn.Module) -> bool:
+    """Return whether a module may end in a classifier, that is, unless it declares that it has none.
+
+    A module of timm declares it by `get_classifier()`, another by `num_classes` 0, or by an attribute of
+    HEADS that is None or an Identity while no other attribute of HEADS holds a layer.
+    """
+    get = getattr(module, "get_classifier", None)
+    if callable(get):
+        with contextlib.suppress(Exception):  # a user's method may require arguments
+            heads = get()
+            listed = heads if isinstance(heads, list | tuple) else [heads]
+            return not all(one is None or isinstance(one, nn.Identity) for one in listed)
+    if (classes := getattr(module, "num_classes", None)) == 0 and classes is not False:
+        return False
+    found = [getattr(module, name) for name in HEADS if hasattr(module, name)]
+    removed = [
+        head is None
+        or isinstance(head, nn.Identity)
+        or (isinstance(head, nn.Sequential) and not any(True for _ in head.parameters()))
+        for head in found
+    ]
+    return not found or not all(removed)
+
+
+def read(module: nn.Module, final: Final | str, run: Callable[[], Any]) -> tuple[Tensor, Tensor | None]:
+    """Return the features [n m] of a forward pass, and its logits [n k] or None, where `final_of` found them.
+
+    `run` makes the pass and returns its output.
+    """
+    if isinstance(final, str):
+        return of_one_pixel(entries(run())[final]), None
+    called: list[Called] = []
+    with _recorded(module, final.layers, called):
+        named = entries(run())
+    features = _joined(_in_order(called, final), final.shared)
+    if final.form in ("probabilities", "log-probabilities", "independent"):
+        return features, called[0].given
+    outputs = [of_one_pixel(tensor) for tensor in logits_first(named)]
+    classes = called[0].given.shape[1]
+    return features, next((one for one in outputs if one.shape[1:] == (classes,)), called[0].given)
+
+
+def cut(module: nn.Module, final: Final) -> nn.Module:
+    """Make the module return its penultimate features, and return it; its layers keep their names."""
+    called: list[Called] = []
+    for name in final.layers:
+        _record(module.get_submodule(name), name, called)
+
+    def features(module: nn.Module, inputs: Any, output: Any) -> Tensor:
+        found = _joined(_in_order(called, final), final.shared)
+        called.clear()
+        return found
+
+    module.register_forward_hook(features)
+    return module
+
+
+def classifier(module: nn.Module, final: Final) -> nn.Module | None:
+    """Return the layer that maps the features to the logits, or an equal one; None if ENTANGLED."""
+    layers: list[Any] = [module.get_submodule(name) for name in final.layers]
+    if final.form in ENTANGLED:
         return None
-    features = entries(output)[name]
-    unclear, layers = _unclear(module, features, trace, name) if known else ("", "")
-    return Ending(of_one_pixel(features), None, unclear=unclear, unsure=layers, entry=name)
+    if len(layers) == 1 and not isinstance(layers[0], CONVOLUTIONS) and final.factor == 1:
+        return layers[0]  # type: ignore[no-any-return]
+    if not all(isinstance(getattr(layer, "weight", None), Tensor) for layer in layers):
+        return None
+    share = final.factor / len(layers) if final.form == "average" else final.factor
+    weights = [share * layer.weight.detach().flatten(1) for layer in layers]
+    weight = torch.stack(weights).sum(0) if final.shared else torch.cat(weights, 1)
+    biases = [share * layer.bias.detach() for layer in layers if isinstance(layer.bias, Tensor)]
+    linear = nn.Linear(weight.shape[1], weight.shape[0], bias=bool(biases))
+    linear.weight = nn.Parameter(weight, requires_grad=False)
+    if biases:
+        linear.bias = nn.Parameter(torch.stack(biases).sum(0), requires_grad=False)
+    return linear
+
+
+def is_linear(layer: nn.Module) -> bool:
+    """Return whether a classifier may end in a layer.
+
+    An objective with a projector is one, so that the features are what it is given, before the projector.
+    """
+    if isinstance(layer, Objective):
+        return layer.projector is not None
+    return isinstance(layer, (nn.Linear, Head, *CONVOLUTIONS)) or (
+        hasattr(layer, "in_features") and hasattr(layer, "out_features")
+    )
 
 
 @contextlib.contextmanager
-def _hooked(module: nn.Module, trace: Trace) -> Iterator[None]:
-    """Tell a trace the module's input, when layers that may be final run, and the input of a removed head."""
+def _watched(module: nn.Module, head: str, called: list[Called], leaves: list[Leaf]) -> Iterator[None]:
+    """Record every linear layer of a forward pass, and every module without parts, in their order."""
 
-    def begin(part: nn.Module, inputs: Any, named: Any) -> None:
-        if part is module and not trace.started:
-            trace.start((inputs, named))
+    def note(name: str) -> Callable[..., None]:
+        def fire(layer: nn.Module, inputs: Any, output: Any) -> None:
+            flat = of_one_pixel(output) if isinstance(output, Tensor) else None
+            leaves.append(Leaf(name, layer, flat.clone() if flat is not None and flat.ndim == 2 else None))
 
-    def enter(name: str) -> Callable[[nn.Module, Any], None]:
-        return lambda layer, inputs: trace.enter(name)
+        return fire
 
-    def leave(name: str) -> Callable[[nn.Module, Any, Any], None]:
-        return lambda layer, inputs, output: trace.leave(name, layer, inputs[0] if inputs else None, output)
-
-    def passed(part: nn.Module, inputs: Any, output: Any) -> None:
-        given = inputs[0] if inputs else None
-        if not isinstance(given, Tensor) or not isinstance(output, Tensor) or given.numel() != output.numel():
-            return
-        node = trace.of(output)
-        if node is not None and torch.equal(given.flatten(), output.flatten()):
-            trace.ended.add(node)
-
-    if isinstance(module, torch.jit.ScriptModule):  # this one accepts no hooks
-        handles = [register_module_forward_pre_hook(lambda part, inputs: begin(part, inputs, {}))]
-    else:
-        handles = [module.register_forward_pre_hook(begin, with_kwargs=True, prepend=True)]
+    handles: list[Any] = []
+    if isinstance(module, torch.jit.ScriptModule):  # its layers accept no hooks
+        yield
+        return
     try:
         for name, layer in module.named_modules():
-            if name and is_layer(layer):
-                handles += [
-                    layer.register_forward_pre_hook(enter(name)),
-                    layer.register_forward_hook(leave(name)),
-                ]
-            elif name and _is_removed(name, layer):
-                handles.append(layer.register_forward_hook(passed))
+            if isinstance(layer, torch.jit.ScriptModule):
+                continue
+            if name and (is_linear(layer) or name == head):
+                handles += _record(layer, name, called)
+            if not any(True for _ in layer.children()) or is_linear(layer):
+                handles.append(layer.register_forward_hook(note(name)))
         yield
     finally:
         for handle in handles:
             handle.remove()
 
 
-def _is_removed(name: str, layer: nn.Module) -> bool:
-    """Return whether a layer stands in the place of a removed head.
+@contextlib.contextmanager
+def _recorded(module: nn.Module, names: tuple[str, ...], called: list[Called]) -> Iterator[None]:
+    handles = [handle for name in names for handle in _record(module.get_submodule(name), name, called)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
-    That is an Identity, an empty Sequential, or a part of HEADS without parameters. Its output must also
-    equal its input.
-    """
-    own = name.rpartition(".")[2]
-    if NO_HEAD.search(own):
+
+def _record(layer: nn.Module, name: str, called: list[Called]) -> list[Any]:
+    """Have a layer add a `Called` each time it runs; the copies are taken before anything is overwritten."""
+    inputs: list[Tensor | None] = []
+
+    def before(layer: nn.Module, given: tuple[Any, ...]) -> None:
+        tensor = given[0] if given else None
+        inputs.append(_averaged(layer, tensor).clone() if isinstance(tensor, Tensor) else None)
+
+    def after(layer: nn.Module, given: Any, output: Any) -> None:
+        features = inputs.pop()
+        if features is None or not isinstance(output, Tensor) or output.ndim < 2:
+            return
+        over = _over_positions(layer, output)
+        called.append(Called(name, features, over.clone(), _over_positions(layer, output.relu())))
+
+    return [layer.register_forward_pre_hook(before), layer.register_forward_hook(after)]
+
+
+def _averaged(layer: nn.Module, values: Tensor) -> Tensor:
+    """Return what a layer is given: averaged over positions, or the whole map for a large kernel."""
+    if isinstance(layer, CONVOLUTIONS):
+        whole = set(layer.kernel_size) != {1}
+        return values.flatten(1) if whole else values.flatten(2).mean(2)
+    return values if values.ndim <= 2 else values.flatten(1, -2).mean(1)
+
+
+def _over_positions(layer: nn.Module, output: Tensor) -> Tensor:
+    if isinstance(layer, CONVOLUTIONS):
+        return output.flatten(2).mean(2)
+    return output if output.ndim == 2 else output.flatten(1, -2).mean(1)
+
+
+def _is_pointwise(layer: nn.Module, call: Called) -> bool:
+    """Return whether a layer is linear in its features: a convolution at each position, or over the map."""
+    if not isinstance(layer, CONVOLUTIONS):
+        return True
+    if layer.groups > 1:
         return False
-    empty = isinstance(layer, nn.Identity) or (isinstance(layer, nn.Sequential) and not len(layer))
-    return empty or (own in HEADS and not any(True for _ in layer.parameters()))
+    return set(layer.kernel_size) == {1} or call.features.shape[1] == layer.weight[0].numel()
 
 
-def has_classifier(module: nn.Module) -> bool:
-    """Return whether a module may end in a classifier, that is, unless it declares or shows that it has none.
+def _final(module: nn.Module, output: Tensor, called: list[Called], head: str) -> Final | None:
+    """Return the final layers from which an output [n k] follows, or None if in no known form."""
+    counts = [call.name for call in called]
+    wide = [
+        call
+        for call in reversed(called)
+        if call.given.shape == output.shape
+        and counts.count(call.name) == 1
+        and (not head or call.name == head)
+        and _is_pointwise(module.get_submodule(call.name), call)
+    ]
+    for call in wide:
+        for form, of in FORMS.items():
+            factor = _factor(of(call.given), output)
+            if factor == 1 or (factor is not None and form == "logits"):
+                return Final((call.name,), form, factor=factor)
+        if _is_head(call.name) and _factor(call.rectified, output) == 1:
+            return Final((call.name,), "rectified")
+    for later, earlier in itertools.pairwise(wide):
+        factor = _factor(later.given + earlier.given, output)
+        if factor is not None:
+            both = sorted((later, earlier), key=lambda call: call.name)
+            shared = both[0].features.shape == both[1].features.shape and torch.equal(
+                both[0].features, both[1].features
+            )
+            form, factor = ("average", 1.0) if factor == 0.5 else ("sum", factor)
+            return Final(tuple(call.name for call in both), form, shared, factor)
+    return _of_timm(module, wide)
 
-    Modules of timm declare it by `num_classes` 0 or by `get_classifier()`. A module shows it by an attribute
-    of HEADS that is None (in a scripted module also an Identity) if no other attribute of HEADS holds a
-    layer.
+
+def _of_timm(module: nn.Module, wide: list[Called]) -> Final | None:
+    """Return the layer that timm calls a module's classifier, where its features were recorded too."""
+    get, size = getattr(module, "get_classifier", None), getattr(module, "head_hidden_size", None)
+    if not callable(get) or not callable(getattr(module, "forward_head", None)):
+        return None
+    own = [call for call in wide if module.get_submodule(call.name) is get()]
+    if len(own) == 1 and own[0].features.shape[1] == size:
+        return Final((own[0].name,), "assisted")
+    return None
+
+
+def _factor(one: Tensor, other: Tensor) -> float | None:
+    """Return the positive number times which one gives the other, or None if there is none.
+
+    1 and 0.5 are returned exactly. Of fewer than six numbers no factor but these is believed.
     """
-    classes: Any = getattr(module, "num_classes", None)
-    get: Any = getattr(module, "get_classifier", None)
-    if callable(get):
-        with contextlib.suppress(Exception):  # a user's method may require arguments
-            heads = get()
-            listed = heads if isinstance(heads, list | tuple) else [heads]
-            return not all(one is None or isinstance(one, nn.Identity) for one in listed)
-    if isinstance(classes, int) and not isinstance(classes, bool) and classes == 0:
-        return False
-    found = [getattr(module, name) for name in HEADS if hasattr(module, name)]
-    removed = [head is None or getattr(head, "original_name", "") == "Identity" for head in found]
-    return not found or not all(removed)
+    one, other = one.detach().double(), other.detach().double()
+    if not (one.isfinite().all() and other.isfinite().all()):
+        return None
+    square = float((one * one).sum())
+    fitted = float((one * other).sum()) / square if square else 1.0
+    factors = [1.0, 0.5, *([fitted] if one.numel() >= 6 and fitted > 0 else [])]
+    scale = float(other.abs().max())
+    return next((each for each in factors if float((each * one - other).abs().max()) <= NEAR * scale), None)
 
 
-def not_found(module: nn.Module, output: Any, say: str = SAY) -> RequestError:
-    """Return the error for a network without a known final layer: its output, and where it was searched.
+def _in_order(called: list[Called], final: Final) -> list[Tensor]:
+    found = {call.name: call.features for call in called}
+    lacking = [name for name in final.layers if name not in found]
+    if lacking:
+        raise RequestError(f"the final layer '{lacking[0]}' takes no part in this forward pass")
+    return [found[name] for name in final.layers]
 
-    `say` is how the caller can name another layer.
-    """
-    looked = [name for name, layer in module.named_modules() if name and is_layer(layer)]
-    names = ", ".join(
-        f"'{name}' ({type(module.get_submodule(name)).__name__})" for name in looked[: -LISTED - 1 : -1]
+
+def _joined(parts: list[Tensor], shared: bool) -> Tensor:
+    return parts[0] if shared or len(parts) == 1 else torch.cat(parts, 1)
+
+
+def _ends_a_trunk(output: Tensor, leaves: list[Leaf]) -> bool:
+    """Return whether an output is that of an activation or a normalisation, which may change nothing yet."""
+    return any(
+        leaf.output is not None and leaf.output.shape == output.shape and torch.equal(leaf.output, output)
+        for leaf in leaves
+        if isinstance(leaf.layer, ACTIVATIONS) or "Norm" in type(leaf.layer).__name__
     )
-    more = f" and {len(looked) - LISTED} before them" if len(looked) > LISTED else ""
-    own = say.replace("NAME", OUTPUT)
-    return RequestError(
-        f"the final layer of {type(module).__name__} was not found: its output ({described(output)}) does not"
-        f" follow from its layers in a known way. Searched from the end: {names or 'no layer'}{more}. Name"
-        f" the layer whose output is to be the features: {say}, or {own} for the network's own output"
-    )
-
-
-def _found(module: nn.Module, output: Tensor, parts: list[TracedLayer]) -> Ending | None:
-    """Return how an output [n k] depends on the layers that it is made of, or None if in no known way."""
-    calls = [part.call for part in parts]
-    classes = output.shape[1]
-    if len({*calls}) < len(calls) or not 1 <= len(calls) <= MOST_LAYERS:
-        return None
-    if any(call.outputs != classes for call in calls) or any(depends(call.operand, calls) for call in calls):
-        return None
-    strongest = [part for part in parts if "strongest" in part.through]
-    if strongest:
-        parts = [part for part in parts if part not in strongest]
-        form: Form | None = "assisted" if len(parts) == len(strongest) == 1 else None
-    elif len(parts) == 1:
-        form = _form(module, parts[0], classes)
-    elif any(call.members for call in calls):
-        form = None
-    else:
-        form = _form_of_several(parts)
-    if form is None:
-        return None
-    parts.sort(key=lambda part: part.call.name)
-    given = [features_of(part.call) for part in parts]
-    values = [features for features, _ in given if features is not None and len(features) == len(output)]
-    layers = tuple(call.name for of in parts for call in of.call.members or (of.call,))
-    beside = len(layers) > len(parts)
-    shared = beside or (len(parts) > 1 and len({node for _, node in given}) == 1)
-    logits = parts[0].logits
-    if logits is None or logits.shape != output.shape or form == "capped":
-        logits = output
-    share = parts[0].factor * (len(parts) if form == "average" else 1)
-    factor = 1.0 if form in ENTANGLED or math.isclose(share, 1) else share
-    final = Final(layers, form, shared, factor, beside)
-    numbers = tuple(call.number for call in calls)
-    embeds = len(parts) == 1 and _may_embed(module, parts[0], classes)
-    doubt: Doubt = "embedding" if embeds else ""
-    name = f"'{parts[0].call.name or parts[0].call.weight}'" if embeds else ""
-    if len(values) < len(parts):  # none was kept, or those of other examples
-        return (
-            Ending(output, None, final, numbers, doubt, name)
-            if any(call.given is None for call in calls)
-            else None
-        )
-    return Ending(side_by_side(values, shared), logits, final, numbers, doubt, name)
-
-
-def _form(module: nn.Module, part: TracedLayer, classes: int) -> Form | None:
-    through = {*part.through} - {"average"}
-    shown = _declares(module, classes) or _is_head(part.call.name)
-    squashed = "average" in part.through and part.through[-1] not in ("average", "softmax")
-    if part.call.convolves and squashed and not shown:
-        return None  # the averaged values were squashed at every position, as in many trunks without a head
-    if through == {"relu"}:  # the end of SqueezeNet
-        averages = "average" in part.through[: part.through.index("relu")]
-        return "rectified" if part.call.convolves and averages and shown else None
-    if "relu" in through or ("tanh" in through and not _declares(module, classes)):
-        return None
-    if through & {"tanh", "cap"}:
-        return "capped"
-    if "increasing" in through:
-        return "independent"
-    if "scaled" in through or ("softmax" in through and part.logits is None):
-        return "mixed"
-    return "probabilities" if "softmax" in through else "logits"
-
-
-def _form_of_several(parts: list[TracedLayer]) -> Form | None:
-    through = {past for part in parts for past in part.through} - {"average"}
-    if through & {"relu", "tanh"}:
-        return None
-    factors = {round(part.factor, 9) for part in parts}
-    if through or len(factors) > 1:
-        return "mixed"
-    return "average" if math.isclose(parts[0].factor * len(parts), 1) else "sum"
-
-
-def _declares(module: nn.Module, classes: int) -> bool:
-    """Return whether a module declares this number of classes."""
-    return type(said := getattr(module, "num_classes", None)) is int and said == classes > 0
-
-
-def _unclear(module: nn.Module, output: Tensor, trace: Trace, name: str) -> tuple[Doubt, str]:
-    """Return why an output that is taken for the features may be class scores, and from which layers."""
-    node = trace.of(output)
-    if SCORES.search(name.removeprefix(OUTPUT)):
-        return "scores", ""
-    if node is None:
-        return "unseen", ""
-    calls = behind(node, trace.ended)
-    if calls is None:
-        return "", ""
-    if _declares(module, of_one_pixel(output).shape[-1]):
-        return "declared", ""
-    if calls and not any(depends(call.operand, calls) for call in calls):
-        shown = any(_is_head(call.name) for call in calls)
-        if shown or (all(call.is_of_vectors() for call in calls) and not is_normalised(node)):
-            return "made", " and ".join(dict.fromkeys(f"'{call.name or call.weight}'" for call in calls))
-    return "", ""
-
-
-def _may_embed(module: nn.Module, part: TracedLayer, classes: int) -> bool:
-    """Return whether a final layer's output may be the features.
-
-    Its name may say so, or another of HEADS may be None.
-    """
-    name = part.call.name or part.call.weight
-    if _declares(module, classes):
-        return False
-    if _is_head(name):
-        return any(getattr(module, other, name) is None for other in HEADS)
-    return bool(EMBEDDING.search(name.rpartition(".")[2]))
 
 
 def _is_head(name: str) -> bool:
     return bool({*name.split(".")} & {*HEADS})
+
+
+def _doubt(module: nn.Module, output: Tensor, name: str, called: list[Called], leaves: list[Leaf]) -> str:
+    """Return why an output may be class scores of an unknown final layer, or an empty string."""
+    classes = output.shape[1]
+    if not output.isfinite().all():  # these features are refused, whatever layer is the final one
+        return ""
+    if name.rpartition(".")[2] in SCORES:
+        return f"'{name}' is called scores"
+    if getattr(module, "num_classes", None) == classes > 0:
+        return f"the module declares {classes} classes"
+    if not leaves:
+        return "its layers cannot be observed"
+    if bare := _bare(module, classes, {id(leaf.layer) for leaf in leaves if leaf.layer is not module}):
+        return f"the parameter {bare} may be its final layer, without a module"
+    last_name, last, _ = leaves[-1]
+    if isinstance(last, nn.Softmax | nn.LogSoftmax | nn.Sigmoid | nn.Softmax2d):
+        return f"it ends in '{last_name}', {type(last).__name__}"
+    if not is_linear(last) or (isinstance(last, CONVOLUTIONS) and not _is_head(last_name)):
+        return ""
+    lengths = output.double().norm(dim=1)
+    if float((lengths - 1).abs().max()) < NEAR:  # an embedding of unit length
+        return ""
+    of_last = next((call for call in reversed(called) if call.name == last_name), None)
+    if of_last is not None and _factor(of_last.rectified, output) == 1:
+        return ""
+    return f"it is made of what '{last_name}' gives in an unknown way"
+
+
+def _bare(module: nn.Module, classes: int, run: set[int]) -> str:
+    """Return a matrix as wide as an output that no layer which ran has applied, or an empty string."""
+    for name, value in module.named_parameters():
+        owner = module.get_submodule(name.rpartition(".")[0])
+        wide = value.shape[:1] if is_linear(owner) else value.shape[:2]
+        known = type(owner).__module__.startswith("torch.nn.modules") and not is_linear(owner)
+        holds = isinstance(owner, nn.ParameterList | nn.ParameterDict) or type(owner) is nn.Module
+        skipped = id(owner) in run or isinstance(owner, CONVOLUTIONS)
+        if value.ndim >= 2 and classes in wide and not skipped and (holds or not known):
+            return f"'{name}' {list(value.shape)}"
+    return ""
+
+
+def _not_found(module: nn.Module, output: Any, called: list[Called], doubt: str, say: str) -> NoHeadError:
+    """Return the error for a network without a known final layer: its output, and where it was searched."""
+    looked = list(dict.fromkeys(call.name for call in reversed(called)))
+    names = ", ".join(f"'{name}'" for name in looked[:LISTED]) or "none"
+    own, head = say.replace("NAME", OUTPUT), say.replace("layer=", "head=")
+    return NoHeadError(
+        f"the final layer of {type(module).__name__} was not found: its output ({described(output)}) does not"
+        f" follow from a linear layer's in a known way ({doubt}). Its last linear layers are {names}. Name"
+        f" the final layer, {head}, or the layer whose output is to be the features: {say}, or {own} for the"
+        " network's own output"
+    )

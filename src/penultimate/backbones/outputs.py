@@ -33,10 +33,9 @@ def entries(output: Any, name: str = OUTPUT) -> dict[str, Tensor]:
     return found
 
 
-def tensors_of(output: Any) -> list[Tensor]:
+def logits_first(named: Mapping[str, Tensor]) -> list[Tensor]:
     """Return the tensors of an output, with those called logits first."""
-    named = sorted(entries(output).items(), key=lambda item: not item[0].endswith(".logits"))
-    return [tensor for _, tensor in named]
+    return [named[name] for name in sorted(named, key=lambda name: not name.endswith(".logits"))]
 
 
 def entry(output: Any, name: str) -> Tensor:

@@ -14,12 +14,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import json
 import re
 import struct
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
 import simplejpeg
@@ -176,13 +177,18 @@ def middle_square(
     crop: int,
     interpolation: Interpolation = "bilinear",
     squash: bool = False,
-    floor: bool = False,
+    processor: str = "",
 ) -> UInt8[np.ndarray, "crop crop 3"]:
     """Return the shorter side (to `squash`, both) resized to `resize`, and the middle `crop` pixels.
 
-    Pixel for pixel torchvision's Resize and CenterCrop; to the `floor`, transformers' with Pillow. Raises
-    RequestError if the image is so narrow that its resized copy has more than MOST_PIXELS.
+    This is pixel for pixel torchvision's Resize and CenterCrop. `processor` is the configuration of an image
+    processor of transformers, which then makes the square itself. Raises RequestError if the image is so
+    narrow that its resized copy has more than MOST_PIXELS.
     """
+    if processor:
+        made = _processor(processor)(images=image, do_rescale=False, do_normalize=False, return_tensors="np")
+        square = np.rint(np.asarray(made["pixel_values"][0])).transpose(1, 2, 0)
+        return np.ascontiguousarray(square, np.uint8)
     shorter = min(image.size)
     width, height = (resize if squash else int(resize * side / shorter) for side in image.size)
     if width * height > MOST_PIXELS:
@@ -190,6 +196,15 @@ def middle_square(
             f"'{path}' is {image.width} x {image.height}: with its shorter side at {resize} it would be"
             f" {width} x {height}, more than {MOST_PIXELS:,} pixels; crop it first, or leave it out"
         )
-    left, top = ((side - crop) // 2 if floor else round((side - crop) / 2) for side in (width, height))
+    left, top = (round((side - crop) / 2) for side in (width, height))
     image = image.resize((width, height), Image.Resampling[interpolation.upper()])
     return np.asarray(image.crop((left, top, left + crop, top + crop)))
+
+
+@cache
+def _processor(text: str) -> Any:
+    """Return the image processor of transformers that a configuration describes."""
+    import transformers
+
+    said = json.loads(text)
+    return getattr(transformers, said["image_processor_type"]).from_dict(said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -134,7 +135,14 @@ def evaluate(
     used, and if there is no disk space or no GPU.
     """
     command = command or "penultimate.evaluate(...) in Python"
-    return carry_out(Request(networks, data, **settings), out, processes, observer, command, on, verify)
+    request = Request(networks, data, **settings)
+    found = carry_out(request, out, processes, observer, command, on, verify)
+    if lost := {step: why for step, why in found.summary.failed.items() if step.startswith("given.")}:
+        told = "; ".join(lost.values())
+        if len(lost) == len(request.sources):
+            raise RequestError(f"no network could be evaluated: {told}")
+        warnings.warn(f"{len(lost)} of {len(request.sources)} networks are left out: {told}", stacklevel=2)
+    return found
 
 
 def carry_out(

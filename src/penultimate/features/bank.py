@@ -29,11 +29,12 @@ FACTS, SCHEMA = "bank.json", 1
 
 @dataclass(frozen=True)
 class FeatureBank:
-    """Features float32 [n m], labels int64 [n], logits float32 [n k], ids int64 [n], provenance.
+    """Features float32 [n m], labels int64 [n], logits float32 [n k], ids [n], provenance.
 
     Labels are class numbers or, if an image has several labels, [n l]: 1 present, 0 absent, -1 uncertain.
-    `logits` and `ids` may be None. An id identifies the example of a row, so that banks can be compared
-    whatever the order of their rows; ids come with the data and are never made up. Raise RequestError if
+    `logits` and `ids` may be None. An id, a whole number or a name, identifies the example of a row,
+    so that banks can be compared whatever the order of their rows; ids come with the data and are never made
+    up. Raise RequestError if
     lengths differ, a feature is not finite (it lists the first such rows), a class number is negative, an
     entry of several labels is none of 1, 0 and -1, or an id occurs twice.
 
@@ -45,7 +46,7 @@ class FeatureBank:
     features: npt.NDArray[np.float32]
     labels: npt.NDArray[np.int64]
     logits: npt.NDArray[np.float32] | None = None
-    ids: npt.NDArray[np.int64] | None = None
+    ids: npt.NDArray[Any] | None = None
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -53,7 +54,7 @@ class FeatureBank:
         set_field(self, "features", float32("features", self.features))
         set_field(self, "labels", _integers("labels", self.labels, several=True))
         if self.ids is not None:
-            set_field(self, "ids", _integers("ids", self.ids))
+            set_field(self, "ids", _ids(self.ids))
         if self.features.ndim != 2:
             raise RequestError(f"features are [n m], not {list(self.features.shape)}")
         if self.logits is not None:
@@ -207,6 +208,14 @@ def float32(name: str, values: ArrayLike) -> npt.NDArray[np.float32]:
         if bool(lost.any()):
             raise RequestError(f"{name} are too small for float32 in {listed_rows(lost)}: scale them up")
     return np.ascontiguousarray(single.numpy())
+
+
+def _ids(values: Any) -> npt.NDArray[Any]:
+    """Return whole numbers or names as an array [n]."""
+    names = values if isinstance(values, np.ndarray | list | tuple) else ()
+    if len(names) and np.asarray(names).dtype.kind == "U" and np.asarray(names).ndim == 1:
+        return np.asarray(names)
+    return _integers("ids", values)
 
 
 def _integers(name: str, values: ArrayLike, several: bool = False) -> npt.NDArray[np.int64]:

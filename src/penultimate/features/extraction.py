@@ -12,39 +12,32 @@ import torch
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.ending import MAY_EMBED, SAY, Ending, ending, not_found
+from penultimate.backbones.ending import SAY, Final, final_of, read
 from penultimate.backbones.outputs import (
-    OUTPUT,
     described,
     entries,
-    entry,
     entry_of_features,
     is_entry,
     made_features,
     of_one_pixel,
 )
-from penultimate.backbones.passes import BESIDE, FEW, difference, influence, plainly
+from penultimate.backbones.passes import FEW, aside, difference, plainly
 from penultimate.backbones.taps import tapped, taps, unwrapped
 from penultimate.checks import whole_number
 from penultimate.data.images import Images
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.features.bank import FeatureBank, float32
 from penultimate.metrics.inputs import as_tensor, items
-from penultimate.networks.given import network_of
+from penultimate.networks.given import GivenNetwork, network_of
 from penultimate.networks.model import Model
 from penultimate.networks.protocol import Network
 from penultimate.networks.state import single_of
 from penultimate.networks.told import preparer
 
 Batches = Iterable[tuple[Any, ...]]
-DOUBTS = {
-    "made": "the model's output is made of what {} gives, in a way that is not known: it is taken for the"
-    " features; if it is class scores, name a layer: layer='NAME'",
-    "unseen": "how the model's output is made cannot be seen, so it is taken for the features; if it is class"
-    " scores, name a layer: layer='NAME'",
-    "embedding": f"whether the model ends in a classifier is not certain: {MAY_EMBED}",
-}
-"""Warnings for models whose penultimate features cannot be determined with certainty."""
+Reader = Callable[[Tensor], tuple[Tensor, Tensor | None]]
+PROVED_ON = 3
+"""The number of images on which it is proved which layer is the final one."""
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, AssertionError)
 """The errors that a forward pass raises for input that it was not made for."""
 
@@ -56,20 +49,21 @@ def extract(
     provenance: dict[str, Any] | None = None,
     *,
     layer: str | None = None,
+    head: str | None = None,
 ) -> FeatureBank:
     """Return the penultimate features of every image in float32, and the logits if there is a final layer.
 
-    `model` is a `Network` with `Images` (an ImageSet), or any `nn.Module` (or other callable) with an
-    iterable of (images, labels) or (images, labels, ids). Ids are whole numbers that identify the image of
-    each row, whatever the order of the loader; without them the bank has none. An ImageSet has its own ids.
+    `model` is a `Network` with `Images` (an ImageSet), a network of `pu.load`, or any `nn.Module` (or other
+    callable) with an iterable of (images, labels) or (images, labels, ids). Labels are class numbers, or
+    names. Ids are numbers or names that identify the image of each row, whatever the order of the loader;
+    without them the bank has none. An ImageSet has its own ids.
 
     A module whose output follows from that of a final layer (see `backbones.ending.FORMS`) is a classifier:
     its features are the input of that layer, and its logits are the output. If the output is a tuple or
-    mapping, the first tensor that comes from a final layer counts. The output of any other model is taken to
-    be the features, [n m], as for a model whose head was removed or is an Identity. A warning is issued if
-    that is not certain. `layer` names another layer whose output is used as features: "avgpool", for
-    example; "fc" for the output of a final linear layer; "output" for the model's own output; or
-    "output.pooler_output" for an entry of it. Maps of one pixel are flattened.
+    mapping, the first tensor that comes from a final layer counts. A module that has none, because its head
+    was removed or is an Identity, gives its output as features, [n m]. `head` names the final layer where it
+    is not found, and `layer` a layer whose output is used as features: "avgpool", for example; "output" for
+    the model's own output; or "output.pooler_output" for an entry of it. Maps of one pixel are flattened.
 
     `pu.Model(module, layer=..., mean=..., size=...)` gives more information about a module, and can be used
     with an ImageSet too.
@@ -80,7 +74,7 @@ def extract(
     over the same images.
 
     Raise RequestError if features are not [n m] or not finite, if there are no batches, and for a layer that
-    the model does not have (the error suggests the nearest names).
+    the model does not have; NoHeadError if it cannot be proved which layer is the final one.
 
     >>> batches = [(torch.ones(2, 3), torch.tensor([0, 1]))]
     >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 10))
@@ -88,12 +82,12 @@ def extract(
     >>> bank.features.shape, bank.logits.shape, extract(net, batches, layer="2").features.shape
     ((2, 4), (2, 10), (2, 10))
     """
-    return _extracted(model, data, batch_size, provenance, layer, warns=True)
+    return _extracted(model, data, batch_size, provenance, layer, head, warns=True)
 
 
 def extract_again(model: nn.Module | Model, data: Images | Batches, batch_size: int) -> FeatureBank:
     """Return the features of a module that `extract` has read before: without warnings and their passes."""
-    return _extracted(model, data, batch_size, None, None, warns=False)
+    return _extracted(model, data, batch_size, None, None, None, warns=False)
 
 
 def _extracted(
@@ -102,37 +96,29 @@ def _extracted(
     batch_size: int,
     provenance: dict[str, Any] | None,
     layer: str | None,
+    head: str | None,
     warns: bool,
 ) -> FeatureBank:
     whole_number(batch_size, "batch_size", 1)
-    prepare: Callable[[Tensor], Tensor] | None = None
-    if isinstance(model, Model):
-        if layer is not None:
-            others = {name: value for name, value in model.settings.items() if name != "pooling"}
-            model = Model(model.module, **others)
-        layer = model.layer if layer is None else layer
-        if isinstance(data, Images):
-            told = Model(model.module, **{**model.settings, "layer": layer})
-            return _from_images(network_of(told), data, batch_size, provenance or {})
-        prepare = preparer(model)
-        if model.settings.get("pooling"):
-            model, layer = network_of(model).body, OUTPUT
-        else:
-            model = model.module
+    said: dict[str, Any] = {"layer": layer, "head": head}
+    said = {name: value for name, value in said.items() if value is not None}
+    if isinstance(model, Model) and said:
+        others = {name: of for name, of in model.settings.items() if name not in ("layer", "head", "pooling")}
+        model = Model(model.module, **others, **said)
     if isinstance(data, Images):
-        if not isinstance(model, Network):
+        if isinstance(model, Model):
+            model = network_of(model)
+        elif not isinstance(model, Network):
             raise RequestError(
                 "an ImageSet goes with a Network, or a pu.Model, which prepare it; give another model an"
                 " iterable of (batch, labels)"
             )
-        if layer is not None:
-            raise RequestError(
-                f"a Network has its penultimate features; for layer '{layer}' give its body, and batches"
-            )
+        elif said:
+            raise RequestError("a Network has its penultimate features; give its body, and batches")
         return _from_images(model, data, batch_size, provenance or {})
-    if isinstance(model, Network):
+    if isinstance(model, Network) and not isinstance(model, GivenNetwork):
         raise RequestError("a Network goes with an ImageSet; it normalises uint8 images itself")
-    return _from_batches(model, data, layer, provenance or {}, prepare, warns)
+    return _from_batches(model, data, said, provenance or {}, warns)
 
 
 def predicted(
@@ -168,23 +154,17 @@ def _from_images(network: Network, data: Images, size: int, provenance: dict[str
 
 
 def _from_batches(
-    model: Callable[[Tensor], Tensor],
-    data: Batches,
-    layer: str | None,
-    provenance: dict[str, Any],
-    prepare: Callable[[Tensor], Tensor] | None,
-    warns: bool,
+    model: Any, data: Batches, said: Mapping[str, Any], provenance: dict[str, Any], warns: bool
 ) -> FeatureBank:
-    if not callable(model):
-        raise RequestError(
-            f"the model is a {type(model).__name__}, not an nn.Module or another function of images"
-        )
-    module = unwrapped(model) if isinstance(model, nn.Module) else None
-    if layer is not None and module is None:
-        raise RequestError(f"layer '{layer}' is of an nn.Module; the model is a {type(model).__name__}")
+    module = model.module if isinstance(model, Model) else model
+    module = module.body if isinstance(module, GivenNetwork) else module
+    module = unwrapped(module) if isinstance(module, nn.Module) else None
+    if module is None and (said or not callable(model)):
+        raise RequestError(f"the model is a {type(model).__name__}, not an nn.Module or a function of images")
     modes = {part: part.training for part in module.modules()} if module is not None else {}
     device = device_of(module) if module is not None else None
-    of = _Reading(model if module is None else module, layer, warns)
+    prepare = preparer(model) if isinstance(model, Model) else None
+    of: Reader | None = None
     parts: list[tuple[Tensor, Tensor | None]] = []
     labels: list[np.ndarray] = []
     ids: list[np.ndarray] = []
@@ -192,32 +172,31 @@ def _from_batches(
         if module is not None:
             module.eval()
         with plainly(device):
-            for images, targets, *numbers in _batches(data):
-                batch, targets = as_tensor(images, "images"), as_tensor(targets, "labels")
+            for images, targets, *names in _batches(data):
+                batch, marks = as_tensor(images, "images"), _marks(targets, "labels")
                 batch = batch if device is None else batch.to(device)
                 batch = batch if prepare is None else prepare(batch)
-                batch = batch.float() if module is not None and batch.is_floating_point() else batch
                 if batch.is_inference() and not torch.is_inference_mode_enabled():
                     batch = batch.clone()  # a network may write into its input
                 try:
-                    if not parts:
-                        of.model = model if module is None else single_of(module, batch.clone())
+                    if of is None:
+                        of = _reader(model, module, said, batch)
                         if warns:
-                            _warn_of_chance(of, batch, device)
+                            _warn_of_chance(of, batch[:FEW], device)
                     features, logits = of(batch)
                 except PenultimateError:
                     raise
                 except REFUSALS as error:
                     raise RequestError(_refusal(len(parts), batch, error)) from error
-                if targets.ndim not in (1, 2) or features.ndim != 2 or len(features) != len(targets):
+                if marks.ndim not in (1, 2) or features.ndim != 2 or len(features) != len(marks):
                     how = made_features(features, SAY) if features.ndim != 2 else ""
                     raise RequestError(
-                        f"features are [n m] for labels [n]; {_name_of(layer)} gave {list(features.shape)}"
-                        f" for {list(targets.shape)}{how}"
+                        f"features are [n m] for labels [n]; the model gave {list(features.shape)} for"
+                        f" {list(marks.shape)}{how}"
                     )
-                parts.append((features, logits))
-                labels.append(targets.cpu().numpy())
-                ids += [as_tensor(numbers[0], "ids").cpu().numpy()] if numbers else []
+                parts.append((_single(features), None if logits is None else _single(logits)))
+                labels.append(marks)
+                ids += [_marks(names[0], "ids")] if names else []
     finally:
         for part, training in modes.items():
             part.training = training
@@ -228,13 +207,92 @@ def _from_batches(
             f"{len(ids)} of {len(parts)} batches have ids; give them with every batch, or none"
         )
     found = [logits for _, logits in parts if logits is not None]
+    marks = np.concatenate(labels)
+    if marks.dtype.kind == "U":
+        classes, marks = np.unique(marks, return_inverse=True)
+        provenance = {"class_names": classes.tolist(), **provenance}
     return FeatureBank(
         _joined([features for features, _ in parts]),
-        np.concatenate(labels),
+        marks,
         _joined(found) if len(found) == len(parts) else None,
         np.concatenate(ids) if ids else None,
         provenance,
     )
+
+
+def _reader(model: Any, module: nn.Module | None, said: Mapping[str, Any], batch: Tensor) -> Reader:
+    """Return the function that gives features [n ...] and logits of a batch, found on its first images."""
+    if isinstance(model, GivenNetwork):
+        return lambda images: _of_network(model, images)
+    if module is None:
+        return lambda images: (_only(model(images)), None)
+    if isinstance(model, Model):
+        said = said or {name: model.settings[name] for name in ("layer", "head") if name in model.settings}
+        if model.settings.get("pooling"):
+            body = network_of(model).body
+            return lambda images: (body(images), None)
+    single = single_of(module, batch.float() if batch.is_floating_point() else batch)
+
+    def floats(images: Tensor) -> Tensor:
+        return images.float() if images.is_floating_point() else images
+
+    if "layer" in said:
+        return lambda images: (_at_layer(single, said["layer"], floats(images)), None)
+
+    def proved(few: Tensor) -> Final | str:
+        return final_of(single, lambda: single(floats(few).clone()), said.get("head", ""))
+
+    with aside([batch.device] if batch.device.type == "cuda" else []):
+        try:
+            end = proved(batch[:PROVED_ON])
+        except REFUSALS as error:  # a network with a fixed batch size
+            if isinstance(error, PenultimateError):
+                raise
+            end = proved(batch)
+    if not end:
+        _only(single(floats(batch)), SAY)
+    return lambda images: read(single, end, lambda: single(floats(images)))
+
+
+def _of_network(network: GivenNetwork, images: Tensor) -> tuple[Tensor, Tensor | None]:
+    if images.dtype == torch.uint8 and images.shape[1] in (1, 3) and images.shape[-1] not in (1, 3):
+        images = images.permute(0, 2, 3, 1)
+    features = network.features(images)
+    return features, network.logits(features) if network.class_names else None
+
+
+def _only(output: Any, say: str = "") -> Tensor:
+    """Return the only entry of an output that is features [n m]; raise RequestError otherwise."""
+    if not (name := entry_of_features(output)):
+        how = made_features(output, say) if say else ""
+        raise RequestError(f"features are one tensor [n m]; the model gave {described(output)}{how}")
+    return of_one_pixel(entries(output)[name])
+
+
+def _at_layer(module: nn.Module, layer: str, batch: Tensor) -> Tensor:
+    if is_entry(module, layer):
+        named = entries(module(batch))
+        if layer not in named:
+            output = module(batch)
+            raise RequestError(
+                f"features are one tensor [n m]; '{layer}' is {described(output)}{made_features(output, SAY)}"
+            )
+        return of_one_pixel(named[layer])
+    outputs: list[Tensor] = []
+    with tapped(taps(module, layer), lambda name, output: outputs.append(output.clone())):
+        module(batch)
+    if len(outputs) > 1:
+        raise RequestError(f"'{layer}' is {len(outputs)} layers; features are those of one")
+    return of_one_pixel(outputs[0])
+
+
+def _marks(values: Any, what: str) -> np.ndarray:
+    """Return the labels or ids of a batch as an array of numbers or of names."""
+    if isinstance(values, list | tuple | np.ndarray) and len(values):
+        array = np.asarray(values)
+        if array.dtype.kind == "U":
+            return array
+    return as_tensor(values, what).cpu().numpy()
 
 
 def _refusal(number: int, batch: Tensor, error: Exception) -> str:
@@ -252,102 +310,35 @@ def _refusal(number: int, batch: Tensor, error: Exception) -> str:
 
 
 def _batches(data: Batches) -> Iterator[tuple[Any, ...]]:
+    if isinstance(data, tuple) and len(data) in (2, 3) and isinstance(data[0], Tensor | np.ndarray):
+        data = [data]  # one batch
     for number, batch in enumerate(items(data, "batches")):
         if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+            keys = f" with {', '.join(map(repr, batch))}" if isinstance(batch, Mapping) else ""
             raise RequestError(
-                f"batch {number} must be (images, labels) or (images, labels, ids); got {_got(batch)}"
+                f"batch {number} must be (images, labels) or (images, labels, ids); got a"
+                f" {type(batch).__name__}{keys}: of mappings give ((each[IMAGES], each[LABELS]) for each in"
+                " loader), and zeros for images without labels"
             )
         yield tuple(batch)
 
 
-def _got(batch: Any) -> str:
-    """Return a description of a value that is not a batch, and how to turn it into one."""
-    if isinstance(batch, Mapping):
-        keys = ", ".join(map(repr, batch))
-        return f"a mapping with {keys}: give ((each[IMAGES], each[LABELS]) for each in loader), by their keys"
-    if isinstance(batch, tuple | list) and len(batch) > 3:
-        return f"a {type(batch).__name__} of {len(batch)}"
-    alone = f"a {type(batch).__name__}{f' of {len(batch)}' if isinstance(batch, tuple | list) else ''}"
-    return f"{alone}; images without labels are given with zeros"
-
-
-class _Reading:
-    """A reader of a model's features, and logits if there are any; it remembers where it found them."""
-
-    def __init__(self, model: Any, layer: str | None, warns: bool) -> None:
-        self.model, self.layer = model, layer
-        self.calls: tuple[int, ...] = ()
-        self.warned = not warns
-
-    def __call__(self, batch: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Return the features [n m] of a batch, and its logits [n k] or None."""
-        if self.layer is not None:
-            return _single(self._at_layer(batch, self.layer), "features"), None
-        if not isinstance(self.model, nn.Module):
-            output = self.model(batch)
-            name = entry_of_features(output)
-            found = Ending(of_one_pixel(entry(output, name)), None) if name else None
-        else:
-            found = ending(self.model, lambda: self.model(batch), self.calls)
-        if found is None:
-            output = self.model(batch)
-            how = made_features(output, SAY) if isinstance(self.model, nn.Module) else ""
-            raise RequestError(f"features are one tensor [n m]; the model gave {described(output)}{how}")
-        if found.unclear in ("declared", "scores"):
-            raise not_found(self.model, found.features)
-        if found.unclear and not self.warned:
-            self.warned = True
-            warn(DOUBTS[found.unclear].format(found.unsure), stacklevel=9)
-        self.calls = found.calls
-        logits = None if found.logits is None else _single(found.logits, "logits")
-        return _single(found.features, "features"), logits
-
-    def _at_layer(self, batch: Tensor, layer: str) -> Tensor:
-        if is_entry(self.model, layer):
-            output = self.model(batch)
-            if layer not in entries(output):
-                how = made_features(output, SAY)
-                raise RequestError(f"features are one tensor [n m]; '{layer}' is {described(output)}{how}")
-            return of_one_pixel(entry(output, layer))
-        outputs: list[Tensor] = []
-        with tapped(taps(self.model, layer), lambda name, output: outputs.append(output.clone())):
-            self.model(batch)
-        if len(outputs) > 1:
-            raise RequestError(f"'{layer}' is {len(outputs)} layers; features are those of one")
-        return of_one_pixel(outputs[0])
-
-
-def _warn_of_chance(of: _Reading, batch: Tensor, device: torch.device | None) -> None:
-    """Warn if two passes over a few images differ.
-
-    Errors are ignored here, because the model raises them again when the whole batch is run.
-    """
-
-    def run(images: Tensor) -> list[Tensor]:
-        return [values for values in of(images) if values is not None]
-
-    few, found, beside = batch[:FEW], None, None
+def _warn_of_chance(of: Reader, few: Tensor, device: torch.device | None) -> None:
+    """Warn if two passes over a few images differ; the model raises its errors again for the whole batch."""
     try:
-        found = difference(lambda: run(few.clone()), device)
-        beside = influence(run, few) if found is None else None
+        found = difference(lambda: of(few.clone())[0], device)
     except (PenultimateError, *REFUSALS):  # for example a network with a fixed batch size
-        pass
-    if found is not None:
+        return
+    if found:
         warn(
             f"{found}: the model is not deterministic in evaluation mode (dropout or a random crop in its"
             " forward pass, say), and these are the features of one pass",
             stacklevel=5,
         )
-    if beside is not None:
-        warn(f"{BESIDE.format(beside.largest, beside.scale)}", stacklevel=5)
 
 
-def _single(values: Tensor, what: str) -> Tensor:
-    return torch.from_numpy(float32(what, values))
-
-
-def _name_of(layer: str | None) -> str:
-    return "the model" if layer is None else f"layer '{layer}'"
+def _single(values: Tensor) -> Tensor:
+    return torch.from_numpy(float32("features", values))
 
 
 def _joined(parts: list[Tensor]) -> np.ndarray:

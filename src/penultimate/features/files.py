@@ -93,8 +93,8 @@ def extract_files(
         writers: dict[str, BankWriter] = {}
         for name, network in networks.items():
             preparation = json.loads(json.dumps(dataclasses.asdict(network.preparation)))
-            if not network.preparation.floor:  # banks that were written before there was such a crop lack it
-                del preparation["floor"]
+            if not network.preparation.processor:  # banks that were written before there was one lack it
+                del preparation["processor"]
             identity = {**common, "network": identities[name], "preparation": preparation}
             writers[name] = BankWriter(places[name], identity, precision)
             stack.callback(writers[name].close)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.ending import MAY_BE_SCORES, ending
+from penultimate.backbones.ending import Final, NoHeadError, final_of, read
 from penultimate.backbones.taps import UnobservableError, taps, unwrapped
 from penultimate.checks import whole_number
 from penultimate.data.images import Images
@@ -50,8 +50,8 @@ class ObservedNetwork:
     module: nn.Module
     layers: dict[str, nn.Module]
     prepare: Callable[[Tensor], Tensor] | None
-    calls: list[int] = field(default_factory=list)
-    """The layers that were found to be final in the previous batch."""
+    ends: list[Final | str] = field(default_factory=list)
+    """The final layers, once a batch has shown them."""
 
     @classmethod
     def of(
@@ -89,17 +89,24 @@ class ObservedNetwork:
     def penultimate(self, batch: Any) -> Tensor | None:
         """Return the penultimate features of a batch.
 
-        Return None if the output is not a tensor, or if it may be class scores that are computed in an
-        unknown way.
+        Return None if the output is not a tensor, or if it cannot be proved which layer is the final one.
         """
         if self.prepare is not None:  # the body of a Network returns its penultimate features
             output = self.run(batch)
             return output if isinstance(output, Tensor) else None
-        found = ending(self.module, lambda: self.run(batch), self.calls)
-        if found is None or found.unclear in MAY_BE_SCORES:
+        self.prove(batch)
+        if not (end := self.ends[0]):
+            self.run(batch)
             return None
-        self.calls[:] = found.calls
-        return found.features
+        return read(self.module, end, lambda: self.run(batch))[0]
+
+    def prove(self, batch: Any) -> None:
+        """Find the final layers in a pass over a batch, once; it is no pass that layers are observed in."""
+        if self.prepare is None and not self.ends:
+            try:
+                self.ends.append(final_of(self.module, lambda: self.run(batch)))
+            except NoHeadError:
+                self.ends.append("")
 
     def run(self, batch: Any) -> Any:
         """Return the output of a forward pass on a batch, given as the loader yields it.

@@ -105,8 +105,10 @@ def profile_layers(
                     raise RequestError(f"layer '{layer}': {error}") from None
 
             try:
+                if wanted:
+                    watched.prove(batch)
                 with tapped(watched.layers, observe):
-                    features = watched.penultimate(batch)
+                    features = watched.penultimate(batch) if wanted else watched.run(batch)
                 if wanted and features is not None:
                     observe(PENULTIMATE, features)
             except RequestError as error:

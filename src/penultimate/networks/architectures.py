@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import linecache
@@ -20,10 +19,9 @@ from penultimate import userfile
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.seeding import seeded
-from penultimate.errors import RequestError, legible, nearest, shortened, with_article
-from penultimate.networks.downloads import at_hand
+from penultimate.errors import RequestError, nearest, with_article
+from penultimate.networks.refusals import said_by
 from penultimate.networks.sources import HUBS, PREPARING, Source
-from penultimate.userfile import first_line
 
 IMAGENET = ChannelStatistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 GREY = ChannelStatistics((0.449,), (0.226,))
@@ -32,6 +30,8 @@ AS_USUAL = "what is usual for ImageNet"
 USUAL = Preparation(256, 224, "bilinear", IMAGENET)
 INCEPTIONS = ("googlenet", "inception_v3")
 """Networks of torchvision that, with trained weights, normalise their input themselves."""
+SIZES = {"resize", "crop", "share", "interpolation", "squash"}
+"""Settings that say how an image is resized; with one of them, no image processor does it."""
 NEEDED = "networks of {} need it: pip install 'penultimate[models]'"
 WHAT = "network file"
 
@@ -42,8 +42,7 @@ def options(source: Source, module: nn.Module | None = None) -> dict[str, Any]:
     A network of transformers or open_clip that was made already says its own.
     """
     if source.kind in HUBS and module is not None:
-        own: dict[str, Any] = hub_of(source.kind).made_with(module)
-        return own
+        return dict(module.made_with)  # type: ignore[arg-type]
     chosen = {name: source.settings[name] for name in ("num_classes",) if name in source.settings}
     if source.kind == "torchvision" and source.name in INCEPTIONS:
         trained = "weights" in source.settings or source.settings.get("pretrained", True)
@@ -94,10 +93,8 @@ def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
     own = getattr(module, "preparation", None)
     if isinstance(own, Preparation):
         found, origin = own, "its attribute `preparation`"
-    elif source.kind == "hf":
-        found, origin = hub_of("hf").preparation(source)
-    elif source.kind == "open_clip":
-        found, origin = hub_of("open_clip").preparation(module)
+    elif source.kind in HUBS:
+        found, origin = hub_of(source.kind).preparation(source, module)
     elif source.kind == "torchvision":
         found, origin = _of_torchvision(source), "its weights at torchvision"
     elif isinstance(getattr(module, "pretrained_cfg", None), dict):
@@ -155,7 +152,7 @@ def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
         interpolation,
         ChannelStatistics(tuple(mean), tuple(std)),
         settings.get("squash", found.squash),
-        found.floor,
+        "" if settings.keys() & SIZES else found.processor,
     )
 
 
@@ -164,40 +161,25 @@ def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | 
 
     `weights` is a name that torchvision gives to weights, or True for the default ones.
     """
-    loading = at_hand(kind, name, weights) if weights else contextlib.nullcontext()
+    expect_known(kind, name)
     try:
-        with loading, warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # about how torchvision draws initial weights
             if kind == "timm":
                 import timm
 
                 logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # the caller reports the outcome
                 module: nn.Module = timm.create_model(name, pretrained=bool(weights), **made_with)
-            else:
-                from torchvision import models
+                return module
+            from torchvision import models
 
-                if name not in _names(kind):
-                    raise ValueError("only the classifiers of torchvision.models can be used")
-                module = models.get_model(
-                    name, weights="DEFAULT" if weights is True else weights or None, **made_with
-                )
-    except ImportError:
-        raise RequestError(NEEDED.format(kind)) from None
-    except RequestError:
-        raise
+            module = models.get_model(
+                name, weights="DEFAULT" if weights is True else weights or None, **made_with
+            )
+            return module
     except Exception as error:  # a download can raise whatever its connection raises
-        if not weights or not _has(kind, name):
-            said = shortened(legible(first_line(error)), 300)
-            hint = nearest(name, _names(kind))
-            raise RequestError(f"{kind} has no network '{name}': {said}.{hint}") from None
-        if isinstance(weights, str) and isinstance(error, KeyError | ValueError):
-            listed = ", ".join(one.name for one in models.get_model_weights(name))
-            raise RequestError(f"torchvision has no weights '{weights}' of {name}; it has {listed}") from None
-        raise RequestError(
-            f"the weights of {kind}:{name} cannot be downloaded ({type(error).__name__}); give a file,"
-            f" {kind}:{name}(weights='FILE'), or pretrained=False for random weights"
-        ) from None
-    return module
+        what = f"the weights '{weights}' of" if isinstance(weights, str) else "the weights of" * weights
+        raise said_by(error, f"{what} {kind}:{name}".strip()) from None
 
 
 def expect_known(kind: str, name: str) -> None:

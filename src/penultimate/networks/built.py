@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.outputs import tensors_of
+from penultimate.backbones.outputs import entries
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.seeding import derived_generator, seeded
 from penultimate.errors import PenultimateError, RequestError
@@ -71,7 +71,7 @@ def _outputs(module: nn.Module, prepared: Preparation) -> list[Tensor]:
     try:
         with seeded(0):
             answer = module.eval()(images.to(device_of(module)))
-        return [value.detach().cpu() for value in tensors_of(answer)]
+        return [value.detach().cpu() for value in entries(answer).values()]
     except (Exception, SystemExit):
         return []
     finally:
@@ -178,11 +178,10 @@ def restore_as_built(
     module: nn.Module,
     prepared: Preparation,
     tensors: Mapping[str, Tensor],
-    others: Mapping[str, Any],
 ) -> None:
     """Load the kept weights into what a Python file builds now; raise RequestError if it differs."""
     try:
-        unpack(module, tensors, others)
+        unpack(module, tensors)
         changed = not alike(card["sketch"], likeness(module, prepared)["sketch"])
     except (KeyError, RuntimeError, AttributeError):  # its tensors have other names or shapes
         changed = True

@@ -40,7 +40,7 @@ class CheckpointRow:
     seed        the number of the run, which need not be a seed that anything was drawn from
     arm         the arm of the study; "" is the main one
     backbone    the spec of the architecture, if the study has several
-    part, ema   which of several networks in the file is meant, as in `networks.checkpoints.read_weights`
+    part, ema   which of several networks in the file is meant, as in `networks.weights.read_weights`
     mean, std   what its images are normalised by, in each channel; empty if it is not said
     digest      the sha256 of the file
     place       the table and the line, for messages

@@ -13,10 +13,9 @@ from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError, legible
 from penultimate.files import digest_file
 from penultimate.networks.architectures import IMAGENET
-from penultimate.networks.checkpoints import boundaries, is_averaged, listed, read_weights
 from penultimate.networks.given import noted
 from penultimate.networks.trained import build, save_network
-from penultimate.networks.weights import load_weights
+from penultimate.networks.weights import listed, load_weights, read_weights, without_prefixes
 
 OWN = "head.weight"
 """What the name of a final layer's weight ends with in the files of this package."""
@@ -95,11 +94,7 @@ def _final_layer(
         for name, value in tensors.items()
         if isinstance(value, Tensor) and value.ndim in (2, 4) and value.shape[2:].numel() == 1
     }
-    plain = {
-        name: value
-        for name, value in flat.items()
-        if not is_averaged(name) and not within & {name, *(name[start:] for _, start in boundaries(name))}
-    }
+    plain = {name: value for name, value in flat.items() if without_prefixes(name) not in within}
     fitting = [name for name, value in plain.items() if value.shape[:2] == wanted.shape]
     named = [name for name in fitting if name.endswith(OWN)] or fitting
     if not named:

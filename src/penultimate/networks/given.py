@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import safetensors.torch
@@ -18,20 +19,19 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.ending import MAY_EMBED, SAY, ending, has_classifier, not_found
-from penultimate.backbones.final import Final, classifier, cut
+from penultimate.backbones.ending import SAY, Final, classifier, cut, final_of, has_classifier
 from penultimate.backbones.outputs import (
     OUTPUT,
     at_entry,
     at_layer,
     described,
+    entries,
     entry_of_features,
     is_entry,
     made_features,
     of_one_pixel,
-    tensors_of,
 )
-from penultimate.backbones.passes import BESIDE, difference, influence, plainly
+from penultimate.backbones.passes import difference, plainly
 from penultimate.backbones.taps import taps, unwrapped
 from penultimate.backbones.tokens import Pooling, at_tokens
 from penultimate.data.augmentation.transforms import normalise
@@ -54,21 +54,12 @@ from penultimate.networks.built import built_again, expected, noise, obtain, res
 from penultimate.networks.live import kept
 from penultimate.networks.model import Model
 from penultimate.networks.onnx import OnnxBody, with_features
-from penultimate.networks.sources import FEATURES, GIVEN, LIVE, Source, read_source
-from penultimate.networks.state import (
-    in_single,
-    packed,
-    packed_others,
-    tensors_of_state,
-    unpack,
-    unpacked_others,
-)
-from penultimate.networks.trained import load_network
+from penultimate.networks.sources import FEATURES, GIVEN, LIVE, Source, read_source, with_settings
+from penultimate.networks.state import copied, in_single, packed, tensors_of_state, unpack
+from penultimate.networks.trained import TrainedNetwork, load_network
 from penultimate.networks.trying import REFUSALS, pooling_of, run
 
 WEIGHTS = "given.safetensors"
-OTHERS = "given.pt"
-"""The extra states of the network's modules, if it has any."""
 CODE = "given.py"
 GRAPH = "given.onnx"
 NO_LAST_LAYER = "no last layer was found in its graph, so its output itself is evaluated as its features"
@@ -81,13 +72,15 @@ OWN_OUTPUT = "no final layer was found behind its output, which is taken for its
 class GivenNetwork:
     """A `Network` from elsewhere: its `body`, the layer from features to logits, and how images are prepared.
 
-    `class_names` is empty if its logits are not used; `final` may then be None.
+    `class_names` is empty if its logits are not used; `final` may then be None. `own_transform` makes a
+    float tensor [c h w] of a picture, if the user gave such a function in the place of the preparation.
     """
 
     body: nn.Module
     final: nn.Module | None
     preparation: Preparation
     class_names: tuple[str, ...]
+    own_transform: Callable[[Image.Image], Tensor] | None = None
 
     def to(self, device: str) -> GivenNetwork:
         """Move the network to a device and return it; an ONNX network stays on the CPU."""
@@ -115,7 +108,19 @@ class GivenNetwork:
         device = device_of(self.body)
         if images.is_floating_point():
             return images.to(device)
+        if self.own_transform is not None:
+            return torch.stack([self.transform(picture_of(image)) for image in images.cpu().numpy()]).to(
+                device
+            )
         return normalise(self.sized(images).to(device), self.preparation.statistics)
+
+    def transform(self, image: Image.Image) -> Float[Tensor, "channels side side"]:
+        """Return a picture as the network is shown it: what `ImageFolder(..., transform=)` takes."""
+        if self.own_transform is not None:
+            return self.own_transform(image)
+        channels = len(self.preparation.statistics.mean)
+        square = _framed(image.convert("L" if channels == 1 else "RGB"), self.preparation, channels)
+        return normalise(torch.from_numpy(square.copy())[None], self.preparation.statistics)[0]
 
     def sized(self, images: UInt8[Tensor, "n h w c"]) -> UInt8[Tensor, "n side side channels"]:
         """Return images of bytes in the size and number of channels that the network expects."""
@@ -170,41 +175,91 @@ def fetch(
     single = in_single(module, noise(prepared))
     of_file = expected(text, source, module, prepared, built) if source.kind == "file" else {}
     pooling = pooling_of(text, source, module, prepared)
-    end, doubt = (OUTPUT, "") if pooling else end_of(text, source, module, prepared)
+    end = OUTPUT if pooling else end_of(text, source, module, prepared)
     last = None if isinstance(end, str) else classifier(module, end)
     weighted: Any = getattr(last, "head", last)  # the head of an objective with a projector
     _expect_classes(text, None if last is None else len(weighted.weight), class_names)
     if source.kind == "file":
         atomic_write(folder / CODE, Path(source.name.rpartition(":")[0]).read_bytes())
     atomic_write(folder / WEIGHTS, packed(module))
-    if others := packed_others(module):
-        atomic_write(folder / OTHERS, others)
     found: dict[str, Any] = {"layer": end} if isinstance(end, str) else {"final": asdict(end)}
     found = {"pooling": asdict(pooling)} if pooling else found
     card = {"options": options(source, module), "preparation": asdict(prepared), "single": bool(single)}
     _write_card(folder, source, class_names, **card, **of_file, **found)
     is_said = source.settings.keys() & {*FEATURES} or source.kind in OWN
     own = OWN_OUTPUT if isinstance(end, str) and not is_said else ""
-    remarks = {"left out": left_out, "made float32": single, "no final layer": own, "may embed": doubt}
+    remarks = {"left out": left_out, "made float32": single, "no final layer": own}
     remarks["not deterministic"] = _chance(text, module, prepared)
     told = {"pooling": asdict(pooling)} if pooling else {}
     return {**_facts(folder / WEIGHTS, prepared, origin), **told, **noted(remarks)}
 
 
+def load(
+    source: str | nn.Module,
+    *,
+    head: str = "",
+    layer: str = "",
+    pooling: str = "",
+    weights: Path | str = "",
+    transform: Callable[[Image.Image], Tensor] | None = None,
+    **settings: Any,
+) -> GivenNetwork | TrainedNetwork:
+    """Return a network as features and logits, with the transform of its own library.
+
+    `source` is a module, or "timm:resnet18", "torchvision:resnet50", "hf:NAME" (transformers),
+    "open_clip:NAME/WEIGHTS", "onnx:FILE", "FILE.py:FUNCTION", or "folder:FOLDER" of a training here.
+
+    `weights` is a file of weights. `head` names the final layer, whose input is the features, `layer` the
+    layer whose output they are, and `pooling` how the tokens of a vision transformer become features ("cls",
+    "mean", "cls+mean", "patches:mean"); all are found where they are not said. `transform` makes a float
+    tensor [c h w] of a picture; by default it is the library's own. Further settings are those of a source:
+    `pretrained`, `seed`, `num_classes`, `part`, `ema`, `crop`, `mean`, `std`.
+
+    Raises RequestError if the network cannot be obtained, and NoHeadError, which says how to name it, if its
+    final layer cannot be proved.
+
+    >>> network = load(nn.Sequential(nn.Flatten(), nn.Linear(12, 5), nn.ReLU(), nn.Linear(5, 3)), crop=2)
+    >>> features = network.features(torch.rand(4, 3, 2, 2))
+    >>> features.shape, network.logits(features).shape
+    (torch.Size([4, 5]), torch.Size([4, 3]))
+    """
+    said = {"head": head, "layer": layer, "pooling": pooling, "weights": str(weights)}
+    settings |= {name: value for name, value in said.items() if value}
+    if isinstance(source, nn.Module):
+        return replace(network_of(Model(source, **settings)), own_transform=transform)
+    text = with_settings(source, **settings)
+    read_from = read_source(text)
+    if read_from.kind == "folder":
+        return load_network(Path(read_from.name))
+    with tempfile.TemporaryDirectory() as folder:
+        facts = fetch(text, (), Path(folder))
+        network = load_given(Path(folder))
+    for note in facts.get("noted", {}).values():
+        warn(note, stacklevel=2)
+    return replace(network, class_names=_numbered(network.final), own_transform=transform)
+
+
 def network_of(model: Model) -> GivenNetwork:
     """Return a copy of a module as a network that prepares images as the model specifies, on its device."""
-    module = copy.deepcopy(unwrapped(model.module)).eval()
+    module = copied(unwrapped(model.module)).eval()
     source = Source(LIVE, "the module", dict(model.settings))
     prepared, _ = preparation(source, module)
+    in_single(module, noise(prepared).to(device_of(module)))
     text = f"{LIVE}:{type(module).__name__}"
     if pooling := pooling_of(text, source, module, prepared):
         return GivenNetwork(at_tokens(module, pooling), None, prepared, ())
-    end, _ = end_of(text, source, module, prepared)
+    end = end_of(text, source, module, prepared)
     if isinstance(end, str):
         body = module if source.settings.get("layer") == end else _up_to(module, end)
         return GivenNetwork(body, None, prepared, ())
     last = classifier(module, end)
-    return GivenNetwork(cut(module, end), last, prepared, ())
+    return GivenNetwork(cut(module, end), last, prepared, _numbered(last))
+
+
+def _numbered(final: nn.Module | None) -> tuple[str, ...]:
+    """Return numbers as the names of a final layer's classes."""
+    weighted: Any = getattr(final, "head", final)
+    return () if final is None else tuple(map(str, range(len(weighted.weight))))
 
 
 def load_given(folder: Path) -> GivenNetwork:
@@ -238,12 +293,11 @@ def _loaded(card: dict[str, Any], folder: Path, prepared: Preparation) -> tuple[
         module.eval()
     if card.get("single"):
         module.float()
-    others = unpacked_others((folder / OTHERS).read_bytes()) if (folder / OTHERS).is_file() else {}
     tensors = safetensors.torch.load_file(folder / WEIGHTS)
     if "sketch" in card:
-        restore_as_built(card, module, prepared, tensors, others)
+        restore_as_built(card, module, prepared, tensors)
     else:
-        unpack(module, tensors, others)
+        unpack(module, tensors)
     if "pooling" in card:
         return at_tokens(module, Pooling(**card["pooling"])), None
     if "layer" in card:
@@ -253,56 +307,43 @@ def _loaded(card: dict[str, Any], folder: Path, prepared: Preparation) -> tuple[
     return cut(module, final), last
 
 
-def end_of(text: str, source: Source, module: nn.Module, prepared: Preparation) -> tuple[Final | str, str]:
-    """Return the final layers, found with two images of noise, or the layer whose output is the features.
-
-    Also returns a note if the result is uncertain.
-    """
+def end_of(text: str, source: Source, module: nn.Module, prepared: Preparation) -> Final | str:
+    """Return the final layers, proved with images of noise, or the layer whose output is the features."""
     layer: str | None = source.settings.get("layer")
-    if layer is None and source.kind in OWN:
-        layer = OWN[source.kind]
-    if layer is None and not has_classifier(module):
-        layer = OUTPUT
+    head = source.settings.get("head") or ""
+    if layer is None and not head:
+        layer = OWN.get(source.kind, None if has_classifier(module) else OUTPUT)
     images = noise(prepared)
     say = f"pu.Model(module, {SAY})" if source.kind == LIVE else SAY
-    if layer is not None:
-        features = run(text, _up_to(module, layer), images)
-        if layer == OUTPUT and not isinstance(features, Tensor) and (name := entry_of_features(features)):
-            return name, ""
-        if not isinstance(features, Tensor) or of_one_pixel(features).ndim != 2:
-            how = made_features(features, say)
-            raise RequestError(
-                f"'{text}': features are [n m]; layer '{layer}' gives {described(features)}{how}"
-            )
-        return layer, ""
-    found = ending(module, lambda: run(text, module, images))
-    if found is not None and found.final is not None:
-        if not all(found.final.layers):
-            raise RequestError(
-                f"'{text}': its output is that of a linear layer which is applied as a function, not called"
-                f" as a module of {type(module).__name__}. Name the layer whose output is to be the features:"
-                f" {say}, or {say.replace('NAME', OUTPUT)} for the network's own"
-            )
-        return found.final, MAY_EMBED.format(found.unsure) if found.unclear else ""
-    if found is None or found.features.ndim != 2:
-        output = run(text, module, images)
-        how = made_features(output, say)
-        raise RequestError(f"'{text}': features are [n m]; its output is {described(output)}{how}")
-    if found.unclear:
-        raise RequestError(f"'{text}': {not_found(module, found.features, say)}")
-    return found.entry, ""
+    try:
+        if layer is None:
+            end = final_of(module, lambda: run(text, module, images), head, say)
+            if end:
+                return end
+            output = run(text, module, images)
+        else:
+            output = run(text, _up_to(module, layer), images)
+            if layer == OUTPUT and not isinstance(output, Tensor) and (name := entry_of_features(output)):
+                return name
+            if isinstance(output, Tensor) and of_one_pixel(output).ndim == 2:
+                return layer
+    except RequestError as error:
+        raise error if text in str(error) else type(error)(f"'{text}': {error}") from None
+    gives = f"layer '{layer}' gives" if layer else "its output is"
+    raise RequestError(
+        f"'{text}': features are [n m]; {gives} {described(output)}{made_features(output, say)}"
+    )
 
 
 def _chance(text: str, module: nn.Module, prepared: Preparation) -> str:
     """Return a note if two passes over a few images of noise differ."""
-    images, device = noise(prepared, 4), device_of(module)
-    if found := difference(lambda: tensors_of(run(text, module, images)), device):
-        return f"{found}: the network is not deterministic, and its numbers are those of one pass"
-    try:
-        beside = influence(lambda batch: tensors_of(run(text, module, batch)), images.to(device))
-    except RequestError:  # a network with a fixed batch size
-        return ""
-    return BESIDE.format(beside.largest, beside.scale) if beside else ""
+    images, device = noise(prepared, 4).to(device_of(module)), device_of(module)
+
+    def first() -> Tensor:
+        return next(iter(entries(run(text, module, images)).values()))
+
+    found = difference(first, device)
+    return f"{found}: the network is not deterministic, and its numbers are those of one pass" * bool(found)
 
 
 def _up_to(module: nn.Module, layer: str) -> nn.Module:
@@ -342,7 +383,7 @@ def _copied(text: str, source: Source, class_names: tuple[str, ...], folder: Pat
 def _exported(text: str, source: Source, class_names: tuple[str, ...], folder: Path) -> dict[str, Any]:
     """Store an ONNX network; its images are prepared as usual, in the size and channels that it expects."""
     _expect_classes(text, None, class_names)
-    atomic_write(folder / GRAPH, with_features(Path(source.name)))
+    with_features(Path(source.name), folder / GRAPH, source.settings.get("head", ""))
     body = OnnxBody(folder / GRAPH)
     grey = body.channels == 1
     own = {"crop": body.side or USUAL.crop, **({"mean": GREY.mean, "std": GREY.std} if grey else {})}
@@ -377,13 +418,22 @@ def _write_card(folder: Path, source: Source, class_names: tuple[str, ...], **re
     atomic_write(folder / GIVEN, (json.dumps(card, indent=1, sort_keys=True) + "\n").encode())
 
 
+def picture_of(image: np.ndarray) -> Image.Image:
+    """Return bytes [h w c] as a picture."""
+    return Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
+
+
 def _square(image: np.ndarray, prepared: Preparation, channels: int) -> np.ndarray:
     """Return one image resized and cropped by Pillow: uint8 [crop crop channels]."""
-    picture = Image.fromarray(image[..., 0] if image.shape[-1] == 1 else image)
+    picture = picture_of(image)
     if picture.mode != (mode := "L" if channels == 1 else "RGB"):
         picture = picture.convert(mode)
     crop = prepared.crop
     if picture.size == (crop, crop):
         return np.asarray(picture).reshape(crop, crop, channels)
+    return _framed(picture, prepared, channels)
+
+
+def _framed(picture: Image.Image, prepared: Preparation, channels: int) -> np.ndarray:
     resized = middle_square(Path("an image"), picture, *prepared.geometry)
-    return resized.reshape(crop, crop, channels)
+    return resized.reshape(prepared.crop, prepared.crop, channels)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from typing import Any
-from warnings import warn
 
 import torch
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.ending import ending
-from penultimate.backbones.final import Final
+from penultimate.backbones.ending import Final, read
 from penultimate.backbones.outputs import OUTPUT, described, of_one_pixel
 from penultimate.backbones.passes import aside, plainly
 from penultimate.backbones.taps import unwrapped
@@ -22,6 +19,7 @@ from penultimate.networks.built import noise
 from penultimate.networks.given import end_of
 from penultimate.networks.model import Model
 from penultimate.networks.sources import LIVE, Source
+from penultimate.networks.state import copied, in_single
 from penultimate.networks.trying import REFUSALS
 from penultimate.objectives.objective import Objective
 from penultimate.objectives.objective import objective as make_objective
@@ -105,12 +103,11 @@ def replace_head(
         raise RequestError("a head goes behind the output of a module, not behind a pooling of its tokens")
     module = unwrapped(said.module)
     source = Source(LIVE, "the module", dict(said.settings))
-    tried = _copied(module).float().eval()  # noise is float32, also where the network is in half precision
+    tried = copied(module).eval()
     prepared, _ = preparation(source, tried)
-    end, doubt = end_of(f"{LIVE}:{type(module).__name__}", source, tried, prepared)
-    if doubt:
-        warn(f"whether the model ends in a classifier is not certain: {doubt}", stacklevel=2)
     images = noise(prepared).to(device_of(tried))
+    in_single(tried, images)
+    end = end_of(f"{LIVE}:{type(module).__name__}", source, tried, prepared)
     if isinstance(end, Final):
         features = _without(tried, end, images)
     elif end == OUTPUT:
@@ -139,14 +136,14 @@ def _without(module: nn.Module, final: Final, images: Tensor) -> Tensor:
     be = "is" if len(final.layers) == 1 else "are"
     output: Any = None
     with plainly():
-        found = ending(module, lambda: module(images.clone()))
+        wanted, _ = read(module, final, lambda: module(images.clone()))
         for name in final.layers:
             _remove(module, name)
         with contextlib.suppress(*REFUSALS):  # what comes behind the layer takes class scores alone
             output = module(images.clone())
     values = of_one_pixel(output) if isinstance(output, Tensor) else None
-    same = found is not None and values is not None and values.shape == found.features.shape
-    if values is None or found is None or not same or not torch.allclose(values, found.features, 1e-4, 1e-5):
+    same = values is not None and values.shape == wanted.shape and torch.allclose(values, wanted, 1e-4, 1e-5)
+    if values is None or not same:
         gives = "does not give what the layer is given, but " + described(output)
         raise RequestError(
             f"the final {layers} of {type(module).__name__} {be} {listed}, and without {them} the module"

@@ -1,6 +1,7 @@
 """Networks of transformers: `hf:NAME` of Hugging Face's hub, or `hf:FOLDER` that `save_pretrained` wrote.
 
-Weights are read from safetensors alone, and no code of a repository is run.
+Weights are read from safetensors alone, and no code of a repository is run. Images are resized and cropped by
+the network's own image processor.
 """
 
 from __future__ import annotations
@@ -9,20 +10,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import nn
 
 from penultimate.data.disk.preparation import Preparation
-from penultimate.errors import RequestError, legible, shortened
-from penultimate.networks.downloads import expect_at_hand
-from penultimate.networks.processors import expect_alike, translated
+from penultimate.data.images import ChannelStatistics
+from penultimate.errors import RequestError
+from penultimate.networks.refusals import said_by
 from penultimate.networks.sources import Source
-from penultimate.userfile import first_line
 
-NEEDED = "networks of transformers need it: pip install 'penultimate[hf]'"
-WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 TOWER = "vision_model"
 """The part that sees images in models of images and texts, such as CLIP."""
+PICTURE = Image.fromarray(np.full((131, 97, 3), 128, np.uint8))
+"""A picture from which a processor shows the size of the images that it makes."""
 
 
 def library() -> Any:
@@ -30,7 +32,7 @@ def library() -> Any:
     try:
         import transformers
     except ImportError:
-        raise RequestError(NEEDED) from None
+        raise RequestError("networks of transformers need it: pip install 'penultimate[hf]'") from None
     transformers.logging.set_verbosity_error()  # what counts is said here
     transformers.utils.logging.disable_progress_bar()
     return transformers
@@ -39,27 +41,50 @@ def library() -> Any:
 def expect(source: Source) -> None:
     """Raise RequestError if the library or a folder that is named is not there."""
     library()
-    folder(source)
+    place(source)
 
 
-def folder(source: Source) -> Path | None:
-    """Return the folder that a source names; None for a name of the hub."""
+def place(source: Source) -> str:
+    """Return the folder or the name of the hub from which a network is loaded."""
     path = Path(source.name).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise RequestError(
                 f"'{path}' holds no config.json; a folder that save_pretrained wrote is expected"
             )
-        return path
+        return str(path)
     if source.name.startswith(("/", ".", "~")) or source.name.count("/") > 1:
         raise RequestError(f"hf:{source.name}: there is no folder '{path}'")
-    return None
+    return source.name
 
 
 def load(source: Source) -> nn.Module:
     """Return the network of a source with its weights, or with initial weights where these are asked for."""
-    module, config = _loaded(source)
-    module.made_with = {"config": json.loads(config.to_json_string())}  # type: ignore[assignment]
+    transformers, where = library(), place(source)
+    try:
+        config = transformers.AutoConfig.from_pretrained(where, trust_remote_code=False)
+        missing: list[str] = []
+        if source.settings.get("pretrained", True) and source.weights is None:
+            module, found = transformers.AutoModel.from_pretrained(
+                where,
+                use_safetensors=True,
+                output_loading_info=True,
+                dtype=torch.float32,
+                trust_remote_code=False,
+            )
+            missing = sorted(found["missing_keys"])
+        else:
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(source.settings.get("seed", 0))
+                module = transformers.AutoModel.from_config(config, dtype=torch.float32)
+    except Exception as error:  # of a network that is unknown, incomplete or needs code of its own
+        raise said_by(error, f"hf:{source.name}") from None
+    pooled = source.settings.get("pooling") is not None
+    missing = [name for name in missing if not (pooled and name.startswith("pooler."))]
+    if missing:
+        hint = "; say another pooling of its tokens, pooling='cls'" if "pooler" in missing[0] else ""
+        raise RequestError(f"hf:{source.name} has no weights of {', '.join(missing[:3])}{hint}")
+    module.made_with = {"config": json.loads(config.to_json_string())}
     return _tower(module)
 
 
@@ -71,58 +96,32 @@ def create(made_with: dict[str, Any]) -> nn.Module:
     return _tower(transformers.AutoModel.from_config(config, dtype=torch.float32))
 
 
-def made_with(module: nn.Module) -> dict[str, Any]:
-    """Return what `create` makes an equal architecture of."""
-    return dict(module.made_with)  # type: ignore[arg-type]
-
-
-def preparation(source: Source) -> tuple[Preparation, str]:
+def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
     """Return how the image processor of a network prepares images, and where this was found."""
     transformers = library()
-    place, here = _place(source)
     try:
-        processor = transformers.AutoImageProcessor.from_pretrained(
-            place, local_files_only=here, trust_remote_code=False
-        )
+        processor = transformers.AutoImageProcessor.from_pretrained(place(source), trust_remote_code=False)
+        made = processor(images=PICTURE, do_rescale=False, do_normalize=False, return_tensors="np")
+        shape = np.asarray(made["pixel_values"]).shape
+    except RequestError:
+        raise
     except Exception as error:  # of a missing file, a missing package or a wrong configuration
-        raise RequestError(
-            f"hf:{source.name} has no image processor that can be used ({_reason(error)}); its folder is to"
-            " hold a preprocessor_config.json"
-        ) from None
-    try:
-        prepared = translated(processor.to_dict())
-        expect_alike(processor, prepared)
-    except RequestError as error:
-        raise RequestError(f"hf:{source.name}: {error}") from None
-    return prepared, "its image processor"
-
-
-def _loaded(source: Source) -> tuple[nn.Module, Any]:
-    transformers = library()
-    place, here = _place(source)
-    asked = {"local_files_only": here, "trust_remote_code": False}
-    try:
-        config = transformers.AutoConfig.from_pretrained(place, **asked)
-        if not source.settings.get("pretrained", True) or source.weights is not None:
-            with torch.random.fork_rng(devices=[]):
-                torch.default_generator.manual_seed(source.settings.get("seed", 0))
-                return transformers.AutoModel.from_config(config, dtype=torch.float32), config
-        module, found = transformers.AutoModel.from_pretrained(
-            place, use_safetensors=True, output_loading_info=True, dtype=torch.float32, **asked
-        )
-    except Exception as error:  # of a network that is unknown, incomplete or needs code of its own
-        raise RequestError(_refusal(source, place, error)) from None
-    pooled = source.settings.get("pooling") is not None
-    missing = sorted(name for name in found["missing_keys"] if not (pooled and name.startswith("pooler.")))
-    if missing:
-        named = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
-        hint = (
-            f"; its own pooling would have random weights: say another, hf:{source.name}(pooling='cls')"
-            if all("pooler" in name for name in missing)
-            else ""
-        )
-        raise RequestError(f"hf:{source.name} has no weights of {named}{hint}")
-    return module, config
+        raise said_by(error, f"the image processor of hf:{source.name}") from None
+    if len(shape) != 4 or shape[0] != 1 or shape[-1] != shape[-2]:
+        raise RequestError(f"hf:{source.name} is given images {[*shape[1:]]}; squares are supported alone")
+    said = json.loads(json.dumps(processor.to_dict(), default=int))
+    said["image_processor_type"] = type(processor).__name__
+    # It computes (x f - mean) / std of bytes x, which is (x / 255 - mean / (255 f)) / (std / (255 f)).
+    factor = 255 * said.get("rescale_factor", 1 / 255) if said.get("do_rescale", True) else 255.0
+    normalises = said.get("do_normalize", True)
+    mean = said["image_mean"] if normalises else (0.0,) * 3
+    std = said["image_std"] if normalises else (1.0,) * 3
+    statistics = ChannelStatistics(
+        tuple(value / factor for value in mean), tuple(value / factor for value in std)
+    )
+    crop = int(shape[-1])
+    text = json.dumps(said, sort_keys=True)
+    return Preparation(crop, crop, "bilinear", statistics, processor=text), "its image processor"
 
 
 def _tower(module: nn.Module) -> nn.Module:
@@ -133,31 +132,3 @@ def _tower(module: nn.Module) -> nn.Module:
     if hasattr(module, "made_with"):
         tower.made_with = module.made_with
     return tower
-
-
-def _place(source: Source) -> tuple[str, bool]:
-    """Return where a network is loaded from, and whether nothing is to be asked of the hub."""
-    own = folder(source)
-    if own is not None:
-        return str(own), True
-    wants = WEIGHTS if source.settings.get("pretrained", True) else ()
-    return source.name, expect_at_hand(f"hf:{source.name}", source.name, "config.json", wants)
-
-
-def _refusal(source: Source, place: str, error: Exception) -> str:
-    said = _reason(error)
-    if "trust_remote_code" in str(error) or "remote code" in str(error).lower():
-        return (
-            f"hf:{source.name} needs code from its repository, which is not run here; networks that"
-            " transformers knows itself can be used"
-        )
-    if "safetensors" in str(error):
-        return (
-            f"hf:{source.name} has no weights in safetensors ({said}); no other files are read. Load it where"
-            " you trust it, and write it with save_pretrained(FOLDER): hf:FOLDER"
-        )
-    return f"hf:{source.name} cannot be loaded: {said}"
-
-
-def _reason(error: Exception) -> str:
-    return shortened(legible(first_line(error) or type(error).__name__), 300)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from penultimate.backbones.outputs import tensors_of
+from penultimate.backbones.outputs import entries
 from penultimate.backbones.passes import aside, plainly
 from penultimate.backbones.taps import unwrapped
 from penultimate.data.seeding import derived_generator
@@ -24,7 +24,7 @@ from penultimate.files import digest_arrays, digest_bytes
 from penultimate.networks.architectures import preparation
 from penultimate.networks.model import Model
 from penultimate.networks.sources import LIVE, Source
-from penultimate.networks.state import parts_to_digest, single_of, tensors_of_state
+from penultimate.networks.state import copied, parts_to_digest, single_of, tensors_of_state
 from penultimate.userfile import first_line
 
 _KEPT: dict[str, nn.Module] = {}
@@ -50,12 +50,12 @@ def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
     state = hashlib.sha256()
     try:
         tensors_of_state(unwrapped(module))  # before it is copied, which may fail
-        copied = copy.deepcopy(unwrapped(module)).cpu().eval().requires_grad_(False)
-        prepared, _ = preparation(Source(LIVE, name, dict(settings)), copied)
+        held = copied(unwrapped(module)).cpu().eval().requires_grad_(False)
+        prepared, _ = preparation(Source(LIVE, name, dict(settings)), held)
         channels, side = len(prepared.statistics.mean), prepared.crop
         images = torch.randn(2, channels, side, side, generator=derived_generator("live"))
-        found = [value.float().numpy() for value in _outputs(single_of(copied, images), images)]
-        for part in parts_to_digest(copied):
+        found = [value.float().numpy() for value in _outputs(single_of(held, images), images)]
+        for part in parts_to_digest(held):
             state.update(part)
     except RequestError:
         raise
@@ -66,10 +66,10 @@ def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
             " pu.Model(module, size=64) says 64 x 64 pixels; a Python file that builds it is given as"
             " 'FILE.py:build' with weights='FILE'"
         ) from error
-    made = "\n".join((type(copied).__qualname__, repr(prepared), state.hexdigest(), digest_arrays(*found)))
+    made = "\n".join((type(held).__qualname__, repr(prepared), state.hexdigest(), digest_arrays(*found)))
     digest = digest_bytes(made.encode())[:32]
-    text = f"{type(copied).__name__}-{digest}"
-    _KEPT[text] = copied
+    text = f"{type(held).__name__}-{digest}"
+    _KEPT[text] = held
     listed = ", ".join(f"{setting}={value!r}" for setting, value in own.items())
     return f"{LIVE}:{text}({listed})" if listed else f"{LIVE}:{text}"
 
@@ -93,6 +93,6 @@ def _outputs(module: nn.Module, images: torch.Tensor) -> list[torch.Tensor]:
     torch.set_num_threads(1)
     try:
         with plainly(), aside(seed=0):
-            return tensors_of(module(images))
+            return list(entries(module(images)).values())
     finally:
         torch.set_num_threads(threads)

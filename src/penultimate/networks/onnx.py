@@ -1,7 +1,8 @@
-"""ONNX files as modules; the features are the input of their last linear layer, as for any network."""
+"""ONNX files as modules; the features are the input of the last Gemm, MatMul or Conv of their graph."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,26 @@ from torch import Tensor, nn
 
 from penultimate.errors import RequestError, legible, shortened
 from penultimate.files import digest_file
-from penultimate.networks import graph
+from penultimate.networks.refusals import said_by
 from penultimate.userfile import first_line
 
+LINEAR = ("Gemm", "MatMul", "Conv")
+AFTER = (
+    "Add",
+    "Flatten",
+    "Reshape",
+    "Squeeze",
+    "Identity",
+    "Softmax",
+    "LogSoftmax",
+    "Sigmoid",
+    "Cast",
+    "Div",
+)
+AVERAGES = ("GlobalAveragePool", "ReduceMean", "AveragePool")
+"""Operators that may lie between the last linear one and the output of a classifier."""
 WEIGHTS, LAYER = "penultimate.weights", "penultimate.layer"
-"""Keys of a stored file's metadata: its number of weights, and whether its last layer was found."""
-LARGEST = 2**31 - 1
-"""The largest protobuf message in bytes, and so the largest ONNX file with its weights inside."""
+"""Keys of a stored file's metadata: its number of weights, and the name of its last layer."""
 
 
 class OnnxBody(nn.Module):
@@ -30,15 +44,16 @@ class OnnxBody(nn.Module):
     def __init__(self, path: Path) -> None:
         """Load the file; raise RequestError if onnxruntime cannot run it or its input is not images."""
         super().__init__()
-        runtime = _runtime()
-        settings = runtime.SessionOptions()
+        _library()
+        import onnxruntime
+
+        settings = onnxruntime.SessionOptions()
         settings.log_severity_level = 4
         settings.intra_op_num_threads = torch.get_num_threads()
         try:
-            self.session = runtime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
+            self.session = onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's errors have no narrower base class
-            said = shortened(legible(first_line(error)), 300)
-            raise RequestError(f"onnxruntime does not run '{path.name}': {said}") from None
+            raise said_by(error, f"'{path.name}'") from None
         inputs = self.session.get_inputs()
         kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
         if len(inputs) != 1 or len(inputs[0].shape) != 4 or inputs[0].type not in kinds:
@@ -59,7 +74,7 @@ class OnnxBody(nn.Module):
         self.digest = digest_file(path)
         told = self.session.get_modelmeta().custom_metadata_map
         self.has_last_layer = bool(told.get(LAYER))
-        self.parameter_count = int(told[WEIGHTS]) if WEIGHTS in told else count_in(path)
+        self.parameter_count = int(told.get(WEIGHTS, 0))
 
     def extra_repr(self) -> str:
         """Return the sha256 of its file, which identifies all its weights."""
@@ -88,47 +103,108 @@ class OnnxBody(nn.Module):
         return values.reshape(len(values), -1) if alone else values
 
 
-def count_in(path: Path) -> int:
-    """Return the number of weights in an ONNX file."""
-    return graph.count_weights(graph.parsed(path))
+def files_beside(path: Path) -> list[Path]:
+    """Return the files in an ONNX file's folder that hold its weights, where it does not hold them itself."""
+    onnx = _library()
+    named = {
+        entry.value
+        for tensor in _parsed(path, load_external_data=False).graph.initializer
+        if tensor.data_location == onnx.TensorProto.EXTERNAL
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+    return [path.parent / name for name in sorted(named) if (path.parent / name).is_file()]
 
 
-def with_features(path: Path) -> bytes:
-    """Return an ONNX file in one piece, with the features as its only output.
+def with_features(path: Path, target: Path, head: str = "") -> None:
+    """Write an ONNX file in one piece, with the features as its only output.
 
-    The features are the input of its last layer (`graph.let_features_out`), or else its output itself. The
-    file's metadata records which, and the number of its weights.
+    The features are the input of the last Gemm, MatMul or Conv, from which the output follows by operators of
+    AFTER and AVERAGES, or of the one whose name is `head`; else they are its output itself. The metadata
+    records which, and the number of its weights.
 
-    Raises RequestError if the file is not an ONNX network, is too large, or keeps weights elsewhere.
+    Raises RequestError if the file is not an ONNX network, or if its last layer is not clear.
     """
+    onnx = _library()
+    model = _parsed(path)
+    graph = model.graph
+    weights = sum(
+        math.prod(tensor.dims)
+        for tensor in graph.initializer
+        if tensor.data_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE)
+        and math.prod(tensor.dims) > 1
+    )
+    name, layer, averages = _features(path, graph, head)
+    fixed = {tensor.name for tensor in graph.initializer}
+    inputs = [one.name for one in graph.input if one.name not in fixed]
     try:
-        model = graph.with_weights(path)
-        weights = graph.count_weights(model)
-        found = graph.let_features_out(model)
-        graph.library().helper.set_model_props(
-            model, {**_metadata(model), WEIGHTS: str(weights), LAYER: "found" if found else ""}
-        )
-        whole: bytes = model.SerializeToString()
-    except RequestError:
-        raise
+        if name:
+            model = onnx.shape_inference.infer_shapes(model)
+            model = onnx.utils.Extractor(model).extract_model(inputs, [name])
+        if averages:
+            output = model.graph.output[0]
+            averaged = onnx.helper.make_node("GlobalAveragePool", [name], ["penultimate_features"])
+            model.graph.node.append(averaged)
+            output.CopyFrom(onnx.helper.make_tensor_value_info("penultimate_features", 1, None))
+        told = {entry.key: entry.value for entry in model.metadata_props}
+        onnx.helper.set_model_props(model, {**told, WEIGHTS: str(weights), LAYER: layer})
+        onnx.save(model, target)
+    except Exception as error:  # onnx raises errors of protobuf, without a common class
+        raise said_by(error, f"the ONNX network '{path}'") from None
+
+
+def _features(path: Path, graph: Any, head: str) -> tuple[str, str, bool]:
+    """Return the tensor that is the features, the layer that it goes into, and whether it is averaged."""
+    makers = {output: node for node in graph.node for output in node.output}
+    constants = {tensor.name for tensor in graph.initializer}
+    constants |= {output for node in graph.node if node.op_type == "Constant" for output in node.output}
+    linear = [node for node in graph.node if node.op_type in LINEAR and _weighs(node, constants, makers)]
+    if head:
+        named = [node for node in linear if head in (node.name, *node.output)]
+        if not named:
+            raise RequestError(f"'{path}' has no layer '{head}'; its last are {_last(linear)}")
+        return named[-1].input[0], head, False
+    output, averages = graph.output[-1].name, False
+    while (node := makers.get(output)) is not None:
+        if node.op_type in LINEAR and node in linear:
+            return node.input[0], node.name or node.output[0], averages and node.op_type == "Conv"
+        if node.op_type not in (*AFTER, *AVERAGES):
+            return "", "", False
+        averages = averages or node.op_type in AVERAGES
+        computed = [name for name in node.input if name not in constants and name in makers]
+        if len(computed) != 1 and node.op_type == "Add":
+            return "", "", False
+        output = computed[0] if computed else ""
+    return "", "", False
+
+
+def _weighs(node: Any, constants: set[str], makers: dict[str, Any]) -> bool:
+    """Return whether an operator multiplies by a constant, which may be transposed or converted before."""
+    name = node.input[1]
+    while name not in constants and name in makers and len(makers[name].input):
+        name = makers[name].input[0]
+    return name in constants
+
+
+def _last(nodes: list[Any]) -> str:
+    return ", ".join(repr(node.name or node.output[0]) for node in nodes[-4:]) or "none"
+
+
+def _parsed(path: Path, load_external_data: bool = True) -> Any:
+    try:
+        model = _library().load(path, load_external_data=load_external_data)
     except Exception as error:  # a protobuf parser can raise anything on malformed bytes
-        said = shortened(legible(first_line(error) or type(error).__name__), 300)
-        raise RequestError(f"'{path}' is no ONNX network that can be read: {said}") from None
-    if len(whole) > LARGEST:
-        raise RequestError(
-            f"'{path}' has {len(whole):,} bytes with its weights; at most {LARGEST:,} are possible"
-        )
-    return whole
+        raise RequestError(f"'{path}' is no ONNX network that can be read: {first_line(error)}") from None
+    if not model.graph.node:
+        raise RequestError(f"'{path}' is no ONNX network that can be read: it has no graph")
+    return model
 
 
-def _metadata(model: Any) -> dict[str, str]:
-    return {entry.key: entry.value for entry in model.metadata_props}
-
-
-def _runtime() -> Any:
-    graph.library()
+def _library() -> Any:
     try:
-        import onnxruntime
+        import onnx
+        import onnx.utils
+        import onnxruntime  # noqa: F401
     except ImportError:
-        raise RequestError("ONNX networks need onnxruntime: pip install 'penultimate[onnx]'") from None
-    return onnxruntime
+        raise RequestError("ONNX networks need two packages: pip install 'penultimate[onnx]'") from None
+    return onnx

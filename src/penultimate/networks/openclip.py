@@ -6,7 +6,6 @@ behind its projection and not normalised.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import tempfile
 from pathlib import Path
@@ -17,13 +16,11 @@ from torch import nn
 
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
-from penultimate.errors import RequestError, legible, nearest, shortened
+from penultimate.errors import RequestError, nearest
 from penultimate.files import canonical_json, digest_bytes
-from penultimate.networks.downloads import expect_at_hand, expect_reachable, offline
+from penultimate.networks.refusals import said_by
 from penultimate.networks.sources import Source
-from penultimate.userfile import first_line
 
-NEEDED = "networks of open_clip need it: pip install 'penultimate[open_clip]'"
 CONFIG = "open_clip_config.json"
 NO_TEXTS = {"context_length": 4, "vocab_size": 8, "width": 8, "heads": 1, "layers": 1}
 """A tower of texts that is made beside that of images, and not used."""
@@ -36,7 +33,7 @@ def library() -> Any:
     try:
         import open_clip
     except ImportError:
-        raise RequestError(NEEDED) from None
+        raise RequestError("networks of open_clip need it: pip install 'penultimate[open_clip]'") from None
     return open_clip
 
 
@@ -45,7 +42,7 @@ def expect(source: Source) -> None:
     open_clip = library()
     if folder(source) is not None:
         return
-    name, tag = _named(source)
+    name, _, tag = source.name.partition("/")
     if name not in open_clip.list_models():
         raise RequestError(
             f"open_clip has no network '{name}', and there is no folder '{source.name}'."
@@ -53,10 +50,10 @@ def expect(source: Source) -> None:
         )
     known = open_clip.list_pretrained_tags_by_model(name)
     if source.settings.get("pretrained", True) and source.weights is None and tag not in known:
-        have = f"it has {', '.join(known)}" if known else "it has none: pretrained=False, or weights='FILE'"
-        what = f"no weights '{tag}' of {name}" if tag else f"weights of {name} by their names alone"
-        hint = nearest(tag, known) if tag else ""
-        raise RequestError(f"open_clip has {what}; write open_clip:{name}/WEIGHTS ({have}).{hint}")
+        raise RequestError(
+            f"open_clip:{name} needs the name of its weights, open_clip:{name}/WEIGHTS: it has"
+            f" {', '.join(known) or 'none'}; pretrained=False draws them"
+        )
 
 
 def folder(source: Source) -> Path | None:
@@ -75,10 +72,9 @@ def load(source: Source) -> nn.Module:
     """Return the tower of images of a source, with its weights or with initial weights."""
     open_clip = library()
     expect(source)
-    own, (name, tag) = folder(source), _named(source)
+    own, (name, _, tag) = folder(source), source.name.partition("/")
     wanted = source.settings.get("pretrained", True) and source.weights is None
-    stored = own is not None or not wanted or _is_at_hand(open_clip, source, name, tag)
-    with offline() if stored else contextlib.nullcontext(), torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(source.settings.get("seed", 0))
         try:
             if own is not None:
@@ -90,8 +86,7 @@ def load(source: Source) -> nn.Module:
                 known = open_clip.get_model_config(name)
                 whole = open_clip.create_model(name, pretrained=tag or None, load_weights=wanted)
         except Exception as error:  # a library's loader can raise anything
-            said = shortened(legible(first_line(error) or type(error).__name__), 300)
-            raise RequestError(f"open_clip:{source.name} cannot be loaded: {said}") from None
+            raise said_by(error, f"open_clip:{source.name}") from None
     tower: nn.Module = whole.visual
     tower.made_with = {"config": {key: known[key] for key in VISION if key in known}}  # type: ignore[assignment]
     tower.prepared = _of_config(source, open_clip.get_model_preprocess_cfg(whole))  # type: ignore[assignment]
@@ -111,12 +106,7 @@ def create(made_with: dict[str, Any]) -> nn.Module:
     return tower
 
 
-def made_with(module: nn.Module) -> dict[str, Any]:
-    """Return what `create` makes an equal architecture of."""
-    return dict(module.made_with)  # type: ignore[arg-type]
-
-
-def preparation(module: nn.Module) -> tuple[Preparation, str]:
+def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
     """Return how open_clip prepares images for a tower that `load` has returned."""
     prepared: Any = module.prepared
     return prepared, "its configuration at open_clip"
@@ -128,27 +118,7 @@ def _of_config(source: Source, said: dict[str, Any]) -> Preparation:
     if height != width or said["resize_mode"] not in ("shortest", "squash"):
         raise RequestError(
             f"open_clip:{source.name} wants images of {height} x {width} pixels, resized by"
-            f" '{said['resize_mode']}'; squares from the middle, or squashed, are supported alone"
+            f" '{said['resize_mode']}'; only square centre crops and squashed images are supported"
         )
     statistics = ChannelStatistics(tuple(said["mean"]), tuple(said["std"]))
-    squash = said["resize_mode"] == "squash"
-    return Preparation(height, height, said["interpolation"], statistics, squash)
-
-
-def _named(source: Source) -> tuple[str, str]:
-    """Return the architecture of a source, and the name of its weights or ""."""
-    name, _, tag = source.name.partition("/")
-    return name, tag
-
-
-def _is_at_hand(open_clip: Any, source: Source, name: str, tag: str) -> bool:
-    """Return whether weights are stored here; raise RequestError if they can be had nowhere."""
-    known = open_clip.get_pretrained_cfg(name, tag)
-    repository = str(known.get("hf_hub", "")).strip("/")
-    if repository:
-        files = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
-        return expect_at_hand(f"open_clip:{source.name}", repository, "", files)
-    file = Path("~/.cache/clip").expanduser() / Path(str(known.get("url", ""))).name
-    if not file.is_file():
-        expect_reachable(f"open_clip:{source.name}", str(known.get("url", "")), f"'{file}'")
-    return file.is_file()
+    return Preparation(height, height, said["interpolation"], statistics, said["resize_mode"] == "squash")

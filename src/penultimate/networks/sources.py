@@ -5,6 +5,8 @@ timm:resnet18(pretrained=False, seed=1)     with initial weights
 torchvision:resnet18(weights='w.pth')       with the weights from a file (a checkpoint or safetensors)
 timm:vit_tiny_patch16_224(weights='dino.pth', part='teacher')   from a file of several networks
 timm:vit_tiny_patch16_224(pooling='patches:mean')   features that are the mean of its patches' tokens
+my_net.py:build(head='classifier.6')        the name of the final layer, where it is not found
+my_net.py:build(layer='neck')               the layer whose output is the features
 torchvision:resnet50(weights='IMAGENET1K_V1')   with those that torchvision downloads under this name
 my_net.py:build(weights='w.safetensors')    what a function of a Python file returns, with weights
 hf:facebook/dinov2-small                    a network of transformers, from Hugging Face's hub
@@ -22,8 +24,6 @@ The network determines how images are prepared, and settings override it: crop=6
 
 from __future__ import annotations
 
-import ast
-import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from penultimate import registry
-from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
+from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.files import digest_file, given_path, nearest_beside, read_sealed
 from penultimate.objectives.presets import resolve
 from penultimate.specs import parse
@@ -54,7 +54,7 @@ PREPARING: Mapping[str, type] = {
     "std": tuple,
 }
 """Settings that override the network's own `Preparation`: its fields, and the crop's share of the image."""
-FEATURES: Mapping[str, type] = {"layer": str, "pooling": str}
+FEATURES: Mapping[str, type] = {"layer": str, "head": str, "pooling": str}
 """Settings that say which features a network gives; one of them at a time."""
 POOLINGS = ("cls", "mean", "cls+mean", "patches:mean")
 """How tokens become features (see `backbones.tokens`)."""
@@ -65,7 +65,7 @@ SETTINGS: Mapping[str, Mapping[str, type]] = {
     "torchvision": {**NAMED, **BUILDING, **PREPARING},
     "hf": {"pretrained": bool, **BUILDING, **PREPARING},
     "open_clip": {"pretrained": bool, **BUILDING, **PREPARING},
-    "onnx": PREPARING,
+    "onnx": {"head": str, **PREPARING},
     LIVE: {**FEATURES, **PREPARING},
     "folder": {},
     "file": {**BUILDING, **PREPARING},
@@ -80,8 +80,6 @@ OF_FOLDER = (".json", ".safetensors", ".bin", ".pt", ".pth")
 """The endings of the files that a folder of a network's configuration and weights is identified by."""
 WEIGHTS_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 """The pattern of torchvision's names for weights that it downloads, such as IMAGENET1K_V2."""
-UNWRITTEN = re.compile(r"import\s*\(?\s*\*|\b(globals|locals|vars|exec|eval|setattr|__dict__|modules)\b")
-"""What defines names in a Python file that are not written there."""
 
 
 @dataclass(frozen=True)
@@ -121,8 +119,7 @@ def not_a_network(text: str) -> str:
     '; of a Python file, name the function: net.py:build'
     """
     if text.endswith(".py"):
-        named = next(iter(_functions(Path(text))), "build")
-        return f"; of a Python file, name the function: {text}:{named}"
+        return f"; of a Python file, name the function: {text}:build"
     what = "a folder" if Path(text).is_dir() else "a data set" if text in registry.names("dataset") else ""
     if what:
         return f". '{text}' is {what}; data are given by --data, or as the second argument"
@@ -188,13 +185,13 @@ def _read(text: str, kind: str, name: str, listed: str | None) -> Source:
 
 
 def expect_one_kind_of_features(text: str, settings: Mapping[str, Any]) -> None:
-    """Raise RequestError for an unknown pooling, and for one beside a layer."""
-    if (how := settings.get("pooling")) is None:
-        return
-    if how not in POOLINGS:
+    """Raise RequestError for an unknown pooling, and for two settings that both say what the features are."""
+    how = settings.get("pooling")
+    if how is not None and how not in POOLINGS:
         raise unknown(f"pooling of '{text}'", how, POOLINGS)
-    if settings.get("layer") is not None:
-        raise RequestError(f"'{text}': layer and pooling both say what the features are; say one of them")
+    said = [name for name in FEATURES if settings.get(name) is not None]
+    if len(said) > 1:
+        raise RequestError(f"'{text}': {' and '.join(said)} both say what the features are; say one of them")
 
 
 def with_settings(text: str, **settings: Any) -> str:
@@ -255,35 +252,12 @@ def fingerprint(text: str) -> dict[str, str]:
         if not given_path(path, f"what '{text}' names").is_file():
             what = "weights" if path == source.weights else "a network"
             raise RequestError(f"there is no file of {what} at '{path}'.{nearest_beside(path)}")
-    if source.kind == "file":
-        _expect_function(*source.name.rsplit(":", 1))
     digests = {path.name: digest_file(path) for path in files}
     if source.kind == "onnx":
-        from penultimate.networks.graph import files_of
+        from penultimate.networks.onnx import files_beside
 
-        network, *beside = files_of(Path(source.name))
-        digests |= {str(path.relative_to(network.parent)): digest_file(path) for path in beside}
+        digests |= {path.name: digest_file(path) for path in files_beside(Path(source.name))}
     return digests
-
-
-def _functions(path: Path) -> list[str]:
-    """Return what a Python file defines, without executing it; [] for anything else."""
-    with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        written = ast.parse(path.read_bytes()).body
-        kinds = (ast.FunctionDef, ast.ClassDef)
-        return [one.name for one in written if isinstance(one, kinds) and not one.name.startswith("_")]
-    return []
-
-
-def _expect_function(file: str, function: str) -> None:
-    """Raise RequestError if a Python file cannot define a name; all else is noticed once it is loaded."""
-    text = Path(file).read_text("utf-8", errors="replace")
-    if not (re.search(rf"\b{function}\b", text) or UNWRITTEN.search(text)):
-        functions = _functions(Path(file))
-        listed = f" It defines: {', '.join(functions)}." if functions else ""
-        raise RequestError(
-            f"'{file}' defines no function '{function}'.{nearest(function, functions) or listed}"
-        )
 
 
 def _written(folder: Path) -> dict[str, str]:

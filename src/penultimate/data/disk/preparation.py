@@ -9,7 +9,7 @@ from penultimate.data.decoding import Interpolation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError
 
-Geometry: TypeAlias = tuple[int, int, Interpolation, bool] | tuple[int, int, Interpolation, bool, bool]
+Geometry: TypeAlias = tuple[int, int, Interpolation, bool] | tuple[int, int, Interpolation, bool, str]
 """What is done before an image is normalised: networks that agree in it share the resized image."""
 
 
@@ -21,8 +21,8 @@ class Preparation:
     crop            height and width of what the network sees
     interpolation   of the resizing, with antialiasing, as Pillow does it
     squash          both sides are brought to `resize`, whatever the proportions
-    floor           where an odd number of pixels is cropped, one more is left out on the right and below, as
-                    in transformers; in torchvision it is the nearest even number that is left out before
+    processor       the configuration, as JSON, of the image processor of transformers that makes the square
+                    of `crop` pixels itself; empty for all other networks
     """
 
     resize: int
@@ -30,7 +30,7 @@ class Preparation:
     interpolation: Interpolation
     statistics: ChannelStatistics
     squash: bool = False
-    floor: bool = field(default=False, repr=False)
+    processor: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         if not 1 <= self.crop <= self.resize:
@@ -40,6 +40,6 @@ class Preparation:
 
     @property
     def geometry(self) -> Geometry:
-        """(resize, crop, interpolation, squash), and True where the crop is rounded down."""
+        """(resize, crop, interpolation, squash), and the image processor if there is one."""
         usual = self.resize, self.crop, self.interpolation, self.squash
-        return (*usual, True) if self.floor else usual
+        return (*usual, self.processor) if self.processor else usual
