@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 import scipy.stats
@@ -11,11 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penultimate import RequestError
-from penultimate.paper.claims.stated import CLAIMS
-from penultimate.paper.claims.verdicts import judge
 from penultimate.statistics import power, seeds_needed
-from tests.planted import planted
-from tests.report.test_claims import read
 
 
 @given(st.floats(-3, 3), st.floats(0.05, 5), st.integers(2, 60), st.integers(1, 20))
@@ -65,13 +59,3 @@ def test_nothing_is_planned_for_no_difference_and_of_no_two_values() -> None:
     for difference in (0.0, -0.5, float("nan")):
         with pytest.raises(RequestError, match="above 0"):
             seeds_needed(difference, 1.0)
-
-
-def test_an_undecided_gain_says_how_many_seeds_would_decide_it() -> None:
-    truth = {"softmax": {"accuracy": 77.0}, "sigmoid": {"accuracy": 77.5}, "logit_norm": {"accuracy": 90.0}}
-    results = planted(truth, seeds=(0, 1, 2), noise=0.4)
-    judged = {one.claim.key: one.ours for one in judge(read(results), CLAIMS)}
-    undecided, decided = judged["accuracy_sigmoid"], judged["accuracy_logit_norm"]
-    assert (undecided.verdict, decided.verdict) == ("undecided", "holds")
-    assert re.search(r"With the same estimates about \d+ seeds would decide it", undecided.reason)
-    assert "would decide it" not in decided.reason

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from tests.plugged import plugged
-from tests.report import synthetic
+from tests.portrait import synthetic
 
 import penultimate as pu
 from penultimate.cli import main
@@ -49,7 +49,7 @@ def focal() -> Iterator[None]:
 def kept() -> KeptStudy:
     """Five seeds of nine objectives, as a run that was kept."""
     run = synthetic.study((0, 1, 2, 3, 4))
-    rows = (dataclasses.replace(row, step=f"{kind(row.metric)}.kept") for row in run.table)
+    rows = (dataclasses.replace(row, step=f"{kind(row.metric)}.kept") for row in Table.of_frame(run.frame))
     return KeptStudy(run.description | {"name": "whole"}, dict(run.provenance), Table(rows), "0" * 64)
 
 
@@ -60,7 +60,9 @@ def kind(metric: str) -> str:
 def own(seeds: tuple[int, ...] = SEEDS, objective: str = SPEC, **description: Any) -> Run:
     """A study of the focal loss alone."""
     run = synthetic.study(seeds, objectives=[objective])
-    rows = Table(dataclasses.replace(row, step=f"{kind(row.metric)}.own") for row in run.table)
+    rows = Table(
+        dataclasses.replace(row, step=f"{kind(row.metric)}.own") for row in Table.of_frame(run.frame)
+    )
     told = {"name": "portrait-focal", "page": "portrait", "beside": "whole", "steps": ["linear.own"]}
     return Run(rows.frame(), run.description | told | description, dict(run.provenance))
 
@@ -342,7 +344,7 @@ def kept_portrait(name: str) -> Run:
 def test_the_networks_at_each_strength_are_a_curve_beside_the_others_of_that_seed(kept: KeptStudy) -> None:
     mine, specs = own(), [f"focal(gamma={gamma})" for gamma in (0.5, 2, 8)]
     run = synthetic.study((0,), objectives=specs)
-    frame = Table(dataclasses.replace(row, arm=STRENGTHS) for row in run.table).frame()
+    frame = Table(dataclasses.replace(row, arm=STRENGTHS) for row in Table.of_frame(run.frame)).frame()
     (block,) = run.description["networks"]
     grid = {**block, "arm": STRENGTHS, "seeds": [0], "swept": "focal.gamma"}
     named = [{**each, "slug": each["spec"]} for each in run.description["objectives"]]
@@ -373,7 +375,7 @@ def test_an_objective_that_stands_alone_has_its_own_numbers_and_the_reason(kept:
 
 
 def test_no_other_study_has_a_portrait() -> None:
-    results = synthetic.study(SEEDS).run()
+    results = synthetic.study(SEEDS)
     assert not any(show(name, results).is_measured for name in EXHIBITS)
 
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.planted import glyphs
 
 from penultimate import RequestError
 from penultimate.errors import DamagedFileError
+from penultimate.records.archive import read_kept
 from penultimate.records.table import (
     COLUMNS,
     INTEGERS,
@@ -187,7 +187,7 @@ def test_a_quantity_that_was_renamed_is_read_under_its_name(tmp_path: Path) -> N
     (tmp_path / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
     read = read_rows(tmp_path / "rows.jsonl")
     assert [(row.metric, row.value) for row in read] == [("nonzero_share", 0.25), ("sparsity", 0.25)]
-    table = glyphs().table
+    table = read_kept(Path(__file__).parents[1] / "kept" / "glyphs").table
     assert len(table.where(metric="sparsity")) == 0
     shares = table.where(metric="nonzero_share", objective="softmax", layer="block1", seed=0)
     assert shares.values().tolist() == pytest.approx([0.42903578])

@@ -166,12 +166,6 @@ def _expect_tensor_in_training(module: nn.Module, images: Tensor) -> None:
         raise RequestError(NOT_A_TENSOR.format(described(output)))
 
 
-def _copied(module: nn.Module) -> nn.Module:
-    """Return a copy of a module; tensors that it computed itself (`weight_norm`) lose their history."""
-    computed = (each for part in module.modules() for each in vars(part).values() if isinstance(each, Tensor))
-    return copy.deepcopy(module, {id(each): each.detach().clone() for each in computed})
-
-
 def _remove(module: nn.Module, name: str) -> None:
     parent, _, own = name.rpartition(".")
     setattr(module.get_submodule(parent), own, nn.Identity())
