@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from penultimate.results.drawing.palette import Mark
     from penultimate.results.figure import Figure
-    from penultimate.results.rows import OF_EVALUATIONS, Run
+    from penultimate.results.rows import Run
 
 Part: TypeAlias = "Table | Figure | Gallery | str | None"
 Make: TypeAlias = "Callable[[Run], Iterator[Part]]"
@@ -103,7 +103,7 @@ class Exhibit:
         return chosen
 
     def _shown(self, run: Run) -> Shown:
-        is_shown = run.are_given or self.page != OF_EVALUATIONS
+        is_shown = run.are_given or self.page != "evaluation"
         made = self.make(run) if is_shown else ()
         parts = list(mark([part for part in made if part is not None]))
         shown = Shown(
