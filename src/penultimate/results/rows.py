@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from penultimate import registry, specs
 from penultimate.data.catalog import card, remember
 from penultimate.errors import RequestError
-from penultimate.results.text import plain
+from penultimate.results.text import counted, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,7 +115,8 @@ class Run:
             done, total = (sum(pair[side] for pair in pairs) for side in (0, 1))
             if done < total:
                 return f"{done:,} of {total:,} {what}"
-        return ""
+        lacking = len(self.provenance.get("lacking", ()))
+        return f"{counted(lacking, 'measurement')} not done" if lacking else ""
 
     @cached_property
     def are_given(self) -> bool:
