@@ -25,6 +25,7 @@ class StudyResults:
 
     description: Mapping[str, Any]
     table: Table
+    provenance: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def described(results: StudyResults, **changes: Any) -> StudyResults:

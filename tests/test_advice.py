@@ -13,7 +13,15 @@ import pytest
 from penultimate.cli import COMMANDS, GONE, _parser
 
 PACKAGE = Path("src/penultimate")
-OTHERS = ("report/drawing", "report/page", "engine/devices.py", "engine/machine.py", "engine/ray.py")
+OTHERS = (
+    "results/drawing",
+    "results/page.py",
+    "results/figure.py",
+    "results/escape.py",
+    "engine/devices.py",
+    "engine/machine.py",
+    "engine/ray.py",
+)
 """Where options of nvidia-smi, git and ray, and variables of CSS, are named too."""
 NAMED = re.compile(r"\bpenultimate (?P<command>[a-z]+)\b(?P<rest>[^\n`;|>#]*)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
@@ -77,8 +85,7 @@ def test_every_option_that_the_package_names_is_one() -> None:
 
 def test_every_command_of_the_documentation_has_the_options_named() -> None:
     pages = [Path("README.md"), *Path("docs").rglob("*.md")]
-    files = [*pages, PACKAGE / "evaluation/page.html"]
-    wrong = {f"{path}: {what}" for path in files for what in wrong_in(path.read_text("utf-8"))}
+    wrong = {f"{path}: {what}" for path in pages for what in wrong_in(path.read_text("utf-8"))}
     assert wrong == set()
     text = "\n".join(page.read_text("utf-8") for page in pages)
     blocks = "\n".join(re.findall(r"```console\n(.*?)```", text, re.S))
@@ -92,7 +99,7 @@ def test_every_command_of_the_documentation_has_the_options_named() -> None:
     [
         ("try it: penultimate plan smoke --gpus 0", []),
         ("try it: penultimate plan smoke --verify", ["plan --verify"]),
-        ("`penultimate data prepare X --to Y --size 9`; --no-such", []),
+        ("`penultimate data get X --root Y`; --no-such", []),
         ("penultimate data check X --wrong", ["data --wrong"]),
         ("penultimate plans smoke --seeds 3", ["penultimate plans"]),
         ("the penultimate layer", []),

@@ -82,12 +82,7 @@ def test_naming_listing_and_asking_import_nothing_heavy(finished_smoke: Path) ->
     found, said = loaded(LIGHT, finished_smoke)
     assert {name: heavy for name, heavy in found.items() if heavy} == {}
     assert found.keys() == LIGHT.keys()
-    measured = [line for line in said.splitlines() if line.startswith("table1 ")]
-    assert "measured (smoke, limited)" in "".join(measured)
-    assert "penultimate show NAME --reference --study full  full, with one seed or two\n" in said
-    assert (
-        "penultimate show NAME --reference               evidence, with the seeds that claims need\n" in said
-    )
+    assert any(line.startswith("table1 ") for line in said.splitlines())
 
 
 @pytest.mark.parametrize(

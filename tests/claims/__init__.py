@@ -13,7 +13,7 @@ from tests.planted import StudyResults
 
 def run_of(results: StudyResults) -> Run:
     """Return planted results as a run."""
-    return Run(results.table.frame(), results.description)
+    return Run(results.table.frame(), results.description, results.provenance)
 
 
 def judged(results: StudyResults, claims: Sequence[Claim] = EVERY_CLAIM) -> dict[str, Judged]:

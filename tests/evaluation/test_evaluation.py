@@ -264,9 +264,7 @@ def test_what_is_no_network_and_what_refuses_its_images_is_said() -> None:
         (["--model", "timm:test_vit"], "no data to evaluate networks on"),
         (["--model", "resnet50", "--data", "digits"], "is no network: write timm:NAME"),
         (["--model", "tim:resnet50", "--data", "digits"], "'tim:resnet50' is no network"),
-        (["--model", "net.py", "--data", "digits"], "of a Python file, name the function: net.py:small"),
-        (["--model", "net.py:smal", "--data", "digits"], "no function 'smal'. Did you mean 'small'?"),
-        (["--model", "net.py:zzz", "--data", "digits"], "no function 'zzz'. It defines: small, large."),
+        (["--model", "net.py", "--data", "digits"], "of a Python file, name the function: net.py:build"),
         (
             ["--model", "timm:a", "--model", "torchvision:a", "--data", "digits"],
             "two networks are called 'a'",
@@ -307,7 +305,7 @@ def test_networks_data_and_studies_of_another_form_are_named(tmp_path: Path) -> 
         pu.evaluate({"a": "timm:x"}, ["shapes"], out=tmp_path)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["..", ".", "", "/", ".lock", "a b", "x" * 300, "é" * 100, "a\nb", "a\0b"])
+@pytest.mark.parametrize("name", ["..", ".", "/", ".lock", "a b", "x" * 300, "é" * 100, "a\nb", "a\0b"])
 def test_an_evaluation_that_no_folder_can_be_called_by_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="a study's name consists of") as error:
         Request({"a": "timm:test_resnet"}, {"digits": ""}, name=name).study()

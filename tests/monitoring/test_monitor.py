@@ -257,7 +257,6 @@ def test_a_logger_or_a_loader_that_fails_ends_no_training() -> None:
         ({"measure": "rankmee"}, "unknown measurement 'rankmee'. Did you mean 'rankme'"),
         ({"measure": "class_separation(distance='cosin')"}, "'cosin'"),
         ({"measure": "leep"}, "the measurement 'leep' is not one of a feature bank alone"),
-        ({"measure": "spectrum_shape"}, "it gave a SpectrumShape, not one number"),
         ({"measure": ["knn", "knn"]}, "the name 'knn' is that of another measurement"),
         ({"measure": {"step": "knn"}}, "the name 'step' is that of the step"),
         ({"measure": [3]}, "a measurement is a name or a function of a feature bank, not a int"),

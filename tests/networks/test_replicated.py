@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.distributed
 from tests.conftest import rows_in
-from tests.data.test_own import make
+from tests.data.published import put_image
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -19,6 +19,15 @@ import penultimate as pu
 IMAGES = torch.rand(8, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 BATCHES = [(IMAGES[:5], torch.arange(5) % 2), (IMAGES[5:], torch.arange(3) % 2)]
 Pair = tuple[nn.Module, DistributedDataParallel]
+
+
+def make(root: Path, classes: dict[str, int], label: int = 0) -> Path:
+    """A folder for each class with that many images."""
+    for place, (name, count) in enumerate(classes.items(), label):
+        (root / name).mkdir(parents=True)
+        for number in range(count):
+            put_image(root / name / f"{number}.jpg", place, number)
+    return root
 
 
 @pytest.fixture

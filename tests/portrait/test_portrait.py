@@ -395,13 +395,13 @@ def diverged() -> Run:
     }
     mine = own(tuning=[tuning])
     lost = synthetic.study((0,), objectives=[SPEC], diverged=(SPEC, 0))
-    rows = [dataclasses.replace(row, unit="loss", metric="loss") for row in lost.table]
+    rows = [dataclasses.replace(row, unit="loss", metric="loss") for row in Table.of_frame(lost.frame)]
     network = {"objective": SPEC, "backbone": "glyphnet", "arm": ""}
     told = {
         "diverged": {"train.focal": "the loss was no number"},
         "diverged_networks": {"train.focal": [{**network, "seed": seed, "draw": seed} for seed in SEEDS]},
     }
-    frame = Table([*lost.table, *rows]).frame()
+    frame = Table([*Table.of_frame(lost.frame), *rows]).frame()
     return dataclasses.replace(mine, frame=frame, provenance={**mine.provenance, **told})
 
 

@@ -249,7 +249,7 @@ LABELS = [0, 1, 0, 1, 0, 1]
         ((POINTS[:0], []), "no examples"),
         ((POINTS, LABELS[:5]), "6 examples, but y has 5 labels"),
         ((POINTS, [0.5, 1, 0, 1, 0, 1]), "Unknown label type: continuous"),
-        ((POINTS, np.eye(2)[LABELS]), r"one-hot rows pass their argmax\(1\)"),
+        ((POINTS, np.eye(2)[LABELS]), r"pass argmax\(1\) of one-hot rows"),
         ((POINTS, LABELS, POINTS, ["a", "b"] * 3), "labels must be of one kind; got both"),
         ((POINTS, LABELS, POINTS), "X_val and y_val go together"),
         ((POINTS, LABELS, POINTS[:, :1], LABELS), "X_val: X has 1 features, but LinearProbe is expecting 2"),

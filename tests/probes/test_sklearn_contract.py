@@ -160,7 +160,7 @@ def test_what_scikit_learn_refuses_is_refused_in_our_words_and_its_types(probe):
     with pytest.raises(UndefinedError, match="y holds one class only"):
         clone(probe).fit(points, ["cat"] * 40)
     mixed = np.array(["cat", 1] * 20, dtype=object)
-    with pytest.raises(RequestError, match="y: "):
+    with pytest.raises(RequestError, match="y mix names and numbers"):
         clone(probe).fit(points, mixed)
     fitted = clone(probe).fit(points, codes)
     with pytest.raises(RequestError, match="labels must be of one kind; got both"):

@@ -104,7 +104,6 @@ def test_a_store_of_a_newer_version_is_refused_by_every_command(
         "why table1 softmax",
         "report",
         "keep --to kept",
-        "list exhibits",
         *(["plan smoke"] if "steps" in file else []),
     ):
         assert main(command.split()) == 2, command

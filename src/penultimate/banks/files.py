@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.features.bank import FeatureBank
 from penultimate.files import nearest_beside
-from penultimate.metrics.inputs import as_tensor, read_labels
+from penultimate.metrics.inputs import as_tensor, listed_rows, read_labels
 
 UNREADABLE = (
     *(OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, RuntimeError, SyntaxError),
@@ -185,6 +185,12 @@ def _column(name: str, values: np.ndarray, examples: int) -> LabelColumn:
         )
     exact = values.dtype.kind == "f" and np.isfinite(values).all()  # used as stored
     labels = values if exact else np.asarray(read_labels(values, f"'{name}'"))
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise RequestError(f"'{name}': infinity in {listed_rows(as_tensor(np.isinf(labels), name))}")
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise RequestError(
+            f"'{name}': infinity in rows {listed_rows(torch.from_numpy(np.isinf(labels)))}; it is no label"
+        )
     if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
         raise RequestError(f"'{name}' holds fractions; labels are strings or whole numbers")
     found, codes = np.unique(labels, return_inverse=True)

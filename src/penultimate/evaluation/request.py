@@ -30,7 +30,7 @@ NAME = "evaluation"
 MEASURE = (
     *("geometry", "probed", "confusions", "layers", "pair_cka", "pair_likeness", "transferability"),
     *("few_labels", "compactness"),
-    *("classifier", "selective", "brier", "pair_agreement", "overlap", "nce", "leep"),
+    *("classifier", "selective", "pair_agreement", "overlap", "nce", "leep"),
 )
 """The measurements of each network that can provide their input; the last seven need a final layer."""
 OWN = {"crop": {"crop", "resize"}, "share": {"share", "resize"}}

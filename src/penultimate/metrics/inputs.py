@@ -98,10 +98,11 @@ def read_labels(values: Any, what: str = "labels") -> Tensor | npt.NDArray[Any]:
     if array.dtype.kind == "U" and isinstance(values, list | tuple):
         array = np.array(values, object)  # NumPy turns numbers among text into text
     if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
+        array = np.array(array.tolist(), object)
     if array.dtype.kind == "O":
         import pandas as pd
 
+        array = _decoded(array, what)
         missing = np.asarray(pd.isna(array))
         _expect_present(missing, what)
         texts = [isinstance(one, str) for one in array.flat]
@@ -112,6 +113,13 @@ def read_labels(values: Any, what: str = "labels") -> Tensor | npt.NDArray[Any]:
         raise RequestError(f"{what} must be whole numbers or text; got {array.dtype}")
     _expect_present(array != array, what)
     return array
+
+
+def _decoded(value: Any, row: int, what: str) -> Any:
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        raise RequestError(f"{what}: row {row} holds bytes that are no UTF-8: {value!r}") from None
 
 
 def is_text(labels: Tensor | npt.NDArray[Any]) -> bool:
@@ -228,8 +236,21 @@ def _as_array(values: Any, what: str) -> npt.NDArray[Any]:
     except (ValueError, TypeError, RuntimeError) as error:  # ragged lists; lists of tensors
         raise RequestError(f"{what} must be one rectangular array: {error}") from None
     if array.ndim == 0:
-        raise RequestError(f"{what} must be an array or a list; got a {type(values).__name__}")
+        came = "None" if values is None else f"a {type(values).__name__}"
+        raise RequestError(f"{what} should be a 1d array or a list; got {came}")
     return array
+
+
+def _decoded(array: npt.NDArray[np.object_], what: str) -> npt.NDArray[np.object_]:
+    """Return objects with bytes as text; raise RequestError, which names the row, for those not in UTF-8."""
+    decoded = array.copy()
+    for place, one in np.ndenumerate(array):
+        if isinstance(one, bytes):
+            try:
+                decoded[place] = one.decode("utf-8")
+            except UnicodeDecodeError:
+                raise RequestError(f"{what}: row {place[0]} holds bytes that are no UTF-8") from None
+    return decoded
 
 
 def _expect_present(missing: npt.NDArray[np.bool_], what: str) -> None:

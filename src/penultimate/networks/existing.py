@@ -47,6 +47,12 @@ def assemble(
     tensors = read_weights(path, config.get("ema", False), config.get("part", ""))
     weight, bias = _final_layer(path, tensors, head.head.weight, body.state_dict())
     others = {name: value for name, value in tensors.items() if name not in (weight, bias)}
+    if weight == f"objective.{OWN}":  # as `save_network` writes it
+        others = {
+            name.removeprefix("backbone."): value
+            for name, value in others.items()
+            if not name.startswith("objective.")
+        }
     left_out = load_weights(body, others, path)
     for name in filter(None, (weight, bias)):
         _expect_finite(path, name, tensors[name])

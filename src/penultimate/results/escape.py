@@ -46,8 +46,8 @@ _CODE = re.compile(r"`([^`]+)`")
 def html(text: object) -> str:
     """Return text as HTML, typeset; what stands between backticks is code.
 
-    >>> html("<script>'s p = 1"), html("run `a --b`")
-    ('&lt;script&gt;’s p\\xa0=\\xa01', 'run <code>a --b</code>')
+    >>> html("<script> p = 1"), html("run `a --b`")
+    ('&lt;script&gt; p\\xa0=\\xa01', 'run <code>a --b</code>')
     """
     parts = _CODE.split(legible(str(text)))
     return "".join(

@@ -4,10 +4,10 @@ Most readers return a frame with a row for each seed and a column for each objec
 
 >>> run = read_reference()
 >>> seeds(run, "top1", scale=100)[["softmax", "squared_error"]].round(1).head(2)
-      softmax  squared_error
+objective  softmax  squared_error
 seed...
-0        77.7           76.9
-1        77.6           77.4
+0             77.7           74.1
+1             77.6           74.1
 """
 
 from __future__ import annotations

@@ -48,8 +48,10 @@ def tableC6(run: Run) -> Iterator[Part]:
     }
     labels = run.labels("", *groups)
     yield table_of_means(run, "tableC6", f"Accuracy on {run.title} after long training", columns, rows=labels)
-    lengths = {arm: block["recipe"]["epochs"] for arm in ("", *groups) for block in run.grids(arm)[:1]}
-    if LONG in lengths:
+    lengths = {
+        arm: block.get("recipe", {}).get("epochs") for arm in ("", *groups) for block in run.grids(arm)[:1]
+    }
+    if lengths.get(LONG) and lengths.get(""):
         yield f"Long training takes {lengths[LONG]} epochs here, the main training {lengths['']}."
     yield published(
         "tableC6",
