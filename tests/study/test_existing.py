@@ -21,6 +21,7 @@ from penultimate.networks import load_network
 from penultimate.records.reading import study_folder
 from penultimate.records.table import Row
 from penultimate.results import read_run, show, write_page
+from penultimate.store import Store
 from penultimate.study import Runs, Study
 from penultimate.study.existing import what_is_left_out, with_networks
 from penultimate.study.selection import changed
@@ -335,6 +336,15 @@ def test_a_file_that_does_not_fit_names_its_tensors(
     study: Study = replace(with_networks(STUDY, tmp_path / "t.csv"), measure=("class_separation",))
     with pytest.raises(RequestError, match=told):
         pu.run(study, tmp_path / "runs", engine=InProcess())
+
+
+def test_a_file_that_changes_after_the_start_is_refused(trained: Path, tmp_path: Path) -> None:
+    put_networks(trained, tmp_path)
+    graph = unfold(replace(with_networks(STUDY, tmp_path / "networks.csv"), measure=("accuracy",)))
+    (tmp_path / "softmax-1.pth").write_bytes(b"other")
+    with pytest.raises(RequestError, match=r"softmax-1\.pth' was changed or removed since the study began"):
+        pu.run(graph.study, tmp_path / "runs", engine=InProcess())
+    assert not [*Store(tmp_path / "runs").root.glob("steps/given.softmax-s1.*")]
 
 
 # -- the page of documentation ------------------------------------------------------------------------------

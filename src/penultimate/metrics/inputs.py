@@ -115,13 +115,6 @@ def read_labels(values: Any, what: str = "labels") -> Tensor | npt.NDArray[Any]:
     return array
 
 
-def _decoded(value: Any, row: int, what: str) -> Any:
-    try:
-        return value.decode() if isinstance(value, bytes) else value
-    except UnicodeDecodeError:
-        raise RequestError(f"{what}: row {row} holds bytes that are no UTF-8: {value!r}") from None
-
-
 def is_text(labels: Tensor | npt.NDArray[Any]) -> bool:
     """Return whether labels, as returned by `read_labels`, are names."""
     return isinstance(labels, np.ndarray) and labels.dtype.kind == "U"
