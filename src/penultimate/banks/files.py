@@ -187,10 +187,6 @@ def _column(name: str, values: np.ndarray, examples: int) -> LabelColumn:
     labels = values if exact else np.asarray(read_labels(values, f"'{name}'"))
     if labels.dtype.kind == "f" and np.isinf(labels).any():
         raise RequestError(f"'{name}': infinity in {listed_rows(as_tensor(np.isinf(labels), name))}")
-    if labels.dtype.kind == "f" and np.isinf(labels).any():
-        raise RequestError(
-            f"'{name}': infinity in rows {listed_rows(torch.from_numpy(np.isinf(labels)))}; it is no label"
-        )
     if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
         raise RequestError(f"'{name}' holds fractions; labels are strings or whole numbers")
     found, codes = np.unique(labels, return_inverse=True)
