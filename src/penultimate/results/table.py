@@ -24,6 +24,8 @@ TAGS = {"ours": "measured here", "published": "published"}
 MISSING = "–"
 LONG_WORDS = 30
 """Words of more characters than this are wrapped in a table."""
+SHORT = 10
+"""The most characters of a heading that is never broken, such as "Top-1, %"."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,8 @@ class Table:
         labels = [
             icons.get(slug, "") + escape.html(label) for slug, label in zip(slugs, self.labels, strict=True)
         ]
-        styler = self._styler(cells, labels, [escape.html(column.label) for column in self.columns])
+        heads = [f'<span class="short">{head}</span>' if len(head) <= SHORT else head for head in self._heads()]
+        styler = self._styler(cells, labels, heads)
         words = self._hold_words()
         classes = pd.DataFrame(
             [
@@ -232,7 +235,7 @@ class Table:
             styler.data.index,
             styler.data.columns,
         )
-        name = "words" if all(words) else "numbers"
+        name = ("words" if all(words) else "numbers") + " marked" * any(map(any, self.marked()))
         kind = f'class="{name}" aria-label="{escape.html(self.title)}"'
         made = styler.set_td_classes(classes).to_html(
             table_attributes=kind, cell_ids=False, sparse_columns=True
@@ -252,6 +255,9 @@ class Table:
             )
             made = f"{before}<tbody>{body}"
         return made
+
+    def _heads(self) -> list[str]:
+        return [escape.html(column.label) for column in self.columns]
 
     def _html_cell(self, text: str, mark: Mark) -> str:
         number, plus, error = text.partition(" ± ")

@@ -53,7 +53,8 @@ def table2(run: Run) -> Iterator[Part]:
     }
     of_tuned = [column for column in columns if column.key != "linear_mean_percent"]
     if of_tuned and len(columns) > 1:
-        yield table_of_means(run, "table2_starts", "What is trained, and from where", columns, needs=of_tuned)
+        title = "What is trained, and from where"
+        yield table_of_means(run, "table2_starts", title, columns, needs=of_tuned, folded=True)
     if tuned and from_probe:
         yield replace(from_probe, folded=True)
     yield table_of_printed(

@@ -86,7 +86,7 @@ def figure6(run: Run) -> Iterator[Part]:
 @exhibit(
     "iclr_figure5",
     "Is a head that is easy to relearn a sign of features that transfer worse?",
-    section="3.4",
+    section="D",
     study="glyphs",
 )
 def iclr_figure5(run: Run) -> Iterator[Part]:

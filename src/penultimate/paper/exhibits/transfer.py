@@ -32,7 +32,8 @@ def table1(run: Run) -> Iterator[Part]:
         group = f"Transfer, {word}"
         tasks = task_columns(transfer(run, probe), group)
         title = f"Classifiers on frozen features, {word}, %"
-        yield table_of_means(run, f"table1_{probe}", title, top | tasks, needs=[*tasks])
+        folded = probe == "knn"
+        yield table_of_means(run, f"table1_{probe}", title, top | tasks, needs=[*tasks], folded=folded)
         yield table_of_printed(
             f"table1_{probe}",
             f"The paper's Table 1, {word} half: ResNet-50, ImageNet, eight runs, %",

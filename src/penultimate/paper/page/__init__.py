@@ -62,7 +62,7 @@ SECTIONS = {
 }
 """The sections of the page in order, by the paper's numbers; "" is a section that the paper does not have.
 
-The exhibits of the paper's appendices are folded.
+The exhibits of the paper's appendices, and those beyond the paper, are folded.
 """
 
 
@@ -79,7 +79,7 @@ def _before(run: Run) -> str:
 PAGE = Page(
     "usual",
     answer,
-    {key: replace(section, folded=key[:1].isupper()) for key, section in SECTIONS.items()},
+    {key: replace(section, folded=key[:1].isupper() or key == "beyond") for key, section in SECTIONS.items()},
     glossary=lambda run: (HERE / "glossary.html").read_text(encoding="utf-8"),
     before=_before,
     source=(
