@@ -221,7 +221,9 @@ class Table:
         labels = [
             icons.get(slug, "") + escape.html(label) for slug, label in zip(slugs, self.labels, strict=True)
         ]
-        heads = [f'<span class="short">{head}</span>' if len(head) <= SHORT else head for head in self._heads()]
+        heads = [
+            f'<span class="short">{head}</span>' if len(head) <= SHORT else head for head in self._heads()
+        ]
         styler = self._styler(cells, labels, heads)
         words = self._hold_words()
         classes = pd.DataFrame(
