@@ -80,10 +80,14 @@ def normalised_logits(
     bias: Float[Tensor, " k"],
     *,
     temperature: float = 0.04,
+    form: str = "text",
 ) -> Float[Tensor, "n k"]:
     """Return logits of norm 1/temperature: the ordinary logits (bias included), rescaled.
 
     z = y / (temperature ||y||),   y = W x + b;   z = 0 if y = 0
+
+    With form="released" a background class that no image has counts in the norm, as in the authors' networks
+    (`has_background`).
 
     Raise RequestError unless temperature > 0.
 
@@ -104,10 +108,14 @@ def cosine(
     bias: Float[Tensor, " k"],
     *,
     temperature: float = 0.05,
+    form: str = "text",
 ) -> Float[Tensor, "n k"]:
     """Return the cosines of features and class weights, divided by a temperature, plus each class's bias.
 
     z_k = W_k.x / (temperature ||W_k|| ||x||) + b_k;   the cosine of a zero vector is 0
+
+    With form="released" the features are not normalised, and the temperature divides the bias too, as in the
+    authors' code: z_k = (W_k.x / ||W_k|| + b_k) / temperature.
 
     Raise RequestError unless temperature > 0.
 
@@ -117,7 +125,18 @@ def cosine(
     Kornblith et al., NeurIPS 2021, eq. 7.
     """
     _check_temperature("cosine", temperature)
+    if form == "released":
+        return F.linear(features, direction(weight), bias) / temperature
     return torch.addmm(bias, direction(features), direction(weight).T, alpha=1 / temperature)
+
+
+def has_background(function: Callable[..., Any], hyperparameters: Mapping[str, Any]) -> bool:
+    """Return whether a head has one output more, of a class that no image has.
+
+    The authors' networks have 1,001 outputs for 1,000 classes. Dropping the first changes the logits of other
+    classes in one head alone, whose norm it is part of.
+    """
+    return function is normalised_logits and hyperparameters.get("form") == "released"
 
 
 def _check_temperature(head: str, temperature: float) -> None:
@@ -129,7 +148,8 @@ class Head(nn.Module):
     """A head function with its weight [k m] and bias [k], computed in the dtype of the features.
 
     A head that is not `trained` keeps both as they are given. `centres` [k d] are the classes' centres among
-    the penultimate features, which some regularisers learn; they serve no logit.
+    the penultimate features, which some regularisers learn; they serve no logit. `background` [m + 1] is the
+    weight and the bias of an output for a class that no image has, which is computed and dropped.
     """
 
     def __init__(
@@ -140,6 +160,7 @@ class Head(nn.Module):
         bias: Float[Tensor, " k"],
         trained: bool = True,
         centres: Float[Tensor, "k d"] | None = None,
+        background: Float[Tensor, " m+1"] | None = None,
     ) -> None:
         super().__init__()
         self.function = function
@@ -148,10 +169,15 @@ class Head(nn.Module):
         self.bias = nn.Parameter(bias, requires_grad=trained)
         if centres is not None:
             self.centres = nn.Parameter(centres)
+        self.background = None if background is None else nn.Parameter(background)
 
     def forward(self, features: Float[Tensor, "n m"]) -> Float[Tensor, "n k"]:
         weight, bias = self.weight.to(features.dtype), self.bias.to(features.dtype)
-        return self.function(features, weight, bias, **self.hyperparameters)
+        if self.background is None:
+            return self.function(features, weight, bias, **self.hyperparameters)
+        background = self.background.to(features.dtype)
+        weight, bias = torch.vstack([background[:-1], weight]), torch.hstack([background[-1], bias])
+        return self.function(features, weight, bias, **self.hyperparameters)[:, 1:]
 
     @property
     def applied_weight(self) -> Float[Tensor, "k m"]:

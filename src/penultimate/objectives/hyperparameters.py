@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from penultimate.errors import RequestError, nearest
+from penultimate.errors import RequestError, nearest, unknown
 
 REQUIRED: Any = inspect.Parameter.empty
 INTERVAL = re.compile(r"([\[(])\s*([^\s,]+)\s*,\s*([^\s,]+)\s*([\])])")
@@ -67,7 +67,8 @@ class Interval:
 class Hyperparameter:
     """One setting of an objective; `default` is the paper's ImageNet choice, `symbol` is its letter there.
 
-    `grid` holds the values that a search tries first; without one they are spaced around the start.
+    `grid` holds the values that a search tries first; without one they are spaced around the start. A
+    hyperparameter with `choices` takes one of these words, and a spec does not name it at its default.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Hyperparameter:
     interval: Interval = Interval()
     form: Form = "number"
     grid: tuple[int | float, ...] = ()
+    choices: tuple[str, ...] = ()
 
     def checked(self, value: Any, owner: str) -> Any:
         """Return the value in canonical form: an integral float becomes an integer, so 1.0 and 1 are equal.
@@ -86,7 +88,9 @@ class Hyperparameter:
         >>> Hyperparameter("keep", 0.7, interval=Interval(0, 1, "right")).checked(1.0, "dropout")
         1
         """
-        if self.form == "any":
+        if self.choices and value not in self.choices:
+            raise unknown(f"{self.name} of {owner}", str(value), self.choices)
+        if self.form == "any" or self.choices:
             return value
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self._refused(value, owner)

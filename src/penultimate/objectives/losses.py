@@ -136,11 +136,17 @@ def sigmoid_cross_entropy(logits: Float[Tensor, "n k"], targets: Float[Tensor, "
 
 
 def weighted_squared_error(
-    logits: Float[Tensor, "n k"], targets: Float[Tensor, "n k"], *, kappa: float = 9.0, target: float = 60.0
+    logits: Float[Tensor, "n k"],
+    targets: Float[Tensor, "n k"],
+    *,
+    kappa: float = 9.0,
+    target: float = 60.0,
+    form: str = "text",
 ) -> Float[Tensor, " n"]:
     """Return the squared error against `target` for the right class, weighted by kappa, and 0 for the others.
 
-    L = 1/K sum_k [ kappa t_k (z_k - M)^2 + (1 - t_k) z_k^2 ],   M = target
+    L = 1/K sum_k [ kappa t_k (z_k - M)^2 + (1 - t_k) z_k^2 ],   M = target;   without 1/K with
+    form="released", as in the authors' code
 
     Logits and target distributions are [n k]; the result is [n]. With kappa = M = 1 it is the mean squared
     error for one-hot targets. The paper defines no probabilities for this loss; ours are the softmax of the
@@ -153,4 +159,5 @@ def weighted_squared_error(
     Kornblith et al., NeurIPS 2021, eq. 9; Hui & Belkin, ICLR 2021.
     """
     right = kappa * targets * (logits - target).square()
-    return (right + (1 - targets) * logits.square()).mean(1)
+    errors = right + (1 - targets) * logits.square()
+    return errors.sum(1) if form == "released" else errors.mean(1)

@@ -27,7 +27,7 @@ from penultimate.objectives.assembly import (
     make_projector,
     unchanged,
 )
-from penultimate.objectives.heads import Head, initial_deviation, linear
+from penultimate.objectives.heads import Head, has_background, initial_deviation, linear
 from penultimate.objectives.losses import needs_class_counts, reading_of
 from penultimate.objectives.presets import Composition, resolve
 from penultimate.objectives.regularisers import needs_centres
@@ -132,7 +132,11 @@ class Objective(nn.Module):
         bias = torch.full_like(weight[:, 0], self._reading.initial_bias(self.num_classes))
         learns_centres = any(needs_centres(one.func) for one in self._regularisers)
         centres = weight.new_zeros(self.num_classes, self.num_features) if learns_centres else None
-        self.head = Head(function, hyperparameters, weight, bias, not is_fixed, centres)
+        background = None
+        if has_background(function, hyperparameters):
+            deviation = initial_deviation(function, width)
+            background = torch.cat([torch.empty(width).normal_(0, deviation, generator=generator), bias[:1]])
+        self.head = Head(function, hyperparameters, weight, bias, not is_fixed, centres, background)
         self.compares_examples = False
         self._rehearse()
 

@@ -13,11 +13,11 @@ from penultimate.objectives.heads import Head
 
 
 def squared_logits(
-    logits: Float[Tensor, "n k"], head: Head, *, strength: float = 6e-4
+    logits: Float[Tensor, "n k"], head: Head, *, strength: float = 6e-4, form: str = "text"
 ) -> Float[Tensor, " n"]:
     """Return the squared norm of the head's output logits (with temperature and dropout), times `strength`.
 
-    P = strength ||z||^2
+    P = strength ||z||^2;   half of it with form="released", as in the authors' code
 
     Logits are [n k]; the result is [n].
 
@@ -29,15 +29,15 @@ def squared_logits(
 
     Kornblith et al., NeurIPS 2021, eq. 5; Dauphin & Cubuk, ICLR 2021.
     """
-    return strength * logits.square().sum(1)
+    return _factor(strength, form) * logits.square().sum(1)
 
 
 def squared_weight(
-    logits: Float[Tensor, "n k"], head: Head, *, strength: float = 8e-4
+    logits: Float[Tensor, "n k"], head: Head, *, strength: float = 8e-4, form: str = "text"
 ) -> Float[Tensor, " n"]:
     """Return the squared Frobenius norm of the final layer's weight, times `strength`, for every example.
 
-    P = strength ||W||_F^2
+    P = strength ||W||_F^2;   half of it with form="released", as in the authors' code
 
     The result is [n] for logits [n k], so the mean over any batch contains the penalty once. The penalty adds
     to the optimiser's own weight decay, and it leaves the bias out.
@@ -51,4 +51,8 @@ def squared_weight(
 
     Kornblith et al., NeurIPS 2021, eq. 4.
     """
-    return (strength * head.weight.to(logits.dtype).square().sum()).expand(len(logits))
+    return (_factor(strength, form) * head.weight.to(logits.dtype).square().sum()).expand(len(logits))
+
+
+def _factor(strength: float, form: str) -> float:
+    return strength / 2 if form == "released" else strength

@@ -88,10 +88,10 @@ class Preset:
         for kind, part in (("head", self.head), ("loss", self.loss), ("penalty", self.penalty)):
             if part is not None:
                 name, sources = part
-                arguments = tuple(
-                    sorted((argument, values.get(source, source)) for argument, source in sources.items())
-                )
-                slots[_slot(kind, name)] = Component(kind, name, arguments)
+                arguments = {argument: values.get(source, source) for argument, source in sources.items()}
+                if values.get("form") == RELEASED:
+                    arguments["form"] = RELEASED
+                slots[_slot(kind, name)] = Component(kind, name, tuple(sorted(arguments.items())))
         if self.keep is not None:
             slots["dropout"] = values[self.keep]
         if self.scale is not None:
@@ -99,6 +99,11 @@ class Preset:
         return slots
 
 
+RELEASED = "released"
+FORM = Hyperparameter(
+    "form", "text", "the paper's text, or the authors' released code", "form", choices=("text", RELEASED)
+)
+"""Which of the two an objective follows where they differ."""
 _POSITIVE = Interval(low=0)
 _NOT_NEGATIVE = Interval(low=0, closed="left")
 
@@ -130,7 +135,7 @@ FINAL_LAYER_L2 = Preset(
     "More final layer L²",
     4,
     "An extra squared-norm penalty on the final layer's weight.",
-    (Hyperparameter("lambda_final", 8e-4, "the weight of the squared norm of W", "λ", _NOT_NEGATIVE),),
+    (Hyperparameter("lambda_final", 8e-4, "the weight of the squared norm of W", "λ", _NOT_NEGATIVE), FORM),
     penalty=("squared_weight", {"strength": "lambda_final"}),
 )
 LOGIT_PENALTY = Preset(
@@ -138,7 +143,7 @@ LOGIT_PENALTY = Preset(
     "Logit penalty",
     5,
     "A squared-norm penalty on the logits.",
-    (Hyperparameter("beta", 6e-4, "the weight of the squared norm of the logits", "β", _NOT_NEGATIVE),),
+    (Hyperparameter("beta", 6e-4, "the weight of the squared norm of the logits", "β", _NOT_NEGATIVE), FORM),
     penalty=("squared_logits", {"strength": "beta"}),
 )
 LOGIT_NORM = Preset(
@@ -146,7 +151,7 @@ LOGIT_NORM = Preset(
     "Logit normalization",
     6,
     "Logits divided by their norm and a temperature.",
-    (Hyperparameter("temperature", 0.04, "what the unit-norm logits are divided by", "τ", _POSITIVE),),
+    (Hyperparameter("temperature", 0.04, "what the unit-norm logits are divided by", "τ", _POSITIVE), FORM),
     head=("normalised_logits", {"temperature": "temperature"}),
 )
 COSINE_SOFTMAX = Preset(
@@ -157,6 +162,7 @@ COSINE_SOFTMAX = Preset(
     (
         Hyperparameter("temperature", 0.05, "what the cosines are divided by", "τ", _POSITIVE),
         Hyperparameter("scale", 1, "what the loss is multiplied by", "scale", _POSITIVE),
+        FORM,
     ),
     head=("cosine", {"temperature": "temperature"}),
     scale="scale",
@@ -177,6 +183,7 @@ SQUARED_ERROR = Preset(
         Hyperparameter("kappa", 9, "the weight of the right class", "κ", _POSITIVE),
         Hyperparameter("target", 60, "the logit aimed at for the right class", "M", _POSITIVE),
         Hyperparameter("scale", 10, "what the loss is multiplied by", "scale", _POSITIVE),
+        FORM,
     ),
     loss=("weighted_squared_error", {"kappa": "kappa", "target": "target"}),
     scale="scale",
@@ -365,7 +372,12 @@ def _contribution(term: Spec) -> tuple[Spec, dict[str, Any]]:
         raise RequestError(f"'{term.name}' is {' and '.join(owners)}; rename the plug-in")
     if preset is not None:
         values = bind(preset.name, preset.hyperparameters, term.arguments)
-        return Spec(preset.name, values), preset.slots(values)
+        named = {
+            item.name: values[item.name]
+            for item in preset.hyperparameters
+            if not item.choices or values[item.name] != item.default
+        }
+        return Spec(preset.name, named), preset.slots(values)
     if not kinds:
         if term.name in shipped.every_name():
             raise shipped.not_loaded(term.name)
