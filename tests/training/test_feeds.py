@@ -208,10 +208,3 @@ def test_images_in_memory_are_cropped_too(tmp_path: Path) -> None:
     result = train("softmax", TINY, squares(256, 0), squares(64, 1), recipe, 0, tmp_path)
     losses = [point["value"] for point in result.curves if point["metric"] == "mean_loss"]
     assert losses[-1] < losses[0]
-
-
-def test_resident_without_crops_is_the_middle_of_each(images: ListedImages) -> None:
-    plain = replace(RECIPE, augmentation=Augmentation(shift=0))
-    assert same(
-        batches(images, replace(plain, resident=True), [(0, 0, 4)]), batches(images, plain, [(0, 0, 4)])
-    )

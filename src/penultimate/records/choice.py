@@ -114,7 +114,7 @@ def _measured(
     networks = [(cell.objective, cell.arm, seed) for seed in plan.seeds]
     if not all(network in curves or network in lost for network in networks):
         return None
-    recipe = Recipe(**plan.recipe).changed(dict(cell.settings))
+    recipe = Recipe.of_record(plan.recipe).changed(dict(cell.settings))
     alive = [curves[network] for network in networks if network not in lost]
     peak = None
     if len(alive) == len(networks):
@@ -197,7 +197,7 @@ def _at_the_end(plan: Tuning, tuned: Tuned) -> str:
     """Return a remark if the epoch is chosen and is the last that was trained, or else ""."""
     if not plan.stops or tuned.best is None:
         return ""
-    epochs = Recipe(**plan.recipe).changed(dict(tuned.best.settings)).epochs
+    epochs = Recipe.of_record(plan.recipe).changed(dict(tuned.best.settings)).epochs
     if tuned.best.peak_epoch != epochs:
         return ""
     return (

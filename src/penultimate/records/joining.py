@@ -121,7 +121,7 @@ def _settings(description: Mapping[str, Any]) -> dict[NetworkKey, dict[str, Any]
         if "given" in block:
             made = {NetworkKey(name): {"source": source} for name, source in block["given"].items()}
         else:
-            recipe = dataclasses.asdict(Recipe(**block["recipe"])) if "recipe" in block else {}
+            recipe = dataclasses.asdict(Recipe.of_record(block["recipe"])) if "recipe" in block else {}
             names = ("objectives", "backbones", "seeds", "draws", "arm")
             how = dict(_flat("recipe", recipe))
             made = dict.fromkeys(grid(*(block[name] for name in names)), how)

@@ -52,12 +52,12 @@ def feed(
     device: torch.device,
     ranks: Ranks | None = None,
 ) -> Feed:
-    """Return the feed for images in memory or on disk; a `resident` recipe loads images on disk into memory.
+    """Return the feed for images in memory or on disk.
 
     Raise RequestError if the processes cannot share a batch evenly.
     """
     batch = Batching(statistics, recipe, seed, len(examples.class_names), len(examples), ranks or Ranks())
-    if isinstance(examples, ListedImages) and not recipe.resident:
+    if isinstance(examples, ListedImages):
         return DiskFeed(examples, batch, device)
     return MemoryFeed(examples, batch, device)
 
@@ -117,13 +117,12 @@ def epoch_order(count: int, seed: int, epoch: int) -> Tensor:
 class MemoryFeed:
     """The `Feed` for images that are held on the device and augmented several batches at a time."""
 
-    def __init__(self, examples: Examples, batch: Batching, device: torch.device) -> None:
+    def __init__(self, examples: ImageSet, batch: Batching, device: torch.device) -> None:
         self.images: Whole | Crops
-        held = examples.in_memory() if isinstance(examples, ListedImages) else examples
         if batch.augmentation.crop is not None:
-            self.images = Crops(held.images, batch.augmentation.crop, batch.seed, device)
+            self.images = Crops(examples.images, batch.augmentation.crop, batch.seed, device)
         else:
-            self.images = Whole(torch.from_numpy(held.images).to(device))
+            self.images = Whole(torch.from_numpy(examples.images).to(device))
         self.labels = torch.from_numpy(examples.labels).to(device)
         self.batch, self.batch_size = batch, batch.size
         self.steps_per_epoch = len(examples) // self.batch_size

@@ -42,8 +42,6 @@ class Recipe:
                                 the step is the same up to rounding and the draws of dropout
     size, resize                for images on disk: the side in pixels of the network's input; in tests this
                                 is the centre, after the shorter side is resized to `resize` pixels
-    resident                    whether images on disk are decoded once, as they are tested on, and held as
-                                bytes on the device; without random crops
     precision                   of the backbone: "float32", or by autocast "bfloat16" or "float16" (with a
                                 scaled loss), which are fast on GPUs and on processors with matrix units
                                 (AMX). From the features onwards all is float32
@@ -90,7 +88,6 @@ class Recipe:
     snapshot_every: int = 0
     size: int = 224
     resize: int = 256
-    resident: bool = False
     at_once: int | None = None
     compile: bool = False
 
@@ -130,12 +127,10 @@ class Recipe:
         if self.averaging_momentum is not None:
             fits = _is_number(self.averaging_momentum, 0, 1) and self.averaging_momentum < 1
             self._check("averaging_momentum", fits, "from 0 to below 1, or None")
-        for name in ("resident", "compile", "nesterov", "decay_batch_norm", "decay_biases"):
+        for name in ("compile", "nesterov", "decay_batch_norm", "decay_biases"):
             self._check(name, isinstance(getattr(self, name), bool), "True or False")
         self._check("nesterov", not self.nesterov or self.momentum > 0, "False where momentum is 0")
         self._check("augmentation", isinstance(self.augmentation, Augmentation), "an Augmentation")
-        fits = not self.resident or self.augmentation.crop is None
-        self._check("resident", fits, "False where random crops are shown")
         for name, known in (("schedule", SCHEDULES), ("precision", PRECISIONS), ("stopping", STOPPING)):
             if getattr(self, name) not in known:
                 raise unknown(f"recipe {name}", str(getattr(self, name)), known)
@@ -143,6 +138,12 @@ class Recipe:
             value = getattr(self, setting.name)
             if str(setting.type).startswith("float") and value is not None:
                 object.__setattr__(self, setting.name, float(value))
+
+    @classmethod
+    def of_record(cls, settings: Mapping[str, Any]) -> Recipe:
+        """Return the recipe of a kept run, without settings that recipes no longer have."""
+        known = {setting.name for setting in fields(cls)}
+        return cls(**{name: value for name, value in settings.items() if name in known})
 
     def _check(self, name: str, fits: bool, expected: str) -> None:
         if not fits:

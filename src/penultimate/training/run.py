@@ -93,8 +93,6 @@ class Run:
         self.held_out = 0 if holdout is None else len(holdout)
         if holdout is not None and self.ranks.count > 1:
             holdout = holdout.subset(slice(self.ranks.index, None, self.ranks.count))
-        if recipe.resident and isinstance(holdout, ListedImages):
-            holdout = holdout.in_memory()
         self.train_shape, self.holdout = shape_of(train), holdout
         self.steps = recipe.steps or self.feed.steps_per_epoch * recipe.epochs
         self.epochs = math.ceil(self.steps / self.feed.steps_per_epoch)

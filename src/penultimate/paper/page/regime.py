@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 
 from penultimate.data.catalog import card
 from penultimate.paper.claims.evidence import BASELINE
@@ -41,10 +40,9 @@ def settings(run: Run) -> Iterator[tuple[str, str, str]]:
     yield "Architecture", listed(run.backbones) if run.backbones else MISSING, "ResNet-50"
     epochs = printed("neurips_tableA1_hyperparameters")["epochs"]
     blocks = [block for block in run.grids() if "recipe" in block]
-    known = {field.name for field in fields(Recipe)}
     of_softmax = [block for block in blocks if BASELINE in block.get("objectives", ())] or blocks
     given = of_softmax[0]["recipe"] if of_softmax else {}
-    recipe = Recipe(**{name: value for name, value in given.items() if name in known}) if given else None
+    recipe = Recipe.of_record(given) if given else None
     span = f"{int(epochs.min())} to {int(epochs.max())}, chosen per objective"
     yield "Epochs", f"{recipe.epochs}" if recipe else MISSING, span
     yield "Batch size", f"{recipe.batch_size:,}" if recipe else MISSING, "4,096"
