@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -278,161 +277,55 @@ def test_a_fixed_head_is_linear_has_no_gradient_and_differs_by_seed() -> None:
 
 # Plug-ins that are wrong.
 
-
-def scalar(features, targets, head):  # type: ignore[no-untyped-def]
-    return features.square().mean()
-
-
-def by_feature(features, targets, head):  # type: ignore[no-untyped-def]
-    return features.square()
-
-
-def undefined(features, targets, head):  # type: ignore[no-untyped-def]
-    return (features.sum(1) * 0 - 1).log()
-
-
-def in_place(features, targets, head):  # type: ignore[no-untyped-def]
-    return features.mul_(2).sum(1)
-
-
-def on_targets(features, targets, head):  # type: ignore[no-untyped-def]
-    return targets.zero_().sum(1) + features.sum(1)
-
-
-def on_head(features, targets, head):  # type: ignore[no-untyped-def]
-    head.weight.zero_()
-    return features.sum(1)
-
-
-def on_bias(features, targets, head):  # type: ignore[no-untyped-def]
-    with torch.no_grad():
-        head.bias.add_(1)
-    return features.sum(1)
-
-
-def behind_its_back(features, targets, head):  # type: ignore[no-untyped-def]
-    head.weight.data.mul_(2)
-    return features.sum(1)
+WRONG = {
+    "a number for all examples": (
+        "regulariser",
+        lambda features, targets, head: features.square().mean(),
+        r"must return one value per example, \[3\] here, got \[\]",
+    ),
+    "a number for a single example": (
+        "regulariser",
+        lambda features, targets, head: features.sum(1).squeeze(),
+        r"must return one value per example, \[1\] here, got \[\]",
+    ),
+    "values in double precision": (
+        "regulariser",
+        lambda features, targets, head: features.double().sum(1),
+        "must return torch.float32, like its inputs",
+    ),
+    "a module of unknown width": (
+        "projector",
+        lambda num_features: nn.Linear(num_features, 3),
+        "must return an nn.Module with an integer num_features, got Linear",
+    ),
+    "no module": ("projector", lambda num_features: 3, "must return an nn.Module"),
+    "a module of another width": (
+        "projector",
+        lambda num_features: _claiming(num_features, 4),
+        r"must return its num_features for every example, \[2, 4\] here, got \[2, 3\]",
+    ),
+    "a transposed weight": (
+        "head",
+        lambda num_classes, num_features, generator: torch.zeros(num_features, num_classes),
+        r"must return a weight for every class and feature, \[4, 5\] here, got \[5, 4\]",
+    ),
+}
 
 
-def another_head(features, targets, head):  # type: ignore[no-untyped-def]
-    head.weight = nn.Parameter(head.weight * 2)
-    return features.sum(1)
-
-
-def to_the_same_values(features, targets, head):  # type: ignore[no-untyped-def]
-    return features.relu_().sum(1)
-
-
-def infinite(features, targets, head):  # type: ignore[no-untyped-def]
-    return features.sum(1) / 0
-
-
-def in_double(features, targets, head):  # type: ignore[no-untyped-def]
-    return features.double().sum(1)
-
-
-def squeezed(features, targets, head):  # type: ignore[no-untyped-def]
-    return features.sum(1).squeeze()
-
-
-@pytest.fixture
-def forgetting() -> Iterator[None]:
+@pytest.mark.parametrize("case", WRONG)
+def test_a_part_that_returns_another_form_is_named_when_it_is_built(case: str) -> None:
+    kind, function, message = WRONG[case]
     before = registry.registered()
-    yield
-    for kind, name in registry.registered().keys() - before.keys():
-        registry.forget(kind, name)
-
-
-@pytest.mark.usefixtures("forgetting")
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (scalar, r"must return one value per example, \[3\] here, got \[\]"),
-        (by_feature, r"must return one value per example, \[3\] here, got \[3, 5\]"),
-        (undefined, r"must return finite values, got \[nan, nan, nan\]"),
-        (in_place, "changes its features in place"),
-        (on_targets, "changes its targets in place"),
-        (on_head, "changes its head in place"),
-        (on_bias, "changes its head in place"),
-        (behind_its_back, "changes its head in place"),
-        (another_head, "changes its head in place"),
-        (to_the_same_values, "changes its features in place"),
-        (infinite, r"must return finite values, got \[inf, inf, inf\]"),
-        (in_double, "must return torch.float32, like its inputs"),
-        (squeezed, r"must return one value per example, \[1\] here, got \[\]"),
-    ],
-)
-def test_a_regulariser_that_keeps_no_contract_is_named(wrong, message: str) -> None:  # type: ignore[no-untyped-def]
-    register.regulariser(name="example_wrong")(wrong)
-    with pytest.raises(RequestError, match=f"regulariser 'example_wrong' {message}"):
-        objective("softmax + example_wrong", M, K)
-
-
-@pytest.mark.usefixtures("forgetting")
-def test_a_regulariser_that_returns_another_form_for_a_larger_batch_is_named_in_training() -> None:
-    @register.regulariser(name="example_late")
-    def late(features, targets, head):  # type: ignore[no-untyped-def]
-        return features.sum(1) if len(features) < 4 else features.sum()
-
-    made = objective("softmax + example_late", M, K)
-    with pytest.raises(
-        RequestError, match=r"'example_late' must return one value per example, \[7\] here, got"
-    ):
-        made.loss(features().float(), torch.arange(N) % K)
-
-
-@pytest.mark.usefixtures("forgetting")
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda num_features: _rectifying(num_features), "changes its features in place"),
-        (lambda num_features: _undefined(num_features), "return finite values"),
-        (lambda num_features: nn.Linear(num_features, 3), r"integer num_features, got Linear"),
-        (lambda num_features: 3, "return an nn.Module"),
-        (lambda num_features: _claiming(num_features, 4), r"\[2, 4\] here, got \[2, 3\]"),
-    ],
-)
-def test_a_projector_that_keeps_no_contract_is_named(make, message: str) -> None:  # type: ignore[no-untyped-def]
-    register.projector(name="example_projector")(make)
-    with pytest.raises(RequestError, match=f"projector 'example_projector' .*{message}"):
-        objective("example_projector", M, K)
+    getattr(register, kind)(name="example_wrong")(function)
+    try:
+        with pytest.raises(RequestError, match=f"'example_wrong' {message}"):
+            objective("softmax + example_wrong", M, K)
+    finally:
+        for of_kind, name in registry.registered().keys() - before.keys():
+            registry.forget(of_kind, name)
 
 
 def _claiming(num_features: int, claimed: int) -> nn.Module:
     layer = nn.Linear(num_features, 3)
     layer.num_features = claimed  # type: ignore[assignment]
     return layer
-
-
-def _rectifying(num_features: int) -> nn.Module:
-    layers = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(num_features, 3))
-    layers.num_features = 3  # type: ignore[assignment]
-    return layers
-
-
-def _undefined(num_features: int) -> nn.Module:
-    layer = _claiming(num_features, 3)
-    nn.init.constant_(layer.weight, math.nan)  # type: ignore[arg-type]
-    return layer
-
-
-@pytest.mark.usefixtures("forgetting")
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda num_classes, m, generator: torch.zeros(m, num_classes), r"\[4, 5\] here, got \[5, 4\]"),
-        (
-            lambda num_classes, m, generator: torch.full((num_classes, m), math.nan),
-            "must return finite weights",
-        ),
-        (
-            lambda num_classes, m, generator: torch.eye(num_classes, m, dtype=torch.float64),
-            "must return torch.float32",
-        ),
-    ],
-)
-def test_a_fixed_head_that_keeps_no_contract_is_named(make, message: str) -> None:  # type: ignore[no-untyped-def]
-    register.head(name="example_fixed")(make)
-    with pytest.raises(RequestError, match=f"fixed head 'example_fixed' .*{message}"):
-        objective("example_fixed + sigmoid", M, K)

@@ -18,14 +18,12 @@ from torch import Tensor, nn
 from penultimate.errors import RequestError
 from penultimate.objectives.advice import few_classes
 from penultimate.objectives.assembly import (
-    added,
     checked_counts,
     compares_examples,
     component_function,
     expect_form,
     make_fixed_weight,
     make_projector,
-    unchanged,
 )
 from penultimate.objectives.heads import Head, has_background, initial_deviation, linear
 from penultimate.objectives.losses import needs_class_counts, reading_of
@@ -185,11 +183,10 @@ class Objective(nn.Module):
             per_example = self._data_loss(logits, distributions)
             if self.composition.scale != 1:
                 per_example = self.composition.scale * per_example
-            composed, head = self.composition, self.head
-            for component, penalty in zip(composed.penalties, self._penalties, strict=True):
-                per_example = added(per_example, penalty(logits, head), component)
-            for component, regulariser in zip(composed.regularisers, self._regularisers, strict=True):
-                per_example = added(per_example, regulariser(features, distributions, head), component)
+            for penalty in self._penalties:
+                per_example = per_example + penalty(logits, self.head)
+            for regulariser in self._regularisers:
+                per_example = per_example + regulariser(features, distributions, self.head)
         return per_example
 
     def log_probabilities(self, logits: Array, temperature: float = 1.0) -> Float[Tensor, "n k"]:
@@ -294,17 +291,13 @@ class Objective(nn.Module):
         """Compute the loss of two examples, so that an invalid plug-in fails here, with its name."""
         n, k = 2, self.num_classes
         composed, dtype = self.composition, self.head.weight.dtype
-        features = self.head.weight.new_zeros(n, self.head.weight.shape[1])
-        with unchanged("head", composed.head.name, {"features": features}, self.head):
-            logits = self.head(features)
+        logits = self.head(self.head.weight.new_zeros(n, self.head.weight.shape[1]))
         expect_form("head", composed.head.name, logits, (n, k), dtype)
-        targets = torch.full_like(logits, 1 / k)
-        with unchanged("loss", composed.loss.name, {"logits": logits, "targets": targets}):
-            expect_form("loss", composed.loss.name, self._data_loss(logits, targets), (n,), dtype)
+        loss = self._data_loss(logits, torch.full_like(logits, 1 / k))
+        expect_form("loss", composed.loss.name, loss, (n,), dtype)
         for component, penalty in zip(composed.penalties, self._penalties, strict=True):
-            with unchanged("penalty", component.name, {"logits": logits}, self.head):
-                expect_form("penalty", component.name, penalty(logits, self.head), (n,), dtype)
-        for component, regulariser in zip(self.composition.regularisers, self._regularisers, strict=True):
+            expect_form("penalty", component.name, penalty(logits, self.head), (n,), dtype)
+        for component, regulariser in zip(composed.regularisers, self._regularisers, strict=True):
             self.compares_examples |= compares_examples(component, regulariser, self.head, self.num_features)
 
 
