@@ -37,10 +37,8 @@ from penultimate.probes.arrays import (
 
 METRICS = ("cosine", "euclidean")
 TIE = 1e-12
-SAFE = (1e-200, 1e300)
-"""The range for the largest |u|^2/2 that leaves room in float64 for the squares of small differences and for
-sums.
-"""
+LARGEST = 1e100
+"""The largest feature whose distances leave room in float64."""
 BLOCK_DISTANCES = {"host": 1 << 20, "device": 1 << 27}
 LEAST_QUERIES = 64
 """The smallest number of queries in a block; the matrix product of fewer is slow."""
@@ -49,10 +47,6 @@ SAMPLED = 6
 CENTRED = 1001
 """The most examples whose median is taken as the centre; a few distant points do not move a median."""
 EPS = 2.0**-52
-WITH_ROOM = 1000
-"""The binary exponent of numbers whose differences and lengths do not overflow."""
-LEAST = 1e-300
-"""Halved squares below this may have lost digits at the lower end of the range of float64."""
 
 
 class Candidates(NamedTuple):
@@ -71,36 +65,27 @@ class Neighbours:
 
     d = |u - v|^2 / 2, with u = x for "euclidean" and u = x/|x| for "cosine", where d is 1 - cos(x, y). A zero
     vector has no direction and is at distance 1 from everything. A centre is subtracted from all points,
-    which changes no distance and saves digits: d = h_u + h_v - u.v with h = |u|^2/2.
+    which changes no distance and saves digits: d = h_u + h_v - u.v with h = |u|^2/2. Raise RequestError for
+    features above LARGEST.
     """
 
     def __init__(self, features: Float[Array, "n p"], metric: str) -> None:
-        self.features, self.metric, self.unit = features, metric, 1.0
+        self.features, self.metric = features, metric
+        _expect_room(features)
         chosen = np.random.default_rng(1).permutation(len(features))[:CENTRED]
-        self.chosen = beside(np.sort(chosen), features)
-        self.points, self.halves, self.zero = self._learnt()
-        if metric == "euclidean" and not SAFE[0] < float(self.halves.max()) < SAFE[1]:
-            # Squares overflow or underflow float64: begin again with the features divided by a power of two,
-            # which changes no digit.
-            self.unit = math.ldexp(1.0, math.frexp(float(abs(features).max()))[1] - 1)
-            self.points, self.halves, self.zero = self._learnt()
+        some = self._uncentred(features[beside(np.sort(chosen), features)])[0]
+        self.center = beside(np.median(to_numpy(some), axis=0), features)
+        self.points, self.halves, self.zero = self._prepare(features)
         sample = np.random.default_rng(0).permutation(len(features))[: len(features) // SAMPLED]
         self.sample = beside(np.sort(sample), self.points)
-
-    def _learnt(self) -> tuple[Float[Array, "n p"], Float[Array, " n"], Bool[Array, " n"]]:
-        """Set the centre to the median of some examples, and return the examples as `_prepare` does."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            some = to_numpy(self._uncentred(self.features[self.chosen])[0])
-            self.center = beside(np.median(some, axis=0), self.features)
-            return self._prepare(self.features)
 
     def _uncentred(self, features: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Bool[Array, " n"]]:
         """Return the points u, and a mask of those without direction."""
         points = cast(features, "float64")
         if self.metric == "euclidean":
-            return (points if self.unit == 1 else points / self.unit), points[:, 0] != points[:, 0]
-        points, sizes = _scaled(points)
-        return points / _nonzero((points * points).sum(1) ** 0.5)[:, None], sizes == 0
+            return points, points[:, 0] != points[:, 0]
+        lengths = (points * points).sum(1) ** 0.5
+        return points / _nonzero(lengths)[:, None], lengths == 0
 
     def _prepare(
         self, features: Float[Array, "n p"]
@@ -125,13 +110,8 @@ class Neighbours:
         given = self.features if queries is None else queries
         points, own_halves, zero = self.points, self.halves, self.zero
         if queries is not None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                points, own_halves, zero = self._prepare(queries)
-            if not float(own_halves.max()) < SAFE[1]:
-                raise RequestError(
-                    "X holds numbers so large that all distances to the training examples are equal in"
-                    " float64"
-                )
+            _expect_room(queries)
+            points, own_halves, zero = self._prepare(queries)
         some_zero = bool(self.zero.any()) or bool(zero.any())
         limit = BLOCK_DISTANCES["host" if on_host(points) else "device"]
         for block in blocks(len(points), max(LEAST_QUERIES, limit // len(self.points))):
@@ -201,7 +181,7 @@ class Neighbours:
         vectors themselves are rounded as well.
         """
         sizes = abs(distances)
-        reach = TIE * (sizes + own_halves) + LEAST
+        reach = TIE * (sizes + own_halves)
         return (
             reach if self.metric == "euclidean" else reach + 16 * EPS * np.sqrt(2 * sizes) + (16 * EPS) ** 2
         )
@@ -248,13 +228,11 @@ def _below(distances: Float[Array, "q n"], threshold: Float[Array, " q"], wanted
 
 
 def _distances(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloats, NumpyFloats]:
-    """Return |u - v| for every v, up to a common factor, and its absolute rounding error (zero here).
+    """Return |u - v| for every v, and its absolute rounding error (zero here).
 
     The relative rounding error is not included.
     """
-    largest = max(float(abs(u).max()), float(abs(others).max()))
-    shift = WITH_ROOM - math.frexp(largest)[1]
-    return _lengths(np.ldexp(others, shift) - np.ldexp(u, shift)), np.zeros(len(others))
+    return _lengths(others - u), np.zeros(len(others))
 
 
 def _chords(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloats, NumpyFloats]:
@@ -264,34 +242,28 @@ def _chords(u: NumpyFloats, others: Float[np.ndarray, "m p"]) -> tuple[NumpyFloa
     |e - y (a - b)/b| / a, a - b = e.(x + y) / (a + b): for vectors that share a long component, e is exact,
     while x/a - y/b would have lost its digits.
     """
-    (x,), _ = _scaled(u[None])
-    y, sizes = _scaled(others)
-    a, b = math.sqrt(x @ x), _nonzero((y * y).sum(1) ** 0.5)
-    factor = np.exp2(np.round(np.log2(a / b)))
-    y, b = y * factor[:, None], b * factor
-    e = x - y
-    shift = (e * (x + y)).sum(1) / ((a + b) * b)
+    a, lengths = math.sqrt(u @ u), _lengths(others)
+    # A power of two brings each vector close to the length of x, and changes no digit.
+    factor = np.exp2(np.round(np.log2(a / _nonzero(lengths))))
+    y, b = others * factor[:, None], _nonzero(lengths) * factor
+    e = u - y
+    shift = (e * (u + y)).sum(1) / ((a + b) * b)
     chords = _lengths(e - y * shift[:, None]) / a
-    return np.where(sizes == 0, math.sqrt(2), chords), 16 * EPS * _lengths(e) / a
+    return np.where(lengths == 0, math.sqrt(2), chords), 16 * EPS * _lengths(e) / a
 
 
 def _lengths(vectors: Float[np.ndarray, "m p"]) -> NumpyFloats:
-    """Return |v| for every row v, even if its squares lie beyond the range of float64."""
-    exponents = np.frexp(abs(vectors).max(1))[1]
-    scaled = np.ldexp(vectors, -exponents[:, None])
-    lengths: NumpyFloats = np.ldexp((scaled * scaled).sum(1) ** 0.5, exponents)
+    """Return |v| for every row v."""
+    lengths: NumpyFloats = (vectors * vectors).sum(1) ** 0.5
     return lengths
-
-
-def _scaled(points: Float[Array, "n p"]) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
-    """Return the rows, each scaled by a power of two so that its largest absolute value lies in [1/2, 1).
-
-    The largest absolute values before scaling are returned as well.
-    """
-    ops = library(points)
-    sizes = ops.amax(abs(points), 1)
-    return ops.ldexp(points, -ops.frexp(sizes)[1][:, None]), sizes
 
 
 def _nonzero(lengths: Float[Array, " n"]) -> Float[Array, " n"]:
     return lengths + (lengths == 0)
+
+
+def _expect_room(features: Float[Array, "n p"]) -> None:
+    """Raise RequestError for features whose squares may overflow."""
+    largest = max(float(features.max()), -float(features.min()))
+    if largest > LARGEST:
+        raise RequestError(f"X holds {largest:g}; neighbours are found among features of at most {LARGEST:g}")
