@@ -48,7 +48,6 @@ example: $(READY)         ## the two networks of `penultimate evaluate --example
 	$(BIN)/python -m penultimate.evaluation.example $(OUT)/example
 
 REFERENCE := src/penultimate/paper/reference
-CHOICES   := src/penultimate/paper/studies/chosen
 KEEP      := $(BIN)/penultimate keep --out $(OUT)
 SEARCHES  := matched_search matched_search_scaled matched_sweep_search
 PARTS     := glyphs_first shared_classes glyphs_second glyphs_third glyphs_one_draw glyphs_temperatures \
@@ -58,10 +57,9 @@ GLYPHS    := $(filter glyphs_%,$(PARTS))
 EVIDENCE  := $(filter evidence_%,$(PARTS))
 FULL      := $(filter full_%,$(PARTS))
 
-searches: $(READY)        ## the searches of hyperparameters, and the choices that studies import: six hours
+searches: $(READY)        ## the searches of hyperparameters: six hours; what they choose stands in paper/studies/searches.py
 	set -e; for search in $(SEARCHES); do \
 	  $(BIN)/penultimate tune all --study $$search --out $(OUT); \
-	  cp $(OUT)/studies/tune-$$search/chosen.py $(CHOICES)/$$search.py; \
 	  $(KEEP) --study tune-$$search --to $(REFERENCE)/tune-$$search; done
 
 parts: $(PARTS:%=$(OUT)/kept/%/kept.json)  ## glyphs, evidence, full and what rests on their networks, each part kept when it is done: twelve hours by plan, with AVX-512

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import operator
-import runpy
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 from penultimate.paper.studies import searches, world
-from penultimate.paper.studies.chosen import matched_search, matched_search_scaled, matched_sweep_search
 from penultimate.records.archive import network_of, read_kept, reference, references
 from penultimate.records.reading import reference_tuning
 from penultimate.records.table import COLUMNS
@@ -20,12 +15,11 @@ from penultimate.registry import names
 from penultimate.results.exhibit import number_of, show
 from penultimate.results.rows import read_reference
 from penultimate.study import load_study
-from penultimate.study.blocks import Runs, runs_by_recipe
+from penultimate.study.blocks import Runs
 from penultimate.study.spec import Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import kind_of
-from penultimate.tuning.chosen import chosen_source
 from penultimate.tuning.grid import search_study
 
 SEARCHES = ("matched_search", "matched_search_scaled", "matched_sweep_search")
@@ -137,35 +131,24 @@ def test_conditions_of_the_reference_run_are_settings_and_no_layers() -> None:
     assert not any(any(letter in layer for letter in " =,") for layer in layers), layers
 
 
-@pytest.mark.parametrize(
-    ("search", "choices", "count"),
-    [
-        ("matched_search", matched_search, 7),
-        ("matched_search_scaled", matched_search_scaled, 2),
-        ("matched_sweep_search", matched_sweep_search, 1),
-    ],
-)
-def test_a_file_of_choices_is_what_its_search_writes(search: str, choices: ModuleType, count: int) -> None:
+def chosen(search: str) -> dict[str, dict[str, int | float]]:
+    """Return what a kept search chose: {objective: its changes of the recipe}."""
     tuning = reference_tuning(search)
     assert tuning is not None
-    assert len(tuning.objectives) == len(choices.NINE) == count
-    assert Path(str(choices.__file__)).read_text() == chosen_source(
-        tuning, f"penultimate tune all --study {search}"
+    return {one.best.objective: dict(one.best.settings) for one in tuning.objectives if one.best}
+
+
+def test_the_studies_use_what_the_searches_chose() -> None:
+    first, scaled, swept = map(chosen, SEARCHES)
+    assert (*first, *scaled) == searches.CHOSEN
+    assert len({*map(kind_of, searches.CHOSEN)}) == 9
+    changed = {text: change for text, change in {**first, **scaled}.items() if change}
+    assert {text: change for text, change in changed.items() if change["learning_rate"] != 1.2} == (
+        searches.CHANGES
     )
-
-
-@pytest.mark.parametrize(("study", "names"), [("nine", SEARCHES[:2]), ("glyphs", SEARCHES)])
-def test_searches_chose_what_their_study_uses(study: str, names: tuple[str, ...]) -> None:
-    loaded = load_study(study)
-    assert loaded.tuned_by == names
-    rates = {text: block.recipe.learning_rate for block in loaded.runs for text in block.objectives}
-    for search in names:
-        tuning = reference_tuning(search)
-        assert tuning is not None
-        for one in tuning.objectives:
-            assert one.best is not None
-            chosen = dict(one.best.settings).get("learning_rate", searches.RECIPE.learning_rate)
-            assert rates[one.best.objective] == chosen
+    ((objective, change),) = swept.items()
+    assert objective in world.TEMPERATURES
+    assert change == {"learning_rate": searches.SWEEP_LEARNING_RATE}
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -180,25 +163,6 @@ def test_the_search_of_a_study_is_the_one_that_was_made(name: str) -> None:
         planned = {(cell.objective, cell.settings) for cell in one.cells}
         assert {(cell.objective, tuple(map(tuple, cell.settings))) for cell in made.cells} <= planned
     assert (search.main.seeds, search.source) == (tuning.seeds, tuning.source)
-
-
-def test_the_searches_chose_for_nine_objectives_and_a_sweep() -> None:
-    nine = (*matched_search.NINE, *matched_search_scaled.NINE)
-    assert len(set(map(kind_of, nine))) == 9
-    changes = {**matched_search_scaled.RECIPE_CHANGES, **matched_sweep_search.RECIPE_CHANGES}
-    assert changes.keys() < {*nine, *matched_sweep_search.NINE}
-    for objective, change in changes.items():
-        (runs,) = runs_by_recipe((objective,), searches.RECIPE, changes)
-        assert runs.recipe == dataclasses.replace(searches.RECIPE, **change) != searches.RECIPE
-
-
-def test_the_sweeps_learning_rate_is_the_one_that_was_found() -> None:
-    tuning = reference_tuning("matched_sweep_search")
-    assert tuning is not None
-    best = tuning.objectives[0].best
-    assert best is not None
-    assert best.objective in world.TEMPERATURES
-    assert dict(best.settings) == {"learning_rate": world.SWEEP_LEARNING_RATE}
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -250,16 +214,3 @@ def test_networks_that_full_and_glyphs_trained_on_other_processors_differ_as_see
     seeds = np.sqrt(2 * np.mean([np.var(values, ddof=1) for values in by_objective]))
     assert 0.5 * seeds < np.sqrt(np.mean(apart**2)) < 1.5 * seeds
     assert abs(apart.mean()) < 2 * apart.std() / np.sqrt(len(apart))
-
-
-def test_choices_that_change_the_recipe_can_be_imported(tmp_path: Path) -> None:
-    tuning = reference_tuning("matched_sweep_search")
-    assert tuning is not None
-    (tmp_path / "chosen.py").write_text(chosen_source(tuning, "penultimate tune all"))
-    found = runpy.run_path(str(tmp_path / "chosen.py"))
-    swept = "cosine_softmax(scale=0.05, temperature=0.05)"
-    assert found["RECIPE_CHANGES"] == {swept: {"learning_rate": world.SWEEP_LEARNING_RATE}}
-    (grid,) = runs_by_recipe(found["NINE"], world.RECIPE, found["RECIPE_CHANGES"], seeds=(0, 1, 2))
-    (sweep,) = (block for block in load_study("glyphs").runs if swept in block.objectives)
-    assert grid.recipe == sweep.recipe
-    assert "'" not in next(line for line in chosen_source(tuning, "").splitlines() if swept + '": {' in line)

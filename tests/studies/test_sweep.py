@@ -13,14 +13,16 @@ from tests.shrinking import shrink
 
 from penultimate import run
 from penultimate.objectives.presets import resolve
-from penultimate.paper.arms import BEHIND_A_PROJECTOR, PAPERS_STRENGTHS
+from penultimate.paper import arms
+from penultimate.paper.arms import BEHIND_A_PROJECTOR
 from penultimate.paper.claims.doses import FAMILIES, PAIRS, WINDOW
 from penultimate.paper.claims.projectors import DEPTHS, OBJECTIVES
 from penultimate.paper.families import SHOWN
 from penultimate.paper.studies import smoke
-from penultimate.paper.studies.sweep import PAPERS, RECIPE, SMALLEST
+from penultimate.paper.studies.sweep import RECIPE, SMALLEST
 from penultimate.paper.studies.world import CHANGES
 from penultimate.paper.studies.world import OBJECTIVES as NINE
+from penultimate.paper.studies.world import PAPERS_STRENGTHS as PAPERS
 from penultimate.records.reading import reference_tuning, study_folder
 from penultimate.study import Study, load_study
 from penultimate.study.selection import restrict
@@ -66,7 +68,7 @@ def test_every_network_has_the_searchs_recipe_but_for_cosine_softmax_and_snapsho
 
 def test_its_main_arm_is_the_holdouts_nine_and_another_the_papers_strengths() -> None:
     assert tuple(dict.fromkeys(specs_of(WHOLE, ""))) == NINE
-    assert specs_of(WHOLE, PAPERS_STRENGTHS) == PAPERS
+    assert specs_of(WHOLE, arms.PAPERS_STRENGTHS) == PAPERS
     in_families = {spec for family in SHOWN for spec in specs_of(WHOLE, family)}
     assert {*NINE, *PAPERS} < in_families
     assert len(in_families) == 43

@@ -1,9 +1,11 @@
-"""The paper's eight transfer tasks, and columns of its printed tables that many exhibits share."""
+"""The paper's transfer tasks, and the columns, axes and figures that many exhibits share."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from penultimate.results.figure import Axis, Figure, Panel
 from penultimate.results.means import PER_CLASS, PrintedColumn
 from penultimate.results.table import Column
 
@@ -22,6 +24,8 @@ TASKS = {
 }
 """The paper's transfer data sets, in its order."""
 MEAN_NOTE = "‡ Not printed: the mean of the eight printed values. The paper's bold is not recorded."
+R2 = Axis("Class separation R² on the training images", 3)
+LINEAR = Axis("Mean linear transfer accuracy, %", unit="%")
 
 
 def mean_of_printed(table: pd.DataFrame) -> pd.Series:
@@ -29,9 +33,18 @@ def mean_of_printed(table: pd.DataFrame) -> pd.Series:
     return table[[f"{task}_percent" for task in TASKS]].astype(float).mean(axis=1)
 
 
+def printed_columns(heads: Mapping[str, str], group: str = "") -> dict[Column, PrintedColumn]:
+    """Return printed columns, {name in the file: heading}, for `table_of_printed`."""
+    return {Column(key, label, group): key for key, label in heads.items()}
+
+
 def printed_tasks(group: str) -> dict[Column, PrintedColumn]:
     """Return the columns of the transfer tasks and of their mean, for `table_of_printed`."""
-    columns: dict[Column, PrintedColumn] = {
-        Column(f"{task}_percent", label, group): f"{task}_percent" for task, label in TASKS.items()
-    }
-    return {**columns, Column("mean_percent", "Mean‡", group): mean_of_printed}
+    of_tasks = printed_columns({f"{task}_percent": label for task, label in TASKS.items()}, group)
+    return {**of_tasks, Column("mean_percent", "Mean‡", group): mean_of_printed}
+
+
+def figure(name: str, title: str, *panels: Panel | None, legend: bool = False) -> Figure | None:
+    """Return a figure of those panels that there are; None without any."""
+    drawn = tuple(filter(None, panels))
+    return Figure(name, title, drawn, legend) if drawn else None

@@ -12,8 +12,10 @@ declare_exhibits(
             "tableB1": "Accuracy, class separation and transfer in another architecture",
             "figure1": "Pretraining accuracy against linear transfer, with a point for each run",
             "figureD1": "Pretraining accuracy against linear transfer, a data set a panel",
+            "table2": "Transfer of networks whose weights are all fine-tuned",
+            "iclr_table1": "Accuracy of two more architectures under cosine decay, without weight averaging",
+            "tableC1": "Training accuracy",
         },
-        "accuracy": {"tableC1": "Training accuracy"},
         "separation": {
             "table3": "Class separation in the penultimate layer",
             "figure5": "Class separation against linear transfer, an objective a point",
@@ -29,19 +31,23 @@ declare_exhibits(
         "layers": {
             "figure3": "Non-zero activations, layer by layer",
             "figure4": "Class separation, layer by layer",
+            "depth": "Linear and kNN transfer from every block, and which layer serves each task best",
         },
-        "robustness": {"tableC2": "Robustness: shifted test sets and corrupted images"},
-        "calibration": {"tableC3": "Calibration before and after temperature scaling"},
+        "robustness": {
+            "tableC2": "Robustness: shifted test sets and corrupted images",
+            "tableC3": "Calibration before and after temperature scaling",
+        },
         "agreement": {
             "figureC4": "Networks that err alike: the same wrong answers, and their tree",
             "figureC5": "Agreement of two networks' predictions, in three ways",
             "figureC6": "Agreement of two ensembles' predictions, in three ways",
             "figureC7": "Accuracy of ensembles within and across objectives",
         },
-        "overlap": {"tableF1": "Class overlap: by name, and by assignment of the predictions"},
-        "depth": {"depth": "Linear and kNN transfer from every block, and which layer serves each task best"},
-        "datasets": {"tableA2": "The data sets"},
-        "fine_tuning": {"table2": "Transfer of networks whose weights are all fine-tuned"},
+        "tasks": {
+            "tableA2": "The data sets",
+            "tableF1": "Class overlap: by name, and by assignment of the predictions",
+            "tableD1": "AUC of each label of images with several labels",
+        },
         "maps": {
             "figure2": "CKA of the layers of networks with different objectives",
             "figureB1": "CKA of the layers, in a second architecture",
@@ -58,15 +64,11 @@ declare_exhibits(
             "tableC5": "Accuracy under AutoAugment and Mixup",
             "tableC6": "Accuracy after long training",
             "tableE3": "AutoAugment, accuracy and class separation",
+            "tableC4": "Combinations of objectives",
         },
-        "multilabel": {"tableD1": "AUC of each label of images with several labels"},
         "relearning": {
             "figure6": "The last layer learnt again from fresh images",
             "iclr_figure5": "Relearned accuracy against linear transfer",
-        },
-        "combinations": {"tableC4": "Combinations of objectives"},
-        "small_networks": {
-            "iclr_table1": "Accuracy of two more architectures under cosine decay, without weight averaging"
         },
         "tuning": {
             "tableA1": "How the hyperparameters were chosen",

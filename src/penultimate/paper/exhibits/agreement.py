@@ -9,8 +9,9 @@ import pandas as pd
 
 from penultimate.metrics.dendrogram import Dendrogram, dendrogram
 from penultimate.paper.arms import ONE_DRAW
+from penultimate.paper.printed import figure
 from penultimate.results.exhibit import Part, exhibit
-from penultimate.results.figure import Curve, Figure, Panel, Point
+from penultimate.results.figure import Curve, Panel, Point
 from penultimate.results.rows import Run, means_of_pairs, pairs
 from penultimate.results.table import MISSING, Column, Table, table_of_rows
 from penultimate.results.text import fixed, listed
@@ -35,8 +36,7 @@ def figureC4(run: Run) -> Iterator[Part]:
     cosine softmax; and that squared error resembles none."""
     found = of_networks(run, "agreement_same_when_both_wrong")
     yield own_and_others(run, found)
-    tree = tree_panel(run, found) if len(found) else None
-    yield Figure("figureC4", "Which models err alike", (tree,), legend=True) if tree else None
+    yield figure("figureC4", "Which models err alike", tree_panel(run, found), legend=True)
 
 
 @exhibit("figureC5", "How alike are two networks' predictions?", section="C.3")
@@ -104,17 +104,14 @@ def square_table(
     """Return the mean over pairs, with objectives as rows and columns."""
     labels = run.labels(arm_of(run))
     mean, count = means_of_pairs(found, [*labels])
-    slugs = tuple(mean.index)
-    if not slugs:
-        return None
-    cells = mean.astype(object)
+    slugs, cells = tuple(mean.index), mean.astype(object)
     for slug in slugs:
         if diagonal and np.isnan(mean.at[slug, slug]):
             cells.at[slug, slug] = diagonal
     names, keys = [labels[slug] for slug in slugs], [f"{slug}_percent" for slug in slugs]
     values, counts = (frame.set_axis(names).set_axis(keys, axis=1) for frame in (cells, count))
     columns = tuple(Column(key, label) for key, label in zip(keys, names, strict=True))
-    return Table(name, title, columns, values, counts=counts, slugs=slugs)
+    return Table(name, title, columns, values, counts=counts, slugs=slugs) if slugs else None
 
 
 def own_and_others(run: Run, found: pd.DataFrame) -> Table | None:
@@ -135,39 +132,29 @@ def own_and_others(run: Run, found: pd.DataFrame) -> Table | None:
         Column("nearest_percent", "Of this and the nearest", "Two networks"),
         Column("nearest", "The nearest objective"),
     ]
-    return table_of_rows(
-        "figureC4",
-        "Same wrong answer, of the images that both get wrong, %",
-        columns,
-        rows,
-        counts=pd.DataFrame(counts, columns=[column.key for column in columns[:3]]),
-        slugs=tuple(mean.index),
-    )
+    title, keys = "Same wrong answer, of the images that both get wrong, %", [one.key for one in columns[:3]]
+    of_pairs = pd.DataFrame(counts, columns=keys)
+    return table_of_rows("figureC4", title, columns, rows, counts=of_pairs, slugs=tuple(mean.index))
 
 
 def tree_panel(run: Run, found: pd.DataFrame) -> Panel | None:
     """Return the tree of all networks; None for fewer than three, or if a pair has no number."""
     labels = run.labels(arm_of(run))
-    slugs = [*labels]
-    share = {
-        pair: row.value / 100
-        for row in found.itertuples()
-        for one, other in [((row.objective, row.seed), (row.objective_b, row.seed_b))]
-        for pair in ((one, other), (other, one))
-    }
+    slugs, share = [*labels], {}
+    for row in found.itertuples():
+        pair = (row.objective, row.seed), (row.objective_b, row.seed_b)
+        share[pair] = share[pair[::-1]] = row.value / 100
     networks = sorted({one for one, _ in share}, key=lambda network: (slugs.index(network[0]), network[1]))
     shares = [[1.0 if a == b else share.get((a, b), np.nan) for b in networks] for a in networks]
     if len(networks) < 3 or np.isnan(shares).any():
         return None
     tree = dendrogram(shares)
     curves, joins = branches(tree, [slug for slug, _ in networks], labels)
-    points = [
-        Point(
-            0.0, float(place), slug, labels[slug], f"seed {seed}, joins others at {fixed(joins[leaf], 1)} %"
-        )
-        for place, leaf in enumerate(tree.order, 1)
-        for slug, seed in [networks[leaf]]
-    ]
+    points = []
+    for place, leaf in enumerate(tree.order, 1):
+        slug, seed = networks[leaf]
+        detail = f"seed {seed}, joins others at {fixed(joins[leaf], 1)} %"
+        points.append(Point(0.0, float(place), slug, labels[slug], detail))
     return Panel(
         "figureC4-tree",
         "Models, joined by their mistakes",

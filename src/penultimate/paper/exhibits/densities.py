@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from penultimate.data.catalog import card
+from penultimate.paper.printed import figure
 from penultimate.results.exhibit import Part, exhibit
-from penultimate.results.figure import Curve, Figure, Panel, Point
+from penultimate.results.figure import Curve, Panel, Point
 from penultimate.results.means import table_of_means
 from penultimate.results.rows import Run, arrays_of, seeds
 from penultimate.results.table import Column
@@ -38,19 +39,18 @@ def figureE1(run: Run) -> Iterator[Part]:
     easier to tell. The paper draws its Figure E.1 (50,000 ImageNet validation images) without printing a
     number. It says that the other objectives generally lower hardness against softmax, and that sigmoid does
     not."""
-    curves = densities(run, "hardness_density", "test", ["density"], [""])
-    if not curves:
-        return
-    x_label = "Angular visual hardness, times the number of classes"
-    panel = density_panel("figureE1-ours", f"{run.title}, test images", x_label, curves)
-    yield Figure("figureE1", "Angular visual hardness", (panel,), legend=True)
-    mean = Column("hardness_times_classes", "Mean hardness × classes", digits=3, with_error=True)
-    columns = {
-        mean: seeds(run, "angular_visual_hardness", scale=card(run.source).classes),
-        Column("top1_percent", "Top-1, %"): seeds(run, "top1", scale=100),
-    }
-    title = f"Mean hardness on the test images of {run.title}"
-    yield table_of_means(run, "figureE1", title, columns, needs=[mean])
+    curves = densities(run, "hardness_density", "test", density="")
+    if curves:
+        x_label = "Angular visual hardness, times the number of classes"
+        panel = density_panel("figureE1-ours", f"{run.title}, test images", x_label, curves)
+        yield figure("figureE1", "Angular visual hardness", panel, legend=True)
+        mean = Column("hardness_times_classes", "Mean hardness × classes", digits=3, with_error=True)
+        columns = {
+            mean: seeds(run, "angular_visual_hardness", scale=card(run.source).classes),
+            Column("top1_percent", "Top-1, %"): seeds(run, "top1", scale=100),
+        }
+        title = f"Mean hardness on the test images of {run.title}"
+        yield table_of_means(run, "figureE1", title, columns, needs=[mean])
 
 
 @exhibit("figureE2", "In how many directions do the features spread?", section="E.2")
@@ -61,8 +61,6 @@ def figureE2(run: Run) -> Iterator[Part]:
     number. It says that activations and weights fail to tell sigmoid from softmax, and that the class
     centroids tell them apart."""
     held = list(arrays_of(run, "singular_values", SPECTRA, "train"))
-    if not held:
-        return
     panels, columns = [], {}
     for name, title in SPECTRA.items():
         spectra = [(slug, seed, arrays[name].astype(float)) for slug, seed, arrays in held]
@@ -73,8 +71,7 @@ def figureE2(run: Run) -> Iterator[Part]:
         columns[column] = counts.unstack() if len(counts) else pd.DataFrame()
     title = f"How many directions hold {percent(MOST, 0)} % of the squared length"
     yield table_of_means(run, "figureE2", title, columns)
-    drawn = tuple(panel for panel in panels if panel.curves)
-    yield Figure("figureE2", "Singular value spectra", drawn, legend=True)
+    yield figure("figureE2", "Singular value spectra", *panels, legend=True)
 
 
 @exhibit("figureE3", "Are images of one class closer than images of two?", section="E.2")
@@ -83,18 +80,14 @@ def figureE3(run: Run) -> Iterator[Part]:
     dashed, of different ones. The less the two overlap, the further the classes lie apart. Every pair of
     images counts once; in class separation R² every class counts the same, and an image with itself counts as
     well. The paper draws its Figure E.3 (10,000 ImageNet training images) without printing a number."""
-    words = [", within a class", ", between classes"]
-    curves = densities(run, "cosine_distance_density", "train", ["within", "between"], words)
+    words = {"within": ", within a class", "between": ", between classes"}
+    curves = densities(run, "cosine_distance_density", "train", **words)
     if curves:
         whole = density_panel("figureE3-whole", f"{run.title}, training images", "Cosine distance", curves)
         peaks = sorted(max(y for _, y in curve.points) for curve in curves)
-        lower = replace(
-            whole,
-            name="figureE3-closer",
-            title="The same, its lower part",
-            y_limits=(0.0, 1.1 * peaks[(len(peaks) - 1) // 2]),
-        )
-        yield Figure("figureE3", "Cosine distances", (whole, lower), legend=True)
+        limits = (0.0, 1.1 * peaks[(len(peaks) - 1) // 2])
+        lower = replace(whole, name="figureE3-closer", title="The same, its lower part", y_limits=limits)
+        yield figure("figureE3", "Cosine distances", whole, lower, legend=True)
     columns = {
         Column(metric, label, "Mean cosine distance", 3, with_error=True): seeds(run, metric, "train")
         for metric, label in (
@@ -105,19 +98,20 @@ def figureE3(run: Run) -> Iterator[Part]:
     yield table_of_means(run, "figureE3", f"Mean distances on {run.title}", columns)
 
 
-def densities(run: Run, metric: str, split: str, names: list[str], words: list[str]) -> list[Curve]:
+def densities(run: Run, metric: str, split: str, **words: str) -> list[Curve]:
     """Return a line for each objective and named array, its mean density over runs; later ones are dashed."""
-    held = list(arrays_of(run, metric, ["points", *names], split))
-    curves = []
-    for name, word in zip(names, words, strict=True):
+    held, curves = list(arrays_of(run, metric, ["points", *words], split)), []
+    for place, (name, word) in enumerate(words.items()):
         for slug in dict.fromkeys(slug for slug, *_ in held):
             of_slug = [arrays for found, _, arrays in held if found == slug]
-            x, y = (mean_of_runs([arrays[key] for arrays in of_slug]) for key in ("points", name))
-            curves.append(curve(run, slug, zip(x, y, strict=True), word, dashed=name != names[0]))
+            x, y = (mean_of_runs(arrays[key] for arrays in of_slug) for key in ("points", name))
+            curves.append(curve(run, slug, zip(x, y, strict=True), word, dashed=place > 0))
     return curves
 
 
-def curve(run: Run, slug: str, points: Iterator[tuple[float, float]], word: str, dashed: bool) -> Curve:
+def curve(
+    run: Run, slug: str, points: Iterable[tuple[float, float]], word: str = "", dashed: bool = False
+) -> Curve:
     """Return a line through points, to six digits, named by the objective and its mean test accuracy."""
     top1 = seeds(run, "top1")
     accuracy = f" ({percent(top1[slug].mean())} %)" if slug in top1 else ""
@@ -125,10 +119,9 @@ def curve(run: Run, slug: str, points: Iterator[tuple[float, float]], word: str,
     return Curve(rounded, slug, f"{run.labels()[slug]}{accuracy}{word}", dashed)
 
 
-def mean_of_runs(runs: list[np.ndarray]) -> list[float]:
+def mean_of_runs(runs: Iterable[np.ndarray]) -> list[float]:
     """Return the mean over runs, with the length of the shortest run."""
-    shortest = min(map(len, runs))
-    mean: list[float] = np.mean([values[:shortest].astype(float) for values in runs], axis=0).tolist()
+    mean: list[float] = np.mean([*zip(*(values.astype(float) for values in runs), strict=False)], 1).tolist()
     return mean
 
 
@@ -145,24 +138,21 @@ def density_panel(name: str, title: str, x_label: str, curves: list[Curve]) -> P
     return Panel(name, title, x_label, "Density", curves=trimmed, labelled=False, y_limits=limits)
 
 
-def spectra_panel(run: Run, name: str, title: str, spectra: list[tuple[str, int, np.ndarray]]) -> Panel:
+def spectra_panel(
+    run: Run, name: str, title: str, spectra: list[tuple[str, int, np.ndarray]]
+) -> Panel | None:
     """Return a panel of the logarithms of singular values over the largest, means over runs."""
     curves = []
     for slug in dict.fromkeys(slug for slug, *_ in spectra):
         shares = [values / values[0] for found, _, values in spectra if found == slug]
-        heights = mean_of_runs([np.log10(share[share > NEGLIGIBLE]) for share in shares])
-        curves.append(curve(run, slug, iter(enumerate(heights, 1)), "", dashed=False))
-    lowest = min((y for of in curves for _, y in of.points), default=LOWEST)
-    return Panel(
-        name,
-        title,
-        "Index of the singular value",
-        "log₁₀ of the singular value over the largest",
-        tuple(Point(*of.points[-1], of.slug, of.label) for of in curves),
-        tuple(curves),
-        labelled=False,
-        y_limits=(max(LOWEST, 1.05 * lowest), 0.05),
-    )
+        heights = mean_of_runs(np.log10(share[share > NEGLIGIBLE]) for share in shares)
+        curves.append(curve(run, slug, enumerate(heights, 1)))
+    if not curves:
+        return None
+    ends = tuple(Point(*of.points[-1], of.slug, of.label) for of in curves)
+    limits = (max(LOWEST, 1.05 * min(y for of in curves for _, y in of.points)), 0.05)
+    axes = "Index of the singular value", "log₁₀ of the singular value over the largest"
+    return Panel(name, title, *axes, ends, tuple(curves), labelled=False, y_limits=limits)
 
 
 def directions(values: np.ndarray) -> float:

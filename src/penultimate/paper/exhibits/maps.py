@@ -11,14 +11,14 @@ import pandas as pd
 
 from penultimate.data.catalog import card
 from penultimate.paper.arms import ONE_DRAW
+from penultimate.paper.printed import figure
 from penultimate.results.exhibit import Part, exhibit
-from penultimate.results.figure import Figure, Panel, heat
-from penultimate.results.rows import Run, arrays_of
+from penultimate.results.figure import Panel, heat
+from penultimate.results.rows import Objective, Run, arrays_of
 from penultimate.results.sets import name_on
 from penultimate.results.table import Column, table_of_rows
 
-UNTRAINED = "At initialisation"
-FRESH = "head=fresh"
+UNTRAINED = Objective("", "At initialisation", "")
 
 
 @exhibit("figure2", "Up to which layer do networks with different objectives agree?", section="3.2")
@@ -46,27 +46,23 @@ def figureD3(run: Run) -> Iterator[Part]:
     on the test images of each task: 1 where they arrange these alike. Networks of the baseline, means over
     runs. The paper draws its Figure D.3 without printing a number. It says that later layers change more
     than earlier ones, and that how much they change differs greatly between data sets."""
-    found: dict[str, list[np.ndarray]] = {}
-    layers: list[str] = []
-    base = ""
+    means: dict[str, np.ndarray] = {}
+    layers, base = list[str](), ""
     for task in run.targets:
-        held = list(arrays_of(run, "fine_tuned_layers", ("matrix", "layers"), setting=FRESH, target=task))
+        where = {"setting": "head=fresh", "target": task}
+        held = list(arrays_of(run, "fine_tuned_layers", ("matrix", "layers"), **where))
         base = base or next((slug for slug, *_ in held if slug == run.baseline), held[0][0] if held else "")
         of_base = [arrays for slug, _, arrays in held if slug == base]
         if of_base:
-            found[task] = [arrays["matrix"] for arrays in of_base]
+            means[task] = rounded(np.mean([arrays["matrix"] for arrays in of_base], axis=0))
             layers = [str(layer) for layer in of_base[0]["layers"]]
-    means = {task: rounded(np.mean(blocks, axis=0)) for task, blocks in found.items()}
-    if not means:
-        return
-    title = f"{run.labels()[base]}: before and after fine-tuning"
-    columns = [Column(f"cka_{layer}", layer, "CKA of a layer with itself", 3) for layer in layers]
-    rows = [(card(task).title, block.diagonal().tolist()) for task, block in means.items()]
-    yield table_of_rows("figureD3", title, columns, rows, corner="Task")
-    panels = [
-        layer_panel(name_on("figureD3", task), card(task).title, block) for task, block in means.items()
-    ]
-    yield Figure("figureD3", title, tuple(panels))
+    if means:
+        title = f"{run.labels()[base]}: before and after fine-tuning"
+        columns = [Column(f"cka_{layer}", layer, "CKA of a layer with itself", 3) for layer in layers]
+        rows = [(card(task).title, block.diagonal().tolist()) for task, block in means.items()]
+        yield table_of_rows("figureD3", title, columns, rows, corner="Task")
+        panels = (map_of(name_on("figureD3", task), card(task).title, block) for task, block in means.items())
+        yield figure("figureD3", title, *panels)
 
 
 def layer_maps(run: Run, name: str, arm: str, backbone: str) -> Iterator[Part]:
@@ -76,60 +72,63 @@ def layer_maps(run: Run, name: str, arm: str, backbone: str) -> Iterator[Part]:
         return
     arrays = run.arrays(str(rows["step"].iloc[0]), "layer_cka")
     places = networks_of(arrays)
-    listed = [(each.slug, each.label, each.spec) for each in run.objectives(arm)]
-    there = [one for one in listed if any(spec == one[2] for spec, _ in places)]
+    there = [one for one in run.objectives(arm) if any(spec == one.spec for spec, _ in places)]
     if not there:
         return
-    base = next((one for one in there if one[0] == run.baseline), there[0])
-    layers = [arrays["layers"][place] for place in places[next(key for key in places if key[0] == base[2])]]
+    base = next((one for one in there if one.slug == run.baseline), there[0])
+    layers = [arrays["layers"][place] for place in places[next(key for key in places if key[0] == base.spec)]]
     likeness = {
-        (a[2], b[2]): found
-        for a, b in itertools.product(there, [*there, ("", UNTRAINED, "")])
-        if (found := between(arrays, places, a[2], b[2]))
+        (a.spec, b.spec): found
+        for a, b in itertools.product(there, [*there, UNTRAINED])
+        if (found := between(arrays, places, a.spec, b.spec))
     }
-    beside = [one for one in [*there, ("", UNTRAINED, "")] if (base[2], one[2]) in likeness]
-    labels = [f"{label}, another seed" if spec == base[2] else label for _, label, spec in beside]
-    alike = [[part.diagonal() for part in likeness[base[2], spec]] for *_, spec in beside]
-    columns = [Column(f"cka_{layer}", layer, f"CKA with {base[1]}", 3) for layer in layers]
+    beside = [one for one in [*there, UNTRAINED] if (base.spec, one.spec) in likeness]
+    labels = [f"{one.label}, another seed" if one == base else one.label for one in beside]
+    with_base = [likeness[base.spec, one.spec] for one in beside]
+    columns = [Column(f"cka_{layer}", layer, f"CKA with {base.label}", 3) for layer in layers]
+    errors = [error.diagonal() for _, error in with_base]
     yield table_of_rows(
         name,
-        f"Corresponding layers: {base[1]} and the others",
+        f"Corresponding layers: {base.label} and the others",
         columns,
-        [(label, mean.tolist()) for label, (mean, _) in zip(labels, alike, strict=True)],
-        errors=pd.DataFrame([error for _, error in alike], labels, [column.key for column in columns]),
-        slugs=tuple(slug for slug, *_ in beside),
+        [(label, mean.diagonal().tolist()) for label, (mean, _) in zip(labels, with_base, strict=True)],
+        errors=pd.DataFrame(errors, labels, [column.key for column in columns]),
+        slugs=tuple(one.slug for one in beside),
     )
-    panels = [
-        layer_panel(f"{name}-layers-{number}", label, likeness[base[2], spec][0])
-        for number, (label, (*_, spec)) in enumerate(zip(labels, beside, strict=True), 1)
-    ]
-    yield Figure(f"{name}-layers", "Layers against layers", tuple(panels))
-    if len(there) == 1:
-        return
-    names, slugs = [label for _, label, _ in there], tuple(slug for slug, *_ in there)
-    whole = {
-        part: np.array([[likeness_at(likeness, a, b, part, len(layers)) for b in there] for a in there])
-        for part in (0, 1)
-    }  # [objective, objective, layer]
+    panels = (
+        map_of(f"{name}-layers-{number}", label, mean)
+        for number, (label, (mean, _)) in enumerate(zip(labels, with_base, strict=True), 1)
+    )
+    yield figure(f"{name}-layers", "Layers against layers", *panels)
+    if len(there) > 1:
+        yield from objective_maps(name, there, layers, likeness)
+
+
+def objective_maps(
+    name: str, there: list[Objective], layers: list[str], likeness: Mapping[Any, Any]
+) -> Iterator[Part]:
+    """Yield the CKA of each layer between objectives, and the numbers of the last layer."""
+    names, slugs = [one.label for one in there], tuple(one.slug for one in there)
+    means, errors = np.full((2, len(there), len(there), len(layers)), np.nan)
+    for (row, a), (column, b) in itertools.product(enumerate(there), repeat=2):
+        mean, error = likeness.get((a.spec, b.spec), (np.empty(0), None))
+        if mean.shape == (len(layers), len(layers)):
+            means[row, column], errors[row, column] = mean.diagonal(), error.diagonal()
     keys = [f"cka_{slug}" for slug in slugs]
     yield table_of_rows(
         f"{name}-last",
         f"CKA of the last layer ({layers[-1]}) between objectives",
         [Column(key, label, digits=3) for key, label in zip(keys, names, strict=True)],
-        list(zip(names, whole[0][:, :, -1].tolist(), strict=True)),
-        errors=pd.DataFrame(whole[1][:, :, -1], names, keys),
+        list(zip(names, means[:, :, -1].tolist(), strict=True)),
+        errors=pd.DataFrame(errors[:, :, -1], names, keys),
         slugs=slugs,
     )
-    drawn = [
-        heat(
-            f"{name}-between-{at + 1}",
-            f"{at + 1}: {layer}",
-            pd.DataFrame(whole[0][:, :, at], names, names),
-            slugs=(slugs, slugs),
-        )
-        for at, layer in enumerate(layers)
-    ]
-    yield Figure(f"{name}-objectives", "Objectives against objectives", tuple(drawn), legend=True)
+    panels = (
+        heat(f"{name}-between-{at}", f"{at}: {layer}", frame, slugs=(slugs, slugs))
+        for at, layer in enumerate(layers, 1)
+        for frame in [pd.DataFrame(means[:, :, at - 1], names, names)]
+    )
+    yield figure(f"{name}-objectives", "Objectives against objectives", *panels, legend=True)
 
 
 Network = tuple[str, int]
@@ -163,23 +162,13 @@ def between(
     return mean, error
 
 
-def likeness_at(likeness: Mapping[Any, Any], a: Any, b: Any, part: int, count: int) -> np.ndarray:
-    """Return the mean or the error of corresponding layers of two objectives; NaN where they do not match."""
-    found = likeness.get((a[2], b[2]))
-    return (
-        np.full(count, np.nan)
-        if found is None or found[part].shape != (count, count)
-        else found[part].diagonal()
-    )
-
-
 def rounded(block: np.ndarray) -> np.ndarray:
     """Return numbers to six digits."""
     made: np.ndarray = np.vectorize(lambda value: float(f"{value:.6g}"), otypes=[float])(block)
     return made
 
 
-def layer_panel(name: str, title: str, block: np.ndarray) -> Panel:
+def map_of(name: str, title: str, block: np.ndarray) -> Panel:
     """Return a map of layers against layers, which are numbered from the input upwards."""
     rows, columns = ([str(place + 1) for place in range(count)] for count in block.shape)
     return heat(name, title, pd.DataFrame(block, rows, columns))

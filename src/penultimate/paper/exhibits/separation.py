@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from penultimate.paper.arms import SWEEP
-from penultimate.paper.printed import MEAN_NOTE, mean_of_printed, printed_tasks
-from penultimate.results.exhibit import Part, exhibit
-from penultimate.results.figure import Axis, Figure, scatter, scatter_printed
-from penultimate.results.means import (
-    PER_CLASS_NOTE,
-    printed,
-    table_of_means,
-    table_of_printed,
-    task_columns,
+from penultimate.paper.printed import (
+    LINEAR,
+    MEAN_NOTE,
+    R2,
+    figure,
+    mean_of_printed,
+    printed_columns,
+    printed_tasks,
 )
+from penultimate.results.exhibit import Part, exhibit
+from penultimate.results.figure import scatter, scatter_printed
+from penultimate.results.means import PER_CLASS_NOTE, printed, table_of_means, table_of_printed, task_columns
 from penultimate.results.rows import MEAN, Run, seeds, transfer
 from penultimate.results.table import Column
 
-SPLITS = {"train": "training images", "test": "test images"}
-AXES = (
-    Axis("Class separation R² on the training images", 3),
-    Axis("Mean linear transfer accuracy, %", unit="%"),
-)
 LEAST_TEMPERATURES = 3
 
 
@@ -34,30 +30,25 @@ def table3(run: Run) -> Iterator[Part]:
     counts an image with itself and so depends on how many images a class has; where it is measured, the
     unbiased R² beside it leaves those pairs out. ± is the standard error over runs. In the paper, every other
     objective separates the classes further than softmax."""
-    columns = {
-        Column("test_top1_percent", "Test top-1, %", run.title, better="high", with_error=True): seeds(
-            run, "top1", scale=100
-        )
-    }
+    top1 = Column("test_top1_percent", "Test top-1, %", run.title, better="high", with_error=True)
+    columns = {top1: seeds(run, "top1", scale=100)}
     for metric, key, label in (
         ("class_separation", "class_separation_r2", "R²"),
         ("class_separation_unbiased", "unbiased_r2", "Unbiased R²"),
     ):
-        columns |= {
-            Column(f"{key}_{split}", f"{label} ({images})", run.title, 3, with_error=True): frame
-            for split, images in SPLITS.items()
-            if not (frame := seeds(run, metric, split)).empty or key == "class_separation_r2"
-        }
+        for split, images in (("train", "training images"), ("test", "test images")):
+            column = Column(f"{key}_{split}", f"{label} ({images})", run.title, 3, with_error=True)
+            if not (found := seeds(run, metric, split)).empty or label == "R²":
+                columns[column] = found
     needs = [column for column in columns if column.key == "class_separation_r2_train"]
     yield table_of_means(run, "table3", "Accuracy and class separation", columns, needs=needs)
     yield table_of_printed(
         "table3",
         "The paper's Table 3: ResNet-50, ImageNet, eight runs",
         "neurips_table3_class_separation",
-        {
-            Column("imagenet_top1_percent", "Top-1, %", "ImageNet"): "imagenet_top1_percent",
-            Column("class_separation_r2", "R² (training images)", "ImageNet"): "class_separation_r2",
-        },
+        printed_columns(
+            {"imagenet_top1_percent": "Top-1, %", "class_separation_r2": "R² (training images)"}, "ImageNet"
+        ),
     )
 
 
@@ -67,39 +58,29 @@ def figure5(run: Run) -> Iterator[Part]:
     the classes of the pretraining set further apart. Up: objectives whose frozen features serve the new tasks
     better. The paper prints ρ = −0.93 with p = 0.002 for its objectives; the p shown here follows from its
     printed tables, and all p are exact up to twelve marks."""
-    separation, linear = seeds(run, "class_separation", "train"), transfer(run, "linear")[MEAN]
-    theirs = printed("neurips_table3_class_separation")["class_separation_r2"]
+    axes, name = (R2, LINEAR), "figure5-temperature"
+    here, theirs = seeds(run, "class_separation", "train"), printed("neurips_table3_class_separation")
+    objectives = theirs["class_separation_r2"], mean_of_printed(printed("neurips_table1_linear"))
     panels = [
-        scatter(run, "figure5-ours", f"Objectives on {run.title}", separation, linear, AXES),
-        scatter_printed(
-            "figure5-published",
-            "Objectives on ImageNet (ResNet-50)",
-            theirs,
-            mean_of_printed(printed("neurips_table1_linear")),
-            AXES,
-        ),
+        scatter(run, "figure5-ours", f"Objectives on {run.title}", here, transfer(run, "linear")[MEAN], axes),
+        scatter_printed("figure5-published", "Objectives on ImageNet (ResNet-50)", *objectives, axes),
     ]
-    temperatures = {slug: f"τ = {value:g}" for slug, value in run.temperatures(SWEEP).items()}
     swept = scatter(
         run,
-        "figure5-temperature",
+        name,
         f"Cosine softmax on {run.title}, by temperature",
         seeds(run, "class_separation", "train", arm=SWEEP),
         transfer(run, "linear", arm=SWEEP)[MEAN],
-        AXES,
+        axes,
         drawn="means",
-        labels=temperatures,
+        labels={slug: f"τ = {value:g}" for slug, value in run.temperatures(SWEEP).items()},
         noun="temperature",
     )
     if swept:
-        by_temperature = printed("neurips_table4_temperature")
-        title = "Cosine softmax on ImageNet, by temperature"
-        axes_of_paper = by_temperature["class_separation_r2"], mean_of_printed(by_temperature), AXES
-        panels += [
-            swept,
-            scatter_printed("figure5-temperature-published", title, *axes_of_paper, noun="temperature"),
-        ]
-    yield Figure("figure5", "Class separation against transfer", tuple(filter(None, panels)))
+        table, title = printed("neurips_table4_temperature"), "Cosine softmax on ImageNet, by temperature"
+        of_paper = table["class_separation_r2"], mean_of_printed(table)
+        panels += [swept, scatter_printed(f"{name}-published", title, *of_paper, axes, noun="temperature")]
+    yield figure("figure5", "Class separation against transfer", *panels)
 
 
 @exhibit("table4", "What the temperature of cosine softmax trades", section="3.4", study="glyphs")
@@ -109,26 +90,23 @@ def table4(run: Run) -> Iterator[Part]:
     (test accuracy in per cent). Means over runs. In the paper, a low temperature transfers better, and a high
     one separates the classes further."""
     group, temperatures = "Transfer by linear classifiers", run.temperatures(SWEEP)
-    top1 = Column("top1_percent", "Top-1", run.title)
-    r2 = Column("class_separation_r2", "R²", run.title, 3)
-    columns = {
-        top1: seeds(run, "top1", scale=100, arm=SWEEP),
-        r2: seeds(run, "class_separation", "train", arm=SWEEP),
-        **task_columns(transfer(run, "linear", arm=SWEEP), group, better=""),
-    }
     if len(temperatures) >= LEAST_TEMPERATURES:
+        columns = {
+            Column("top1_percent", "Top-1", run.title): seeds(run, "top1", scale=100, arm=SWEEP),
+            Column("class_separation_r2", "R²", run.title, 3): seeds(
+                run, "class_separation", "train", arm=SWEEP
+            ),
+            **task_columns(transfer(run, "linear", arm=SWEEP), group, better=""),
+        }
         rows = {slug: f"τ = {value:g}" for slug, value in temperatures.items()}
         title = "Cosine softmax, by temperature"
         yield table_of_means(run, "table4", title, columns, rows=rows, corner="Temperature", slugs=False)
+    heads = {"imagenet_top1_percent": "Top-1", "class_separation_r2": "R²"}
     yield table_of_printed(
         "table4",
         "The paper's Table 4: ResNet-50, ImageNet",
         "neurips_table4_temperature",
-        {
-            Column("imagenet_top1_percent", "Top-1", "ImageNet"): "imagenet_top1_percent",
-            replace(r2, group="ImageNet"): "class_separation_r2",
-            **printed_tasks(group),
-        },
+        printed_columns(heads, "ImageNet") | printed_tasks(group),
         corner="Temperature",
         notes=[
             MEAN_NOTE,
@@ -144,24 +122,22 @@ def tableE1(run: Run) -> Iterator[Part]:
     """Class separation R² on the training images of the pretraining set by cosine distance (the one used
     everywhere else), by cosine distance after subtracting the mean of all features, and by squared Euclidean
     distance. ± is the standard error over runs. In the paper the three order the objectives almost alike."""
-    found = {
-        "cosine_r2": ("Cosine", "class_separation"),
-        "cosine_mean_subtracted_r2": ("Cosine, mean subtracted", "class_separation_cosine_centered"),
-        "euclidean_r2": ("Euclidean, squared", "class_separation_euclidean"),
+    heads = {
+        "cosine_r2": "Cosine",
+        "cosine_mean_subtracted_r2": "Cosine, mean subtracted",
+        "euclidean_r2": "Euclidean",
     }
+    metrics = "class_separation", "class_separation_cosine_centered", "class_separation_euclidean"
     columns = {
         Column(key, label, f"R² on {run.title}", 3, with_error=True): seeds(run, metric, "train")
-        for key, (label, metric) in found.items()
+        for metric, (key, label) in zip(metrics, heads.items(), strict=True)
     }
     yield table_of_means(run, "tableE1", "Class separation by three distances", columns)
     yield table_of_printed(
         "tableE1",
         "The paper's Table E.1: ResNet-50, ImageNet",
         "neurips_tableE1_separation_indexes",
-        {
-            Column(key, label.removesuffix(", squared"), "R² on ImageNet"): key
-            for key, (label, _) in found.items()
-        },
+        printed_columns(heads, "R² on ImageNet"),
         notes=["The paper does not say whether its Euclidean distance is squared; ours is."],
     )
 
@@ -174,8 +150,8 @@ def tableE2(run: Run) -> Iterator[Part]:
     all, each scaled to length 1. NC4 is the share of images whose nearest class mean is not the class that
     the network names. All are of the training images; ± is the standard error over runs. In the
     paper squared error comes nearest by its angles and its spread within classes."""
-    etf = {
-        Column(key, label, group, 3, with_error=True): f"nc_{key}"
+    etf = [
+        Column(key, label, group, 3, with_error=True)
         for key, label, group in (
             ("class_mean_norm_cv", "Std/Avg |μ|", "Unequal lengths"),
             ("weight_norm_cv", "Std/Avg |w|", "Unequal lengths"),
@@ -186,14 +162,10 @@ def tableE2(run: Run) -> Iterator[Part]:
             ("weight_class_mean_distance_sq", "‖W − M‖²", "Weights off means"),
             ("trace_sw_pinv_sb_over_c", "Tr(Σ_W Σ_B⁺)/C", "Spread in classes"),
         )
-    }
+    ]
+    columns = {column: seeds(run, f"nc_{column.key}", "train") for column in etf}
     nc4 = Column("nc4_percent", "NC4, %", "Others nearer", with_error=True)
-    columns = {column: seeds(run, metric, "train") for column, metric in etf.items()}
     columns[nc4] = seeds(run, "nc4", "train", scale=100)
-    yield table_of_means(run, "tableE2", f"Measured on {run.title}", columns, needs=[*etf])
-    yield table_of_printed(
-        "tableE2",
-        "The paper's Table E.2: ResNet-50, ImageNet",
-        "neurips_tableE2_simplex_etf",
-        {column: column.key for column in etf},
-    )
+    yield table_of_means(run, "tableE2", f"Measured on {run.title}", columns, needs=etf)
+    title, source = "The paper's Table E.2: ResNet-50, ImageNet", "neurips_tableE2_simplex_etf"
+    yield table_of_printed("tableE2", title, source, {column: column.key for column in etf})

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penultimate.data.catalog import card
+from penultimate.paper.printed import figure
 from penultimate.results.exhibit import Part, exhibit
-from penultimate.results.figure import Axis, Figure, Panel, lines, scatter, scatter_printed
+from penultimate.results.figure import Axis, lines, scatter, scatter_printed
 from penultimate.results.means import printed
 from penultimate.results.rows import MEAN, Run, epochs, seeds, transfer
 from penultimate.results.sets import name_on
@@ -21,14 +22,11 @@ def figureC1(run: Run) -> Iterator[Part]:
     objective's runs; the whiskers at its end are standard errors. The first two fifths of training are left
     out. The paper's figure is not tabulated. It says: logit normalization and some others are ahead of
     softmax over the whole of training."""
-    holdout = epochs(run, "top1", "holdout", scale=100)
-    if holdout.empty:
-        test = epochs(run, "top1", scale=100)
-        panel = lines(run, "figureC1-test", f"Test images of {run.title}", test, TOP1)
-    else:
-        panel = lines(run, "figureC1-ours", f"Holdout images of {run.title}", holdout, TOP1)
-    title = "Accuracy on images not trained on, over training"
-    yield Figure("figureC1", title, (panel,), legend=True) if panel else None
+    name, images, top1 = "figureC1-ours", "Holdout", epochs(run, "top1", "holdout", scale=100)
+    if top1.empty:
+        name, images, top1 = "figureC1-test", "Test", epochs(run, "top1", scale=100)
+    panel = lines(run, name, f"{images} images of {run.title}", top1, TOP1)
+    yield figure("figureC1", "Accuracy on images not trained on, over training", panel, legend=True)
 
 
 @exhibit("figureC2", "How fast are the training images learned?", section="C.1")
@@ -37,15 +35,13 @@ def figureC2(run: Run) -> Iterator[Part]:
     training loss as a share of that of the first epoch. Losses of different objectives have different units
     and floors, so only the shape of each line counts. The first two fifths of training are left out. The
     paper's figure is not tabulated; its accuracies at the end of training are its Table C.1."""
-    accuracy = epochs(run, "top1", "train", scale=100)
-    if accuracy.empty:
+    y, axis, title = epochs(run, "top1", "train", scale=100), TOP1, f"Training images of {run.title}"
+    if y.empty:
         loss = epochs(run, "mean_loss", "train")
-        share = 100 * loss / loss.bfill().iloc[:1].squeeze(axis=0) if len(loss) else loss
-        axis = Axis("Loss, % of the first epoch's", unit="%")
-        panel = lines(run, "figureC2-ours", f"Training loss on {run.title}", share, axis)
-    else:
-        panel = lines(run, "figureC2-ours", f"Training images of {run.title}", accuracy, TOP1)
-    yield Figure("figureC2", "The training images over training", (panel,), legend=True) if panel else None
+        y = 100 * loss / loss.bfill().iloc[:1].squeeze(axis=0) if len(loss) else loss
+        axis, title = Axis("Loss, % of the first epoch's", unit="%"), f"Training loss on {run.title}"
+    panel = lines(run, "figureC2-ours", title, y, axis)
+    yield figure("figureC2", "The training images over training", panel, legend=True)
 
 
 @exhibit("figureC3", "At equal training accuracy, who does better on new images?", section="C.1")
@@ -55,25 +51,23 @@ def figureC3(run: Run) -> Iterator[Part]:
     shows what it prints, the end of training (Tables 1 and C.1). It finds regularized objectives above
     softmax at equal training accuracy."""
     x_label = "Top-1 accuracy on the training images, %"
-    train = epochs(run, "top1", "train", scale=100)
-    panels: list[Panel | None] = []
+    axes = Axis(x_label), Axis("Top-1 accuracy on the test images, %", unit="%")
+    train, panels = epochs(run, "top1", "train", scale=100), []
     for split in ("test", "holdout"):
         y = epochs(run, "top1", split, scale=100)
-        axis = Axis(f"Top-1 accuracy on the {split} images, %", unit="%")
         if not panels and not train.empty and not y.empty:
+            axis = Axis(f"Top-1 accuracy on the {split} images, %", unit="%")
             panels = [lines(run, "figureC3-epochs", f"{run.title}, epoch by epoch", y, axis, train, x_label)]
-    axes = Axis(x_label), Axis("Top-1 accuracy on the test images, %", unit="%")
     finished = seeds(run, "top1", "train", scale=100), seeds(run, "top1", scale=100)
     panels.append(scatter(run, "figureC3-ours", f"{run.title}, end of training", *finished, axes))
+    in_paper = Axis(x_label, 2), Axis("Top-1 accuracy on the validation images, %", unit="%")
     theirs = (
         printed("neurips_tableC1_train_accuracy")["train_top1_percent"],
         printed("neurips_table1_linear")["imagenet_top1_percent"],
     )
-    in_paper = Axis(x_label, 2), Axis("Top-1 accuracy on the validation images, %", unit="%")
-    panels.append(
-        scatter_printed("figureC3-published", "ImageNet (ResNet-50), end of training", *theirs, in_paper)
-    )
-    yield Figure("figureC3", "Test against training accuracy", tuple(filter(None, panels)), legend=True)
+    title = "ImageNet (ResNet-50), end of training"
+    panels.append(scatter_printed("figureC3-published", title, *theirs, in_paper))
+    yield figure("figureC3", "Test against training accuracy", *panels, legend=True)
 
 
 @exhibit("figureD2", "When do the features transfer best?", section="D.2")
@@ -81,15 +75,14 @@ def figureD2(run: Run) -> Iterator[Part]:
     """Linear transfer of the networks that were kept during training, by epoch: the mean of the tasks, and
     each of them; means over runs. The paper's figure is not tabulated. It says that on most data sets
     softmax's features transfer best over the whole of training."""
-    axis = Axis("Linear transfer accuracy, %", unit="%")
-    by_task = transfer(run, "linear", of=epochs)
-    titles = {f"figureD2-{MEAN}": ("Mean of the tasks", by_task.pop(MEAN))}
-    titles |= {name_on("figureD2", task): (card(task).title, frame) for task, frame in by_task.items()}
-    panels = [
-        lines(run, name, title, frame, axis) for name, (title, frame) in titles.items() if not frame.empty
+    axis, by_task = Axis("Linear transfer accuracy, %", unit="%"), transfer(run, "linear", of=epochs)
+    mean = by_task.pop(MEAN)
+    panels = [lines(run, f"figureD2-{MEAN}", "Mean of the tasks", mean, axis)]
+    panels += [
+        lines(run, name_on("figureD2", task), card(task).title, frame, axis)
+        for task, frame in by_task.items()
     ]
-    drawn = tuple(filter(None, panels))
-    yield Figure("figureD2", "Linear transfer over training", drawn, legend=True) if drawn else None
+    yield figure("figureD2", "Linear transfer over training", *panels, legend=True)
 
 
 @exhibit("figureE4", "When do the classes come apart?", section="E.4")
@@ -101,12 +94,9 @@ def figureE4(run: Run) -> Iterator[Part]:
     and then falls, while every other objective's is highest at the end."""
     panels = []
     for split, word in (("train", "Training"), ("test", "Test")):
-        unbiased = epochs(run, "class_separation_unbiased", split)
-        y = epochs(run, "class_separation", split) if unbiased.empty else unbiased
-        axis = Axis(
-            "Class separation R²" + (", by the paper's formula" if unbiased.empty else ", unbiased"), 3
-        )
-        title = f"{word} images of {run.title}"
-        panels.append(None if y.empty else lines(run, f"figureE4-{split}", title, y, axis, early=0.0))
-    drawn = tuple(filter(None, panels))
-    yield Figure("figureE4", "Class separation over training", drawn, legend=True) if drawn else None
+        y, how = epochs(run, "class_separation_unbiased", split), ", unbiased"
+        if y.empty:
+            y, how = epochs(run, "class_separation", split), ", by the paper's formula"
+        axis, title = Axis(f"Class separation R²{how}", 3), f"{word} images of {run.title}"
+        panels.append(lines(run, f"figureE4-{split}", title, y, axis, early=0.0))
+    yield figure("figureE4", "Class separation over training", *panels, legend=True)

@@ -79,7 +79,7 @@ def _before(run: Run) -> str:
 PAGE = Page(
     "usual",
     answer,
-    {key: replace(section, folded=key[:1].isupper() or key == "beyond") for key, section in SECTIONS.items()},
+    {key: replace(section, folded=not key or key[0].isupper()) for key, section in SECTIONS.items()},
     glossary=lambda run: (HERE / "glossary.html").read_text(encoding="utf-8"),
     before=_before,
     source=(

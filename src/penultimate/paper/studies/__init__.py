@@ -6,13 +6,12 @@ LISTED = {
     "smoke": {
         "smoke": "three objectives on a tiny world: every step once, in seconds; no evidence",
     },
-    "quickstart": {
-        "quickstart": "three objectives, three draws, a rule fixed beforehand: minutes on a laptop",
-    },
     "world": {
+        "quickstart": "three objectives, three draws, a rule fixed beforehand: minutes on a laptop",
         "nine": "nine objectives, one seed, eight transfer tasks on the embedded world: minutes on a laptop",
         "glyphs": "nine objectives, nine seeds, one draw with five, eight temperatures: hours on a laptop",
         "glyphs_512": "nine objectives, ten seeds, 512 classes of the embedded world: a GPU",
+        "class_counts": "three objectives on 16, 32, 64 and 128 classes, three draws; comes with the package",
     },
     "full": {
         "full": "all 42 tables and figures, one seed or two: three hours on a laptop",
@@ -21,9 +20,6 @@ LISTED = {
     "sweep": {
         "sweep": "eleven families of objectives, each at several strengths, five seeds; comes with the"
         " package",
-    },
-    "class_counts": {
-        "class_counts": "three objectives on 16, 32, 64 and 128 classes, three draws; comes with the package",
     },
     "imagenet": {
         "imagenet64": "a hundred of ImageNet's classes at 64 pixels: one GPU, a night (--data"

@@ -12,6 +12,7 @@ ImageNet. The parts are run and kept one by one, so that a lost machine costs on
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from penultimate.paper import arms
 from penultimate.paper.studies.world import (
@@ -42,10 +43,7 @@ COMBINED = (
 CHANGES_OF_COMBINED = {text: CHANGES[COSINE] for text in COMBINED if COSINE in text}
 ACCURACY = ("accuracy", "class_separation")
 FURTHER = (
-    "overlap",
-    "transferability",
-    "nce",
-    "leep",
+    *("overlap", "transferability", "nce", "leep"),
     "multilabel(uncertain=('zeros', 'ignore', 'ones'))",
 )
 GRID = "learning_rate=(0.01, 0.03, 0.1), decay=(0.0, 0.001), seeds=1"
@@ -63,18 +61,23 @@ def augmented(recipe: Recipe, **augmentation: bool | float) -> Recipe:
     return dataclasses.replace(recipe, augmentation=changed)
 
 
+def _runs(objectives: tuple[str, ...], recipe: Recipe = RECIPE, **settings: Any) -> tuple[Runs, ...]:
+    return runs_by_recipe(objectives, recipe, CHANGES, **settings)
+
+
 def other_arms(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
     """Return grids of augmentation, of long training (with the first seed) and of combinations."""
-    first, both = seeds[:1], {"autoaugment": True, "mixup": 0.2}
+    both = {"autoaugment": True, "mixup": 0.2}
+    grids = (
+        (FOUR, augmented(RECIPE, autoaugment=True), CHANGES, seeds, arms.AUTOAUGMENT),
+        (FOUR, augmented(RECIPE, mixup=0.2), CHANGES, seeds, arms.MIXUP),
+        (FOUR, augmented(LONG, autoaugment=True), CHANGES, seeds[:1], arms.LONG),
+        ((SIGMOID, COSINE), augmented(LONG, **both), CHANGES, seeds[:1], arms.LONG_MIXUP),
+        (COMBINED, RECIPE, CHANGES_OF_COMBINED, seeds, arms.COMBINATIONS),
+    )
     return tuple(
         block
-        for objectives, recipe, changes, trained, arm in (
-            (FOUR, augmented(RECIPE, autoaugment=True), CHANGES, seeds, arms.AUTOAUGMENT),
-            (FOUR, augmented(RECIPE, mixup=0.2), CHANGES, seeds, arms.MIXUP),
-            (FOUR, augmented(LONG, autoaugment=True), CHANGES, first, arms.LONG),
-            ((SIGMOID, COSINE), augmented(LONG, **both), CHANGES, first, arms.LONG_MIXUP),
-            (COMBINED, RECIPE, CHANGES_OF_COMBINED, seeds, arms.COMBINATIONS),
-        )
+        for objectives, recipe, changes, trained, arm in grids
         for block in runs_by_recipe(
             objectives, recipe, changes, seeds=trained, draws=draws, arm=arm, measure=ACCURACY
         )
@@ -83,26 +86,10 @@ def other_arms(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
 
 def backbones(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
     """Return grids of a second architecture, and of two more under the recipe of the ICLR version."""
+    of, two = {"seeds": seeds, "draws": draws}, ("glyphmobile", "glyphwide")
     return (
-        *runs_by_recipe(
-            OBJECTIVES,
-            RECIPE,
-            CHANGES,
-            backbones=("glyphplain",),
-            seeds=seeds,
-            draws=draws,
-            measure=(*ACCURACY, "linear"),
-        ),
-        *runs_by_recipe(
-            OBJECTIVES,
-            UNAVERAGED,
-            CHANGES,
-            backbones=("glyphmobile", "glyphwide"),
-            seeds=seeds,
-            draws=draws,
-            arm=arms.COSINE_DECAY,
-            measure=("accuracy",),
-        ),
+        *_runs(OBJECTIVES, backbones=("glyphplain",), measure=(*ACCURACY, "linear"), **of),
+        *_runs(OBJECTIVES, UNAVERAGED, backbones=two, arm=arms.COSINE_DECAY, measure=("accuracy",), **of),
     )
 
 
@@ -110,15 +97,7 @@ def _full(
     objectives: tuple[str, ...], *measure: str, seeds: tuple[int, ...] = (0,), backbone: str = "glyphnet"
 ) -> tuple[Runs, ...]:
     """Return networks of the one draw; without `measure`, they have all measurements of `glyphs`."""
-    return runs_by_recipe(
-        objectives,
-        RECIPE,
-        CHANGES,
-        backbones=(backbone,),
-        seeds=seeds,
-        draws=THE_DRAW,
-        measure=measure or None,
-    )
+    return _runs(objectives, backbones=(backbone,), seeds=seeds, draws=THE_DRAW, measure=measure or None)
 
 
 FROM_SCRATCH = "from_scratch(learning_rate=(0.03, 0.1, 0.3), decay=(0.0, 0.001, 0.01), seeds=1)"
@@ -156,11 +135,6 @@ FULL_OBJECTIVES = part(STUDY, "objectives", "Nine objectives, two seeds", OF_OBJ
 FULL_CHANGED = part(STUDY, "changed", "Temperatures, augmentation, combinations and architectures", CHANGED)
 
 
-def _measured(objectives: tuple[str, ...], seeds: tuple[int, ...], *measure: str) -> tuple[Runs, ...]:
-    """Return networks of `glyphs` with further measurements."""
-    return runs_by_recipe(objectives, RECIPE, CHANGES, seeds=seeds, measure=measure)
-
-
 SEEDS = (0, 1, 2)
 ENDS = tuple(text for text in OBJECTIVES if text.startswith(("softmax", "cosine_softmax", "squared_error")))
 """The objectives that transfer best and worst in the paper, whose final layer is also trained first."""
@@ -168,10 +142,14 @@ ON_MORE_RATES = (
     "from_scratch(learning_rate=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0), decay=(0.0, 0.001, 0.01), seeds=1)"
 )
 MEASURED = (
-    *_measured(tuple(text for text in OBJECTIVES if text not in ENDS), SEEDS, *FURTHER, FROM_FRESH_HEADS),
-    *_measured(ENDS, SEEDS, *FURTHER, FROM_BOTH_HEADS, ON_MORE_RATES),
-    *_measured(OBJECTIVES, SEEDS[:1], "depth"),
-    *_measured(FOUR, SEEDS[:1], "transfer_dynamics"),
+    *_runs(
+        tuple(text for text in OBJECTIVES if text not in ENDS),
+        seeds=SEEDS,
+        measure=(*FURTHER, FROM_FRESH_HEADS),
+    ),
+    *_runs(ENDS, seeds=SEEDS, measure=(*FURTHER, FROM_BOTH_HEADS, ON_MORE_RATES)),
+    *_runs(OBJECTIVES, measure=("depth",)),
+    *_runs(FOUR, measure=("transfer_dynamics",)),
 )
 OTHERWISE = other_arms(SEEDS, "seed")
 BACKBONES = backbones(SEEDS, "seed")

@@ -76,13 +76,12 @@ def spec(objective: Value, settings: Iterable[tuple[Value, Value]] = ()) -> str:
 def _of_table_a1() -> dict[str, int]:
     """Return {objective with its chosen hyperparameters: epochs} of table A.1, ResNet-50 on ImageNet."""
     rows = table("neurips_tableA1_hyperparameters")
-    return {
-        spec(
-            name,
-            [(row["hyperparameter"], row["chosen_value"]) for row in rows if row["objective"] == name],
-        ): int(next(row["epochs"] for row in rows if row["objective"] == name) or 0)
-        for name in dict.fromkeys(row["objective"] for row in rows)
+    epochs = {str(row["objective"]): int(row["epochs"] or 0) for row in rows}
+    chosen = {
+        name: [(row["hyperparameter"], row["chosen_value"]) for row in rows if row["objective"] == name]
+        for name in epochs
     }
+    return {spec(name, settings): epochs[name] for name, settings in chosen.items()}
 
 
 NINE = _of_table_a1()
@@ -145,16 +144,8 @@ IMAGENET_RESNET50 = _study(
     "Do better objectives separate classes further?",
     MAIN,
     (
-        "accuracy",
-        "class_separation",
-        "collapse",
-        "hardness",
-        "spectra",
-        "distances(count=10000)",
-        "agreement",
-        "layers",
-        "layers_on_training",
-        SIMILARITY,
+        *("accuracy", "class_separation", "collapse", "hardness", "spectra", "distances(count=10000)"),
+        *("agreement", "layers", "layers_on_training", SIMILARITY),
     ),
 )
 IMAGENET_INCEPTION_V3 = _study(
@@ -264,7 +255,7 @@ IMAGENET_CALIBRATION = _study(
 )
 
 
-def _combined(row: dict[str, str | int | float | None]) -> str:
+def _combined(row: dict[str, Value]) -> str:
     """Return the objective of a row of table C.4; softmax with a regulariser is that regulariser."""
     base = spec(row["objective"], [(row["objective_hyperparameter"], row["objective_hyperparameter_value"])])
     if row["added_regularizer"] == "none":
@@ -280,12 +271,8 @@ IMAGENET_COMBINATIONS = _study(
     "Pairs of objectives, three seeds, ResNet-50 on ImageNet",
     "Do objectives that help alone help more together?",
     (
-        *runs({text: epochs for text, epochs in CELLS.items() if " + " not in text}, THREE_SEEDS),
-        *runs(
-            {text: epochs for text, epochs in CELLS.items() if " + " in text},
-            THREE_SEEDS,
-            arm=arms.COMBINATIONS,
-        ),
+        *runs({text: CELLS[text] for text in CELLS if " + " not in text}, THREE_SEEDS),
+        *runs({text: CELLS[text] for text in CELLS if " + " in text}, THREE_SEEDS, arm=arms.COMBINATIONS),
     ),
     (),
     source="imagenet_tuning",
@@ -295,6 +282,7 @@ AUGMENTATIONS = table("neurips_tableC5_augmentation")
 RUNS = {row["augmentation"]: range(int(row["n_runs"] or 3)) for row in AUGMENTATIONS}
 FOUR = {text: NINE[text] for row in AUGMENTATIONS for text in [BY_SLUG[str(row["objective"])]]}
 AUTOAUGMENT, MIXUP = augmented(autoaugment=True), augmented(mixup=0.2)
+BOTH = augmented(autoaugment=True, mixup=0.2)
 IMAGENET_AUGMENTATION = _study(
     "imagenet_augmentation",
     "Four objectives under three augmentations, ResNet-50 on ImageNet",
@@ -320,13 +308,7 @@ IMAGENET_LONG = _study(
     "How far do objectives get with long training?",
     (
         *runs(LONG, THREE_SEEDS, decay=0.985, recipe=AUTOAUGMENT, arm=arms.LONG),
-        *runs(
-            LONG_MIXUP,
-            THREE_SEEDS,
-            decay=0.985,
-            recipe=augmented(autoaugment=True, mixup=0.2),
-            arm=arms.LONG_MIXUP,
-        ),
+        *runs(LONG_MIXUP, THREE_SEEDS, decay=0.985, recipe=BOTH, arm=arms.LONG_MIXUP),
     ),
     ("accuracy", "class_separation"),
 )

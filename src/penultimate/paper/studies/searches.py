@@ -1,4 +1,4 @@
-"""The searches for hyperparameters in the regime of the embedded world, and its recipe.
+"""The searches for hyperparameters in the regime of the embedded world, and what they chose.
 
     penultimate tune all --study matched_search
 
@@ -44,7 +44,7 @@ MATCHED_SEARCH = _search(
         "logit_norm(temperature=0.057)",
     ),
     Search(
-        grids={
+        {
             "alpha": (0.025, 0.05, 0.1, 0.2, 0.4),
             "lambda_final": (1.28e-4, 3.2e-4, 8e-4, 2e-3, 5e-3, 1.25e-2, 3.1e-2),
             "keep": (0.4, 0.7, 0.85, 0.925, 0.9625, 0.9813, 0.99067),
@@ -59,7 +59,7 @@ MATCHED_SEARCH_SCALED = _search(
     "Which strengths and learning rates do best on held-out pretraining images?",
     ("cosine_softmax(temperature=0.07, scale=1)", "squared_error(kappa=9, target=30, scale=1.28)"),
     Search(
-        grids={
+        {
             "temperature": (0.035, 0.05, 0.07, 0.1, 0.14),
             "cosine_softmax.scale": (1,),
             "kappa": (9,),
@@ -76,12 +76,23 @@ MATCHED_SWEEP_SEARCH = _search(
     "The search for the learning rate of the temperature sweep in the matched regime",
     "Which learning rate suits cosine softmax when its loss is scaled by the temperature?",
     ("cosine_softmax(temperature=0.05, scale=0.05)",),
-    Search(
-        grids={
-            "temperature": (0.05,),
-            "scale": (0.05,),
-            "recipe.learning_rate": (1.2, 2.4, 4.8, 9.6, 19.2),
-        }
-    ),
+    Search({"temperature": (0.05,), "scale": (0.05,), "recipe.learning_rate": (1.2, 2.4, 4.8, 9.6, 19.2)}),
 )
 """A loss that is scaled by its temperature, as in the paper's table 4, learns slowly."""
+
+CHOSEN = (
+    "softmax",
+    "label_smoothing(alpha=0.2)",
+    "sigmoid",
+    "final_layer_l2(lambda_final=0.000128)",
+    "dropout(keep=0.9813)",
+    "logit_penalty(beta=0.0006)",
+    "logit_norm(temperature=0.057)",
+    "cosine_softmax(scale=1, temperature=0.05)",
+    "squared_error(kappa=9, scale=1.28, target=3.75)",
+)
+"""The objectives that the first two searches chose (`penultimate show tableA1 --reference`)."""
+CHANGES = {"cosine_softmax(scale=1, temperature=0.05)": {"learning_rate": 0.6}}
+"""What their recipes differ in from the searches' own."""
+SWEEP_LEARNING_RATE = 2.4
+"""The learning rate that the last search chose."""

@@ -15,7 +15,14 @@ import dataclasses
 from penultimate.paper import arms
 from penultimate.paper.claims import projectors
 from penultimate.paper.studies.searches import RECIPE
-from penultimate.paper.studies.world import CHANGES, OBJECTIVES, SHORT_MEASURE, TARGETS, TUNED_BY
+from penultimate.paper.studies.world import (
+    CHANGES,
+    OBJECTIVES,
+    PAPERS_STRENGTHS,
+    SHORT_MEASURE,
+    TARGETS,
+    TUNED_BY,
+)
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.spec import Study
 from penultimate.study.sweeps import Sweep
@@ -46,17 +53,6 @@ FAMILIES = (
     Sweep("entropy", "entropy", "weight", (0.05, 0.2, 0.8), zero="softmax"),
 )
 """The families of the study, each from its weakest strength to its strongest."""
-PAPERS = (
-    "softmax",
-    "label_smoothing(alpha=0.1)",
-    "sigmoid",
-    "final_layer_l2(lambda_final=0.0008)",
-    "dropout(keep=0.7)",
-    "logit_penalty(beta=0.0006)",
-    "logit_norm(temperature=0.04)",
-    "cosine_softmax(scale=1, temperature=0.05)",
-)
-"""The strengths that the paper prints (appendix A.1); squared error's diverges here."""
 BEHIND = {
     projectors.behind(spec, depth): CHANGES_BY_SPEC.get(spec, {})
     for spec in projectors.OBJECTIVES
@@ -101,7 +97,7 @@ STUDY = Study(
     targets=TARGETS,
     networks=(
         *of_strengths(SEEDS, FAMILIES),
-        *runs_by_recipe(PAPERS, RECIPE, CHANGES_BY_SPEC, seeds=SEEDS, arm=arms.PAPERS_STRENGTHS),
+        *runs_by_recipe(PAPERS_STRENGTHS, RECIPE, CHANGES_BY_SPEC, seeds=SEEDS, arm=arms.PAPERS_STRENGTHS),
         *runs_by_recipe(tuple(BEHIND), RECIPE, BEHIND, seeds=SEEDS, arm=arms.BEHIND_A_PROJECTOR),
     ),
     measure=SHORT_MEASURE,

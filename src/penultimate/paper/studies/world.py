@@ -1,9 +1,10 @@
 """The studies of the embedded world, but for all tables and figures (`full`) and for strengths (`sweep`).
 
+    penultimate run quickstart    # six minutes on two idle cores
     penultimate run glyphs
 
 Hyperparameters come from the searches on held-out pretraining images; none was chosen by a transfer result
-(`docs/world.md`, `penultimate show tableA1 --reference`).
+(`docs/world.md`, which also says how the quickstart's epochs were chosen).
 """
 
 import dataclasses
@@ -11,33 +12,22 @@ import dataclasses
 from penultimate.data.catalog import SHARES
 from penultimate.paper import arms
 from penultimate.paper.claims.both import CHOOSING, CONFIRMING, NEW_CANDIDATES
+from penultimate.paper.claims.quick import COMPARED as OF_QUICKSTART
 from penultimate.paper.studies import searches
-from penultimate.paper.studies.chosen import matched_search, matched_search_scaled, matched_sweep_search
+from penultimate.paper.studies.searches import CHANGES, SWEEP_LEARNING_RATE
+from penultimate.paper.studies.searches import CHOSEN as OBJECTIVES
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.spec import Study
 
 TARGETS = ("syllabics", "georgian", "armenian", "cyrillic", "maths", "typeface", "digits", "newfaces")
+COMPARED = ("similarity", "agreement")
+"""Measurements that compare networks with each other, which must have seen the same images."""
 MEASURE = (
-    "accuracy",
-    "class_separation",
-    "collapse",
-    "hardness",
-    "spectra",
-    "distances",
-    "calibration",
-    "agreement",
-    "layers",
-    "similarity",
-    "dynamics",
-    "robustness",
-    "linear",
-    "knn",
+    *("accuracy", "class_separation", "collapse", "hardness", "spectra", "distances", "calibration"),
+    *("agreement", "layers", "similarity", "dynamics", "robustness", "linear", "knn"),
 )
 """All measurements that exhibits can show of one seed."""
 SHORT_MEASURE = ("accuracy", "class_separation", "linear", "knn")
-OBJECTIVES = (*matched_search.NINE, *matched_search_scaled.NINE)
-"""The nine objectives with the hyperparameters that the searches chose."""
-CHANGES = matched_search_scaled.RECIPE_CHANGES
 TUNED_BY = ("matched_search", "matched_search_scaled")
 
 # A run as short as `nine` would learn little under the paper's weight decay and short warm-up.
@@ -61,32 +51,58 @@ CERTAINTY = dataclasses.replace(
     title="Nine objectives, three seeds: calibration, selective classification, images of other data",
     question="Which objectives give networks that know what they do not know?",
     networks=runs_by_recipe(OBJECTIVES, SHORT_RECIPE, CHANGES, seeds=(0, 1, 2)),
-    measure=(
-        "accuracy",
-        "class_separation",
-        "calibration",
-        "selective",
-        "outside",
-        "probe_calibration",
-    ),
+    measure=("accuracy", "class_separation", "calibration", "selective", "outside", "probe_calibration"),
 )
 """The transfer tasks are the outside data: near ones show letters, far ones digits or a typeface."""
+
+# Softmax, a logit penalty that separates further, and squared error that separates far: `claims.quick` has
+# the rule.
+QUICK_RECIPE = dataclasses.replace(SHORT_RECIPE, epochs=12, evaluate_every=12, snapshot_every=0)
+QUICKSTART = dataclasses.replace(
+    NINE,
+    name="quickstart",
+    title="Three objectives, three draws of the embedded image world",
+    targets=("syllabics", "armenian", "maths", "digits"),
+    networks=(Runs(OF_QUICKSTART, QUICK_RECIPE, seeds=(0, 1, 2)),),
+    measure=SHORT_MEASURE,
+    tuned_by=TUNED_BY[1:],
+    expected_seconds={"train": 49.0, "accuracy": 4.5},
+)
+CLASS_COUNTS = dataclasses.replace(
+    QUICKSTART,
+    name="class_counts",
+    title="Three objectives on 16 to 128 classes, three draws of the embedded image world",
+    question="Does class separation cost less transfer, the more classes a network is trained on?",
+    targets=("syllabics", "armenian", "digits"),
+    networks=tuple(
+        Runs(
+            (
+                "softmax",
+                f"logit_penalty(beta={beta})",
+                f"squared_error(kappa=9, scale={classes / 100}, target=3.75)",
+            ),
+            dataclasses.replace(QUICK_RECIPE, epochs=16, evaluate_every=16),
+            ("glyphnet(width=8, features=128)",),
+            seeds=(210, 211, 212),
+            arm="" if classes == 128 else f"{classes} classes",
+            classes=classes,
+        )
+        for classes, beta in ((128, 0.0047), (64, 0.0076), (32, 0.0125), (16, 0.0208))
+    ),
+    expected_seconds={"train": 49.0, "accuracy": 1.5},
+)
+"""The classes are every eighth, fourth, second or each one, with as many images in all, the network half as
+wide as usual. Strengths are translated: the logit gap that minimises the penalised loss stays the same share
+of log K."""
 
 # The study with statistics, in the paper's regime.
 RECIPE = dataclasses.replace(searches.RECIPE, evaluate_every=4, snapshot_every=4)
 SEEDS = tuple(range(9))
 THE_DRAW = 9
 """The draw that all networks of the arm `ONE_DRAW` see, and no others."""
-COMPARED = ("similarity", "agreement")
-"""Measurements that compare networks with each other, which must have seen the same images."""
 RELEARNING = ("relearning", "relearning_from_training")
 EACH = (*(text for text in MEASURE if text not in COMPARED), *RELEARNING)
-SWEEP_LEARNING_RATE = next(iter(matched_sweep_search.RECIPE_CHANGES.values()))["learning_rate"]
 TEMPERATURES = tuple(f"cosine_softmax(scale={tau / 100}, temperature={tau / 100})" for tau in range(1, 9))
-PLAIN_OBJECTIVES = tuple(
-    text for text in OBJECTIVES if text.startswith(("softmax", "label_smoothing", "sigmoid", "squared_error"))
-)
-"""The objectives of a second architecture, without residual sums, to compare layers (figure B.1)."""
 ONE_DRAW = (
     *runs_by_recipe(
         OBJECTIVES,
@@ -97,8 +113,14 @@ ONE_DRAW = (
         arm=arms.ONE_DRAW,
         measure=("accuracy", "class_separation", *COMPARED),
     ),
+    # A second architecture, without residual sums, to compare layers (figure B.1).
     *runs_by_recipe(
-        PLAIN_OBJECTIVES, RECIPE, CHANGES, backbones=("glyphplain",), seeds=SEEDS[:2], measure=("similarity",)
+        (*OBJECTIVES[:3], OBJECTIVES[-1]),
+        RECIPE,
+        CHANGES,
+        backbones=("glyphplain",),
+        seeds=SEEDS[:2],
+        measure=("similarity",),
     ),
 )
 SWEEP = (
@@ -118,9 +140,9 @@ def part(whole: Study, name: str, title: str, networks: tuple[Runs, ...]) -> Stu
     return dataclasses.replace(whole, name=f"{whole.name}_{name}", title=title, networks=networks)
 
 
-def _of_seeds(words: str, seeds: tuple[int, ...]) -> Study:
+def _third_of_glyphs(name: str, words: str, seeds: tuple[int, ...]) -> Study:
     networks = runs_by_recipe(OBJECTIVES, RECIPE, CHANGES, seeds=seeds)
-    return part(GLYPHS, words, f"Nine objectives, the {words} three of nine seeds", networks)
+    return part(GLYPHS, name, f"Nine objectives, the {words} of nine seeds", networks)
 
 
 GLYPHS = Study(
@@ -134,11 +156,9 @@ GLYPHS = Study(
     tuned_by=(*TUNED_BY, "matched_sweep_search"),
     expected_seconds={"train": 176.0, "accuracy": 4.5, "dynamics": 9.7},
 )
-GLYPHS_FIRST = _of_seeds("first", SEEDS[:3])
-GLYPHS_SECOND = _of_seeds("second", SEEDS[3:6])
-GLYPHS_THIRD = dataclasses.replace(
-    _of_seeds("third", SEEDS[6:]), title="Nine objectives, the last three of nine seeds"
-)
+GLYPHS_FIRST = _third_of_glyphs("first", "first three", SEEDS[:3])
+GLYPHS_SECOND = _third_of_glyphs("second", "second three", SEEDS[3:6])
+GLYPHS_THIRD = _third_of_glyphs("third", "last three", SEEDS[6:])
 GLYPHS_ONE_DRAW = part(GLYPHS, "one_draw", "Nine objectives, five seeds on one draw of the world", ONE_DRAW)
 GLYPHS_TEMPERATURES = part(GLYPHS, "temperatures", "Cosine softmax at eight temperatures, three seeds", SWEEP)
 
@@ -151,33 +171,25 @@ SHARED_CLASSES = dataclasses.replace(
     targets=tuple(SHARES),
     measure=("class_separation", "overlap", "linear"),
 )
-FEW_LABELS = Study(
+FEW_LABELS = dataclasses.replace(
+    GLYPHS_FIRST,
     name="few_labels",
     title="Nine objectives on one to twenty images a class",
     question="Do objectives that separate their classes further transfer better from few labels?",
-    source="glyphs",
-    targets=TARGETS,
-    networks=GLYPHS_FIRST.networks,
     measure=(
-        "accuracy",
-        "class_separation",
-        "collapse",
-        "linear",
-        "few_labels",
-        "compactness",
-        "source_compactness",
+        *("accuracy", "class_separation", "collapse", "linear"),
+        *("few_labels", "compactness", "source_compactness"),
     ),
     tuned_by=TUNED_BY,
+    expected_seconds={},
 )
-ALIKE = Study(
+ALIKE = dataclasses.replace(
+    FEW_LABELS,
     name="alike",
     title="Nine objectives compared by five measures of likeness",
     question="Do other measures find the same networks alike as CKA does?",
-    source="glyphs",
-    targets=TARGETS,
     networks=runs_by_recipe(OBJECTIVES, RECIPE, CHANGES, seeds=(0, 1), draws=THE_DRAW),
     measure=("accuracy", "class_separation", "pair_likeness"),
-    tuned_by=TUNED_BY,
 )
 
 # The final layer decayed as little as in the paper, and objectives as strong as its table A.1 prints them.
@@ -189,7 +201,7 @@ PAPERS_STRENGTHS = (
     "dropout(keep=0.7)",
     "logit_penalty(beta=0.0006)",
     "logit_norm(temperature=0.04)",
-    "cosine_softmax(temperature=0.05, scale=1)",
+    "cosine_softmax(scale=1, temperature=0.05)",
 )
 HEAD_DECAY = Study(
     name="head_decay",
@@ -221,29 +233,24 @@ BETTER_SEARCH = Study(
     tuned_by=("matched_search",),
     expected_seconds={"train": 176.0},
 )
+CHOSEN = "label_smoothing(alpha=0.2) + projector(depth=1)"
 BETTER = dataclasses.replace(
     BETTER_SEARCH,
     name="better",
     title="Softmax and the chosen one of twelve candidates, on the four other tasks of the embedded world",
     question="Is this objective better than softmax in both pretraining accuracy and transfer?",
     targets=CONFIRMING,
-    networks=(
-        Runs(
-            ("softmax", "label_smoothing(alpha=0.2) + projector(depth=1)"),
-            searches.RECIPE,
-            seeds=tuple(range(230, 238)),
-        ),
-    ),
+    networks=(Runs(("softmax", CHOSEN), searches.RECIPE, seeds=tuple(range(230, 238))),),
 )
 """The chosen candidate, with seeds and tasks that the choice did not see."""
 
 # 512 classes: strengths are the paper's, translated as the searches' grids are, and not searched.
-GLYPHS_512 = Study(
+GLYPHS_512 = dataclasses.replace(
+    NINE,
     name="glyphs_512",
     title="Nine objectives, ten seeds, 512 classes of the embedded image world",
     question="Do objectives that separate classes further give features that transfer worse?",
     source="glyphs_512",
-    targets=TARGETS,
     networks=(
         Runs(
             (
@@ -262,5 +269,6 @@ GLYPHS_512 = Study(
             seeds=tuple(range(10)),
         ),
     ),
-    measure=MEASURE,
+    tuned_by=(),
+    expected_seconds={},
 )

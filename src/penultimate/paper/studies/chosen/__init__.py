@@ -1,1 +1,0 @@
-"""The hyperparameters that the searches chose, a module for each search: `make searches` writes them."""
