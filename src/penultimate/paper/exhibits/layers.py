@@ -132,7 +132,9 @@ def depth(run: Run) -> Iterator[Part]:
     for probe, of_each in found.items():
         yield by_layer(run, probe, of_each)
         yield best_layers(run, probe, of_each)
-    panels = [transfer_over_layers(run, probe, of_each) for probe, of_each in found.items()]
+    panels: list[Panel | None] = [
+        transfer_over_layers(run, probe, of_each) for probe, of_each in found.items()
+    ]
     drawn = {probe: of_each for probe, of_each in found.items() if len(of_each) >= FEWEST_DRAWN}
     panels += [gains(run, probe, of_each) for probe, of_each in drawn.items()]
     yield figure("depth", "Transfer over depth", *panels, legend=True)

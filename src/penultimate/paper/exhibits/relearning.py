@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pandas as pd
 
@@ -54,7 +56,7 @@ def figure6(run: Run) -> Iterator[Part]:
     for metric, key, words in ((FRESH, "", ""), (OF_TRAINING, "training_", " trained on")):
         for shots in shots_of(run, metric):
             name, label = f"relearned_{key}{shots}_percent", f"Relearned, {shots} per class{words}"
-            read(name, label, lambda arm, shots=shots, metric=metric: relearned(run, metric, shots, arm))
+            read(name, label, partial(relearned, run, metric, shots))
     needs = [one for one in columns if one.key.startswith("relearned_") and "training" not in one.key]
     labels = run.labels(*run.arms)
     rows = {slug: labels[slug] for slug in [*run.labels(), *run.temperatures(SWEEP)] if slug in labels}
@@ -101,7 +103,7 @@ def iclr_figure5(run: Run) -> Iterator[Part]:
         labels = {slug: f"τ = {t:g}" for slug, t in run.temperatures(arm).items()} if arm else run.labels()
         if arm in run.arms and shots in shots_of(run, metric, arm):
             x, y = relearned(run, metric, shots, arm), transfer(run, "linear", arm=arm)[MEAN]
-            shown = {"drawn": "means", "labels": labels, "noun": noun}
+            shown: dict[str, Any] = {"drawn": "means", "labels": labels, "noun": noun}
             named = f"iclr_figure5-{name}", title.format(run.title)
             panels.append(scatter(run, *named, x, y, axes, **shown))
         theirs, named = printed(source), (f"iclr_figure5-{noun}-published", title.format("ImageNet"))

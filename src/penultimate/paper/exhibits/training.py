@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from penultimate.data.catalog import card
 from penultimate.paper.printed import figure
 from penultimate.results.exhibit import Part, exhibit
-from penultimate.results.figure import Axis, lines, scatter, scatter_printed
+from penultimate.results.figure import Axis, Panel, lines, scatter, scatter_printed
 from penultimate.results.means import printed
 from penultimate.results.rows import MEAN, Run, epochs, seeds, transfer
 from penultimate.results.sets import name_on
@@ -52,7 +52,7 @@ def figureC3(run: Run) -> Iterator[Part]:
     softmax at equal training accuracy."""
     x_label = "Top-1 accuracy on the training images, %"
     axes = Axis(x_label), Axis("Top-1 accuracy on the test images, %", unit="%")
-    train, panels = epochs(run, "top1", "train", scale=100), []
+    train, panels = epochs(run, "top1", "train", scale=100), list[Panel | None]()
     for split in ("test", "holdout"):
         y = epochs(run, "top1", split, scale=100)
         if not panels and not train.empty and not y.empty:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from penultimate.paper.page.answers import answer
@@ -11,54 +10,30 @@ from penultimate.results.page import Page, Section
 from penultimate.results.rows import Run
 
 HERE = Path(__file__).parent
-TRANSFER, INSIDE, PREDICTS, CHOSEN = (
-    "Does it transfer?",
-    "What is inside?",
-    "What does it predict?",
-    "How was it chosen?",
-)
+TRANSFER, INSIDE = "Does it transfer?", "What is inside?"
+PREDICTS, CHOSEN = "What does it predict?", "How was it chosen?"
 """The parts of the page, named by their questions."""
 SECTIONS = {
-    "claims": Section("The claims", "Which of the paper's claims hold here?"),
-    "3.1": Section(
-        "Accuracy and transfer", "Does a better classifier give features that transfer better?", TRANSFER
-    ),
-    "3.4": Section("Class separation and transfer", "Does separation cost transfer?", TRANSFER),
-    "B": Section("A second architecture", "Does another architecture say the same?", TRANSFER),
-    "D": Section(
-        "More on transfer",
-        "Does transfer look the same task by task, during training and after fine-tuning?",
+    "claims": ("The claims", "Which of the paper's claims hold here?", ""),
+    "3.1": (
+        "Accuracy and transfer",
+        "Do better classifiers give features that transfer better?",
         TRANSFER,
     ),
-    "F": Section("Class overlap", "How far are the tasks' classes those of pretraining?", TRANSFER),
-    "": Section("Beyond the paper", "What else was measured?", TRANSFER),
-    "3.2": Section("Layer by layer", "In which layers do objectives differ?", INSIDE),
-    "3.3": Section("Class separation", "How far does each objective pull the classes apart?", INSIDE),
-    "E": Section(
-        "More on class separation",
-        "Does another measure of separation, or another recipe, say the same?",
-        INSIDE,
-    ),
-    "C.1": Section(
-        "Training accuracy and learning curves",
-        "Do objectives that fit worse do better on new images?",
-        PREDICTS,
-    ),
-    "C.2": Section(
-        "Robustness and calibration",
-        "How do the networks bear other images, and can their probabilities be believed?",
-        PREDICTS,
-    ),
-    "C.3": Section("Similarity of predictions", "Do networks of one objective err alike?", PREDICTS),
-    "C.4": Section(
-        "Combinations of objectives", "Do objectives that help alone help more together?", PREDICTS
-    ),
-    "C.5": Section(
-        "Augmentation and long training",
-        "Do objectives still differ under stronger augmentation and longer training?",
-        PREDICTS,
-    ),
-    "A": Section("Training and tuning", "What was trained on what, and how was it chosen?", CHOSEN),
+    "3.4": ("Class separation and transfer", "Does separation cost transfer?", TRANSFER),
+    "B": ("A second architecture", "Does another architecture say the same?", TRANSFER),
+    "D": ("More on transfer", "Does transfer look the same task by task, and in training?", TRANSFER),
+    "F": ("Class overlap", "How far are the tasks' classes those of pretraining?", TRANSFER),
+    "": ("Beyond the paper", "What else was measured?", TRANSFER),
+    "3.2": ("Layer by layer", "In which layers do objectives differ?", INSIDE),
+    "3.3": ("Class separation", "How far does each objective pull the classes apart?", INSIDE),
+    "E": ("More on class separation", "Does another measure, or another recipe, say the same?", INSIDE),
+    "C.1": ("Learning curves", "Do objectives that fit worse do better on new images?", PREDICTS),
+    "C.2": ("Robustness and calibration", "How do the networks bear other images?", PREDICTS),
+    "C.3": ("Similarity of predictions", "Do networks of one objective err alike?", PREDICTS),
+    "C.4": ("Combinations of objectives", "Do objectives that help alone help more together?", PREDICTS),
+    "C.5": ("Augmentation and long training", "Do objectives still differ under both?", PREDICTS),
+    "A": ("Training and tuning", "What was trained on what, and how was it chosen?", CHOSEN),
 }
 """The sections of the page in order, by the paper's numbers; "" is a section that the paper does not have.
 
@@ -79,7 +54,7 @@ def _before(run: Run) -> str:
 PAGE = Page(
     "usual",
     answer,
-    {key: replace(section, folded=not key or key[0].isupper()) for key, section in SECTIONS.items()},
+    {key: Section(*words, folded=not key or key[0].isupper()) for key, words in SECTIONS.items()},
     glossary=lambda run: (HERE / "glossary.html").read_text(encoding="utf-8"),
     before=_before,
     source=(

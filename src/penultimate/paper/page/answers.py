@@ -56,7 +56,7 @@ def answer(run: Run) -> Answer:
     if other_of(run):
         return _of_pair(run)
     if is_reference(run):
-        return Answer(WORLD, tuple(map(" ".join, POINTS)), FIGURE_5)
+        return Answer(WORLD, tuple(POINTS), FIGURE_5)
     return _of_order(run)
 
 

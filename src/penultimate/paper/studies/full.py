@@ -86,7 +86,8 @@ def other_arms(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
 
 def backbones(seeds: tuple[int, ...], draws: int | str) -> tuple[Runs, ...]:
     """Return grids of a second architecture, and of two more under the recipe of the ICLR version."""
-    of, two = {"seeds": seeds, "draws": draws}, ("glyphmobile", "glyphwide")
+    of: dict[str, Any] = {"seeds": seeds, "draws": draws}
+    two = ("glyphmobile", "glyphwide")
     return (
         *_runs(OBJECTIVES, backbones=("glyphplain",), measure=(*ACCURACY, "linear"), **of),
         *_runs(OBJECTIVES, UNAVERAGED, backbones=two, arm=arms.COSINE_DECAY, measure=("accuracy",), **of),

@@ -14,8 +14,6 @@ from penultimate.paper import arms
 from penultimate.paper.claims.both import CHOOSING, CONFIRMING, NEW_CANDIDATES
 from penultimate.paper.claims.quick import COMPARED as OF_QUICKSTART
 from penultimate.paper.studies import searches
-from penultimate.paper.studies.searches import CHANGES, SWEEP_LEARNING_RATE
-from penultimate.paper.studies.searches import CHOSEN as OBJECTIVES
 from penultimate.study.blocks import Runs, runs_by_recipe
 from penultimate.study.spec import Study
 
@@ -28,6 +26,8 @@ MEASURE = (
 )
 """All measurements that exhibits can show of one seed."""
 SHORT_MEASURE = ("accuracy", "class_separation", "linear", "knn")
+OBJECTIVES, CHANGES = searches.CHOSEN, searches.CHANGES
+"""The nine objectives with the hyperparameters that the searches chose, and what that changes in recipes."""
 TUNED_BY = ("matched_search", "matched_search_scaled")
 
 # A run as short as `nine` would learn little under the paper's weight decay and short warm-up.
@@ -126,7 +126,7 @@ ONE_DRAW = (
 SWEEP = (
     Runs(
         TEMPERATURES,
-        dataclasses.replace(RECIPE, learning_rate=SWEEP_LEARNING_RATE),
+        dataclasses.replace(RECIPE, learning_rate=searches.SWEEP_LEARNING_RATE),
         seeds=SEEDS[:3],
         arm=arms.SWEEP,
         measure=("accuracy", "class_separation", *RELEARNING, "linear"),
