@@ -40,7 +40,8 @@ from penultimate.data.disk.loading import decoded
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.listing import Files, Listing
-from penultimate.features.files import FileNetwork, extract_files
+from penultimate.features.files import extract_files
+from penultimate.networks.protocol import Network
 
 NAMES = ("resnet18", "vit_tiny_patch16_224")
 CHEAP = ("lcnet_050", "mobilenetv3_small_050")
@@ -122,9 +123,9 @@ def timm_loop(root: Path, name: str) -> Tensor:
 
 def ours(listing: Listing, names: tuple[str, ...], workers: int = WORKERS) -> Tensor:
     """The features of the last network; every call begins with an empty folder."""
-    networks: dict[str, FileNetwork] = {name: network(name)[0] for name in names}
+    networks: dict[str, Network] = {name: network(name)[0] for name in names}
     with tempfile.TemporaryDirectory() as folder:
-        banks = extract_files(networks, listing, folder, batch_size=BATCH, workers=workers, show=False)
+        banks = extract_files(networks, listing, folder, batch_size=BATCH, workers=workers)
         return torch.tensor(np.array(banks[names[-1]].features))
 
 

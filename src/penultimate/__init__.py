@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from penultimate.metrics.transferability import logme as logme
     from penultimate.metrics.transferability import transrate as transrate
     from penultimate.monitoring.monitor import Monitor as Monitor
-    from penultimate.networks.given import load as load
     from penultimate.networks.heads import replace_head as replace_head
     from penultimate.networks.model import Model as Model
+    from penultimate.networks.store import load as load
     from penultimate.objectives.objective import objective as objective
     from penultimate.probes.knn import KNNProbe as KNNProbe
     from penultimate.probes.linear import LinearProbe as LinearProbe
@@ -89,9 +89,9 @@ __getattr__, __dir__ = attributes(
         "metrics.temperature": "fit_temperature",
         "metrics.transferability": "h_score logme transrate",
         "monitoring.monitor": "Monitor",
-        "networks.given": "load",
         "networks.heads": "replace_head",
         "networks.model": "Model",
+        "networks.store": "load",
         "objectives.objective": "objective",
         "probes.knn": "KNNProbe",
         "probes.linear": "LinearProbe",

@@ -19,8 +19,8 @@ from penultimate.backbones.tokens import at_tokens, token_pooling
 from penultimate.errors import RequestError
 from penultimate.evaluation.naming import networks_named
 from penultimate.evaluation.request import Request
-from penultimate.networks.given import fetch, load_given
 from penultimate.networks.sources import POOLINGS, read_source
+from penultimate.networks.store import fetch, load_given
 
 IMAGES = torch.randn(3, 3, 160, 160, generator=torch.Generator().manual_seed(0))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -27,7 +26,7 @@ from penultimate.features.bank import FeatureBank
 from penultimate.features.files import extract_files
 from penultimate.features.writing import BankWriter
 from penultimate.metrics.separation import class_separation
-from penultimate.networks.protocol import FileNetwork
+from penultimate.networks.protocol import Network
 from penultimate.networks.trained import TrainedNetwork, build
 
 STATISTICS = ChannelStatistics((0.5, 0.4, 0.3), (0.2, 0.3, 0.2))
@@ -35,7 +34,7 @@ STATISTICS = ChannelStatistics((0.5, 0.4, 0.3), (0.2, 0.3, 0.2))
 
 @dataclass
 class Small:
-    """A `FileNetwork`: a strided convolution; `seconds` of sleep for each batch."""
+    """A `Network`: a strided convolution; `seconds` of sleep for each batch."""
 
     body: nn.Module
     preparation: Preparation
@@ -73,7 +72,7 @@ def small(seed: int = 0, side: int = 32, classes: int = 0, scale: float = 1.0, s
 
 def test_several_networks_share_a_pass_and_each_gets_what_it_gets_alone(tmp_path: Path) -> None:
     listing = folder_of(tmp_path / "images", 11)
-    networks: dict[str, FileNetwork] = {"a": small(0), "b/b": small(1, side=16, classes=4)}
+    networks: dict[str, Network] = {"a": small(0), "b/b": small(1, side=16, classes=4)}
     both = extract_files(networks, listing, tmp_path / "both", batch_size=4)
     for name, network in networks.items():
         alone = extract_files({name: network}, listing, tmp_path / "alone", batch_size=4, workers=0)[name]
@@ -88,21 +87,6 @@ def test_several_networks_share_a_pass_and_each_gets_what_it_gets_alone(tmp_path
     assert both["a"].labels.tolist() == listing.labels.tolist()
     assert both["a"].ids is not None
     assert both["a"].ids.tolist() == listing.ids.tolist()
-
-
-def test_a_batch_goes_through_the_network_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    listing = folder_of(tmp_path / "images", 7)
-    network = small(classes=3)
-    (whole,) = extract_files({"a": network}, listing, tmp_path / "whole").values()
-    seen: list[int] = []
-    network.body.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
-    monkeypatch.setattr("penultimate.features.files.PIXELS", 3 * 32 * 32)
-    (parts,) = extract_files({"a": network}, listing, tmp_path / "parts").values()
-    assert seen == [3, 2, 2]
-    assert whole.logits is not None
-    assert parts.logits is not None
-    np.testing.assert_allclose(parts.features, whole.features, rtol=1e-5)
-    np.testing.assert_allclose(parts.logits, whole.logits, rtol=1e-4, atol=1e-5)
 
 
 def test_files_are_not_read_for_their_digest_where_it_is_known_what_they_are(
@@ -313,22 +297,6 @@ def test_extraction_goes_on_after_a_kill(tmp_path: Path) -> None:
     assert [bank.digest() for bank in resumed.values()] == [bank.digest() for bank in whole.values()]
 
 
-def test_a_bank_from_before_crops_could_be_rounded_down_is_read_and_not_made_again(tmp_path: Path) -> None:
-    listing, network = folder_of(tmp_path / "images", 6), small()
-    extract_files({"a": network}, listing, tmp_path / "banks", workers=0)
-    identity = json.loads((tmp_path / "banks/a/bank.json").read_text())["identity"]
-    assert {*identity["preparation"]} == {"resize", "crop", "interpolation", "statistics", "squash"}
-
-
-def test_the_journal_of_a_process_that_was_killed_at_its_very_end_does_not_stay(tmp_path: Path) -> None:
-    listing = folder_of(tmp_path / "images", 6)
-    folder = tmp_path / "banks"
-    whole = extract_files({"a": small()}, listing, folder, workers=0)["a"].digest()
-    (folder / "a" / "journal.json").write_text("{}")
-    assert extract_files({"a": small()}, listing, folder, workers=0)["a"].digest() == whole
-    assert not (folder / "a" / "journal.json").exists()
-
-
 def _counted(function, calls, place):  # type: ignore[no-untyped-def]
     def counting(images):  # type: ignore[no-untyped-def]
         calls[place] += 1
@@ -345,7 +313,7 @@ HOSTILE = ("..", ".", ".lock", "/", "../../up", "a\0b", "x" * 300, "é" * 150, "
 def test_a_network_of_any_name_has_a_bank_of_its_own_in_the_folder(tmp_path: Path) -> None:
     listing = folder_of(tmp_path / "images", 3)
     before = {path.name for path in tmp_path.iterdir()}
-    networks: dict[str, FileNetwork] = {name: small(number) for number, name in enumerate(HOSTILE)}
+    networks: dict[str, Network] = {name: small(number) for number, name in enumerate(HOSTILE)}
     for _ in range(2):
         banks = extract_files(networks, listing, tmp_path / "banks", batch_size=4, workers=0)
         assert {path.name for path in tmp_path.iterdir()} == {*before, "banks"}
@@ -363,23 +331,3 @@ def test_a_network_without_a_name_and_folders_that_are_none_are_refused(tmp_path
     for folder in ("", tmp_path / ("x" * 300)):
         with pytest.raises(RequestError, match=r"folder|cannot be used"):
             extract_files({"a": small()}, listing, folder, workers=0)
-
-
-def test_two_networks_whose_folders_are_one_are_refused(tmp_path: Path) -> None:
-    """As on a file system that tells no upper case from lower."""
-    listing = folder_of(tmp_path / "images", 3)
-    (tmp_path / "banks").mkdir()
-    (tmp_path / "banks/Net").mkdir()
-    (tmp_path / "banks/net").symlink_to("Net")
-    with pytest.raises(RequestError, match="'Net' and 'net' would have one folder"):
-        extract_files({"Net": small(0), "net": small(1)}, listing, tmp_path / "banks", workers=0)
-
-
-def test_arrays_of_a_bank_that_are_links_are_not_written_through(tmp_path: Path) -> None:
-    listing = folder_of(tmp_path / "images", 3)
-    (tmp_path / "mine").write_text("mine")
-    (tmp_path / "banks/a").mkdir(parents=True)
-    for name in ("features", "labels", "ids"):
-        (tmp_path / f"banks/a/{name}.npy").symlink_to(tmp_path / "mine")
-    extract_files({"a": small()}, listing, tmp_path / "banks", workers=0)
-    assert (tmp_path / "mine").read_text() == "mine"

@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 import penultimate as pu
-from penultimate.networks.given import fetch, load_given
 from penultimate.networks.sources import GIVEN
+from penultimate.networks.store import fetch, load_given
 
 GOLDEN = Path(__file__).with_suffix(".json")
 

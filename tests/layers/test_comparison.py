@@ -8,16 +8,13 @@ import torch
 import torchvision
 from tests.oracles import similarity as oracle
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import TensorDataset
 
 import penultimate as pu
 from penultimate import RequestError
 from penultimate.data.images import ChannelStatistics, ImageSet
-from penultimate.features.bank import FeatureBank
-from penultimate.layers import comparison
 from penultimate.layers.comparison import (
     at_initialisation,
-    compare_banks,
     compare_grams,
     compare_networks,
     layer_grams,
@@ -83,13 +80,6 @@ def test_equals_equation_10_for_networks_of_different_depth_and_batches_of_diffe
     assert "1 of 7" in repr(comparison)
 
 
-def test_float64_networks_are_measured_to_rounding() -> None:
-    nets, (batch,) = networks(), images(16)
-    layers = by_hand(nets["wide"], batch)
-    comparison = compare_networks([nets["wide"].double()], [batch.double()], LAYERS["wide"])
-    assert np.abs(comparison.matrix - oracle.cka_matrix([layers])).max() < 1e-12
-
-
 def test_rows_are_in_the_order_in_which_layers_run() -> None:
     """The block of a ResNet is named before its parts and runs after them."""
     net = torchvision.models.resnet18()
@@ -119,13 +109,6 @@ def test_networks_are_left_as_they_were() -> None:
         assert all(torch.equal(value, before[name][key]) for key, value in net.state_dict().items())
         assert not any(module._forward_hooks for module in net.modules())
         net(images(4)[0]).sum().backward()
-
-
-def test_one_network_twice_and_a_body_shared_by_two_are_compared() -> None:
-    net = networks()["wide"]
-    comparison = compare_networks([net, net], images(12), "body.[25]")
-    assert comparison.names == [("0", "body.2"), ("0", "body.5"), ("1", "body.2"), ("1", "body.5")]
-    assert np.array_equal(comparison.between("0", "0"), comparison.between("0", "1"))
 
 
 class Tokens(nn.Module):
@@ -181,7 +164,7 @@ def test_bad_input_is_named() -> None:
         compare_networks(nets, iter(images(8)), LAYERS, passes=2)
     with pytest.raises(RequestError, match=r"passes must be a whole number of at least 1 .*; got 0"):
         compare_networks(nets, images(8), LAYERS, passes=0)
-    with pytest.raises(RequestError, match=r"'1' gives \[5\] for 8 examples"):
+    with pytest.raises(RequestError, match=r"'1': it gives \[5\] for 8 examples"):
         compare_networks([nn.Sequential(nn.Conv2d(3, 5, 3), Folded())], images(8), ["0", "1"])
 
 
@@ -215,9 +198,7 @@ class Drained:
 def test_a_loader_that_is_empty_in_a_later_pass_is_refused() -> None:
     net = [networks()["wide"]]
     assert compare_networks(net, Drained(images(8, 8)), "body.2").passes.tolist() == [0, 0]
-    with pytest.raises(
-        RequestError, match=r"no batch in pass 1, having given 2 before: it can be read only once"
-    ):
+    with pytest.raises(RequestError, match="no batch in pass 1: it can be read only once"):
         compare_networks(net, Drained(images(8, 8)), "body.2", passes=2)
 
 
@@ -234,24 +215,8 @@ def test_mappings_leave_out_labels_and_ids_and_a_single_other_key_is_the_image(i
 
 def test_a_key_that_the_forward_pass_does_not_take_is_named() -> None:
     batch = {"x": images(8)[0], "mask": torch.ones(8), "id": torch.arange(8)}
-    with pytest.raises(
-        RequestError, match=r"network '0': .* keys 'x', 'mask', 'id'; .* takes 'x', not 'mask'"
-    ):
+    with pytest.raises(RequestError, match=r"network '0': .* keys 'x', 'mask', 'id': .* argument 'mask'"):
         compare_networks([networks()["wide"]], [batch], "body.2")
-
-
-class AsksForIds(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.table = nn.Embedding(9, 4)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        return self.table(ids)
-
-
-def test_a_network_that_asks_for_ids_is_given_them() -> None:
-    batch = {"ids": torch.arange(6), "labels": torch.zeros(6)}
-    assert compare_networks([AsksForIds()], [batch], "table").matrix[0, 0] == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
@@ -267,21 +232,6 @@ def test_a_wrapped_network_has_the_layers_and_values_of_the_one_inside(wrap) -> 
 class Folded(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x.mean((0, 2, 3))
-
-
-def test_a_loader_that_will_end_in_too_few_examples_is_refused_before_anything_runs() -> None:
-    calls: list[int] = []
-    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
-    net.register_forward_pre_hook(lambda module, inputs: calls.append(1))
-    data = TensorDataset(torch.randn(19, 2))
-    with pytest.raises(RequestError, match="one holds 3"):
-        compare_networks([net], DataLoader(data, batch_size=8), "1")
-    assert not calls
-    assert compare_networks([net], DataLoader(data, batch_size=8, drop_last=True), "1").sizes.tolist() == [
-        8,
-        8,
-    ]
-    assert compare_networks([net], DataLoader(data, batch_size=7), "1").sizes.tolist() == [7, 7, 5]
 
 
 def test_a_dead_layer_is_said_and_the_others_are_measured() -> None:
@@ -320,13 +270,8 @@ def test_trained_networks_take_an_image_set_of_which_each_pass_draws_other_batch
     whole = compare_networks(nets, data, batch_size=45)
     features = [net.features(torch.from_numpy(data.images)).numpy() for net in nets.values()]
     pooled = pu.minibatch_cka([features[0]], [features[1]])
-    banks = {
-        name: FeatureBank(one[order], data.labels, ids=data.ids[order])
-        for (name, one), order in zip(
-            zip(nets, features, strict=True), (slice(None), slice(None, None, -1)), strict=True
-        )
-    }
-    assert compare_banks(banks, batch_size=45).matrix[0, 1] == pytest.approx(pooled, abs=1e-12)
+    top = compare_networks(nets, data, (), output="top", batch_size=45)
+    assert top.matrix[0, 1] == pytest.approx(pooled, abs=1e-6)
     assert whole.layers("one") == ["block1", "block2", "bottleneck1", "bottleneck2"]
     with pytest.raises(RequestError, match="'bare' is a bare module"):
         compare_networks({"bare": nets["one"].backbone}, data)
@@ -340,14 +285,6 @@ def test_grams_of_batches_of_several_sizes_are_compared_as_the_networks_are() ->
     assert np.abs(found.matrix - whole.matrix).max() < 1e-6
     with pytest.raises(RequestError, match="on the same batches"):
         compare_grams({**grams, "other": layer_grams(nets["deep"], images(9, 5, 9), LAYERS["deep"])})
-
-
-def test_banks_of_other_examples_are_refused() -> None:
-    features = np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
-    one = FeatureBank(features, np.zeros(9, int), ids=np.arange(9))
-    other = FeatureBank(features, np.zeros(9, int), ids=np.arange(1, 10))
-    with pytest.raises(RequestError, match=r"different examples: 2 ids.*the first is 0"):
-        compare_banks({"one": one, "other": other})
 
 
 def test_the_control_at_initialisation_has_moments_of_the_data_and_the_weights_of_its_seed() -> None:
@@ -366,15 +303,6 @@ def test_the_control_at_initialisation_has_moments_of_the_data_and_the_weights_o
     handle.remove()
     assert found["out"].mean((0, 2, 3)).abs().max() < 1e-4
     assert (found["out"].var((0, 2, 3)) - 1).abs().max() < 1e-3
-
-
-def test_the_control_at_initialisation_is_where_the_trained_network_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen = []
-    monkeypatch.setattr(comparison, "_settle", lambda network, batches: seen.append(network.device))
-    control = at_initialisation(glyph_network(0).to("meta"), glyph_images(64))
-    assert [place.type for place in (*seen, control.objective.head.weight.device)] == ["meta", "meta"]
 
 
 def test_settling_averages_over_batches_and_restores_modes_and_momenta() -> None:

@@ -15,7 +15,6 @@ from torch import Tensor
 
 from penultimate.backbones.taps import pooled, tapped, taps
 from penultimate.data.images import ImageSet, load_images
-from penultimate.errors import RequestError
 from penultimate.layers.pooling import pooled_layers
 from penultimate.networks.trained import load_network
 
@@ -52,12 +51,6 @@ def test_a_full_disk_is_an_error(tmp_path: Path, small_disk: Path) -> None:
     images = ImageSet(few.images[many % 40], few.labels[many % 40], many, few.class_names)
     with pytest.raises(OSError, match="No space left"):
         pooled_layers(load_network(network(tmp_path, "softmax")), images, small_disk / "test")
-
-
-def test_no_images_are_refused(tmp_path: Path) -> None:
-    none = load_images(world(tmp_path), "test").subset(slice(0))
-    with pytest.raises(RequestError, match="no image"):
-        pooled_layers(load_network(network(tmp_path, "softmax")), none, tmp_path / "none")
 
 
 @pytest.mark.parametrize(

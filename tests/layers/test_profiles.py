@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,7 @@ from torch import Tensor, nn
 import penultimate as pu
 from penultimate import RequestError
 from penultimate.data.images import ChannelStatistics, ImageSet
-from penultimate.layers.comparison import compare_banks, compare_networks
+from penultimate.layers.comparison import compare_networks
 from penultimate.layers.profiles import profile_layers
 from penultimate.networks.trained import TrainedNetwork, build
 
@@ -171,37 +169,14 @@ def test_bad_input_is_named() -> None:
         profile_layers(net, network()[1], "2")
 
 
-def test_keyword_batches_carry_their_labels() -> None:
-    class Keyed(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.inner = small_net()
-
-        def forward(self, pixel_values: Tensor) -> Tensor:
-            return self.inner(pixel_values)
-
-    ((batch, labels),) = batches(9)
-    keyed = {"pixel_values": batch, "labels": labels}
-    (one,) = profile_layers(Keyed(), [keyed], "inner.4")
-    assert one.class_separation is not None
-
-
 def test_the_output_of_a_network_is_compared_as_its_last_layer() -> None:
     trained, images = network()
     found = compare_networks({"one": trained}, images, output="penultimate", batch_size=21)
     assert found.layers("one")[-2:] == ["bottleneck2", "penultimate"]
-    same = compare_banks({"one": pu.extract(trained, images)}, batch_size=21)
-    last = found.products[:, -1, -1]
-    assert last == pytest.approx(same.products[:, 0, 0], rel=1e-4)
+    same = compare_networks({"one": trained}, images, (), output="penultimate", batch_size=21)
+    assert found.products[:, -1, -1] == pytest.approx(same.products[:, 0, 0], rel=1e-4)
     with pytest.raises(RequestError, match="has a layer 'block1'"):
         compare_networks({"one": trained}, images, output="block1")
-
-
-def test_a_generator_of_batches_is_read_once() -> None:
-    def stream() -> Iterator[tuple[Tensor, Tensor]]:
-        yield from batches(6, 6)
-
-    assert len(profile_layers(small_net(), stream(), ["0", "4"])) == 2
 
 
 def test_what_is_overwritten_later_does_not_reach_a_profile() -> None:

@@ -26,8 +26,8 @@ from penultimate.data import load_images
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.networks import GivenNetwork, TrainedNetwork, load_network
-from penultimate.networks.given import fetch, load_given
 from penultimate.networks.sources import Source, fingerprint, read_source
+from penultimate.networks.store import fetch, load_given
 from penultimate.records.reading import study_folder
 from penultimate.records.table import Row, Table
 from penultimate.results import read_run, write_page

@@ -13,7 +13,8 @@ from PIL import Image
 
 import penultimate as pu
 from penultimate.errors import RequestError
-from penultimate.networks.given import GivenNetwork, fetch, load_given
+from penultimate.networks.given import GivenNetwork
+from penultimate.networks.store import fetch, load_given
 
 PICTURE = Image.fromarray(np.random.default_rng(0).integers(0, 256, (91, 60, 3), np.uint8))
 TINY = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}

@@ -16,8 +16,9 @@ import penultimate as pu
 from penultimate.data.images import ImageSet
 from penultimate.errors import RequestError
 from penultimate.networks import Network
-from penultimate.networks.given import GivenNetwork, fetch, load_given
+from penultimate.networks.given import GivenNetwork
 from penultimate.networks.sources import fingerprint
+from penultimate.networks.store import fetch, load_given
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")

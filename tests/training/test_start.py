@@ -11,7 +11,8 @@ import torch
 from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError
-from penultimate.networks.given import GivenNetwork, fetch, load_given
+from penultimate.networks.given import GivenNetwork
+from penultimate.networks.store import fetch, load_given
 from penultimate.networks.trained import TrainedNetwork, build, load_network
 from penultimate.training import Recipe, Start, train
 from penultimate.training.run import Run

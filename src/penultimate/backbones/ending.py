@@ -17,15 +17,16 @@ import torch
 from torch import Tensor, nn
 
 from penultimate.backbones.outputs import (
-    OUTPUT,
     described,
+    described_with_advice,
     entries,
+    entry,
     entry_of_features,
+    is_entry,
     logits_first,
     of_one_pixel,
 )
-from penultimate.backbones.passes import as_written
-from penultimate.backbones.taps import ACTIVATIONS
+from penultimate.backbones.taps import ACTIVATIONS, tapped, taps
 from penultimate.errors import RequestError
 from penultimate.objectives.heads import Head
 from penultimate.objectives.objective import Objective
@@ -44,7 +45,6 @@ ENTANGLED = ("independent", "rectified", "assisted")
 """Forms in which no linear layer maps the features to the logits of a softmax."""
 SCORES = ("logits", "scores", "probs", "probabilities", "predictions")
 """Names of output entries that are class scores."""
-SAY = "layer='NAME'"
 LISTED = 5
 """The largest number of layers in an error message."""
 NEAR = 1e-4
@@ -71,24 +71,19 @@ class Final:
     factor: float = 1.0
 
 
-class Leaf(NamedTuple):
-    """A module without parts that ran, or a linear layer, and its output if that is [n m]."""
+class Call(NamedTuple):
+    """A layer in a forward pass: its features and output, [n m] and [n k], and the output rectified.
 
-    name: str
-    layer: nn.Module
-    output: Tensor | None
-
-
-class Called(NamedTuple):
-    """A linear layer in a forward pass: the features that it was given, what it gave, and that rectified."""
+    They are averages over positions, and copies: the network may overwrite its tensors.
+    """
 
     name: str
     features: Tensor
-    given: Tensor
+    output: Tensor
     rectified: Tensor
 
 
-def final_of(module: nn.Module, run: Callable[[], Any], head: str = "", say: str = SAY) -> Final | str:
+def final_of(module: nn.Module, run: Callable[[], Any], head: str = "") -> Final | str:
     """Return the final layers of a module, or the entry of its output that is its features.
 
     `run` makes a forward pass over a few images and returns its output. `head` is the name of the final layer
@@ -105,30 +100,23 @@ def final_of(module: nn.Module, run: Callable[[], Any], head: str = "", say: str
     """
     if head and head not in dict(module.named_modules()):
         raise RequestError(f"head='{head}' is no layer of {type(module).__name__}")
-    called: list[Called] = []
-    leaves: list[Leaf] = []
-    with _watched(module, head, called, leaves), as_written():
+    calls: list[Call] = []
+    leaves: list[tuple[str, nn.Module, Tensor | None]] = []
+    with _all_recorded(module, head, calls, leaves):
         output = run()
-    named = entries(output)
-    if not head and not has_classifier(module):
-        return entry_of_features(output)
-    for tensor in logits_first(named):
-        values = of_one_pixel(tensor)
-        if values.ndim == 2 and values.is_floating_point() and (head or not _ends_a_trunk(values, leaves)):
-            found = _final(module, values, called, head)
-            if found is not None:
-                return found
     if head:
-        of_head = [call for call in called if call.name == head]
-        if len(of_head) == 1:
-            return Final((head,), "assisted")
-        raise RequestError(
-            f"head='{head}' runs {len(of_head)} times in a forward pass of {type(module).__name__}"
-        )
+        return _named_final(module, head, calls, output)
     name = entry_of_features(output)
-    doubt = _doubt(module, of_one_pixel(named[name]), name, called, leaves) if name else ""
-    if doubt:
-        raise _not_found(module, output, called, doubt, say)
+    if has_classifier(module):
+        for tensor in logits_first(entries(output)):
+            values = of_one_pixel(tensor)
+            is_possible = values.ndim == 2 and values.is_floating_point()
+            if is_possible and not _ends_a_trunk(values, leaves) and (found := _final(module, values, calls)):
+                return found
+        if name and (doubt := _doubt(module, of_one_pixel(entries(output)[name]), name, calls, leaves)):
+            raise _not_found(module, output, calls, doubt)
+    if not name or of_one_pixel(entries(output)[name]).ndim != 2:
+        raise NoHeadError(f"features are [n m]; its output is {described_with_advice(output)}")
     return name
 
 
@@ -163,28 +151,63 @@ def read(module: nn.Module, final: Final | str, run: Callable[[], Any]) -> tuple
     """
     if isinstance(final, str):
         return of_one_pixel(entries(run())[final]), None
-    called: list[Called] = []
-    with _recorded(module, final.layers, called):
+    calls: list[Call] = []
+    handles = [handle for name in final.layers for handle in _record(module.get_submodule(name), name, calls)]
+    try:
         named = entries(run())
-    features = _joined(_in_order(called, final), final.shared)
+    finally:
+        for handle in handles:
+            handle.remove()
+    features = _joined(calls, final)
     if final.form in ("probabilities", "log-probabilities", "independent"):
-        return features, called[0].given
+        return features, calls[0].output
     outputs = [of_one_pixel(tensor) for tensor in logits_first(named)]
-    classes = called[0].given.shape[1]
-    return features, next((one for one in outputs if one.shape[1:] == (classes,)), called[0].given)
+    classes = calls[0].output.shape[1]
+    return features, next((one for one in outputs if one.shape[1:] == (classes,)), calls[0].output)
 
 
 def cut(module: nn.Module, final: Final) -> nn.Module:
     """Make the module return its penultimate features, and return it; its layers keep their names."""
-    called: list[Called] = []
+    calls: list[Call] = []
     for name in final.layers:
-        _record(module.get_submodule(name), name, called)
+        _record(module.get_submodule(name), name, calls)
 
     def features(module: nn.Module, inputs: Any, output: Any) -> Tensor:
-        found = _joined(_in_order(called, final), final.shared)
-        called.clear()
+        found = _joined(calls, final)
+        calls.clear()
         return found
 
+    module.register_forward_hook(features)
+    return module
+
+
+def read_at(module: nn.Module, layer: str, run: Callable[[], Any]) -> Tensor:
+    """Return the output of a layer, or an entry of the module's own, in the forward pass that `run` makes."""
+    if is_entry(module, layer):
+        return entry(run(), layer)
+    outputs: list[Tensor] = []
+    with tapped(_one_layer(module, layer), lambda name, output: outputs.append(output.clone())):
+        run()
+    return of_one_pixel(outputs[0])
+
+
+def cut_at(module: nn.Module, layer: str) -> nn.Module:
+    """Make the module return the output of a layer, or an entry of its own, and return it."""
+    if is_entry(module, layer):
+        module.register_forward_hook(lambda part, inputs, output: entry(output, layer))
+        return module
+    ((name, part),) = _one_layer(module, layer).items()
+    outputs: list[Tensor] = []
+
+    def remember(part: nn.Module, inputs: Any, output: Any) -> None:
+        outputs[:] = [entry(output).clone()]  # it may be overwritten
+
+    def features(part: nn.Module, inputs: Any, output: Any) -> Tensor:
+        if not outputs:
+            raise RequestError(f"layer '{name}' takes no part in the forward pass of {type(module).__name__}")
+        return outputs.pop()
+
+    part.register_forward_hook(remember)
     module.register_forward_hook(features)
     return module
 
@@ -222,26 +245,26 @@ def is_linear(layer: nn.Module) -> bool:
 
 
 @contextlib.contextmanager
-def _watched(module: nn.Module, head: str, called: list[Called], leaves: list[Leaf]) -> Iterator[None]:
-    """Record every linear layer of a forward pass, and every module without parts, in their order."""
+def _all_recorded(
+    module: nn.Module, head: str, calls: list[Call], leaves: list[tuple[str, nn.Module, Tensor | None]]
+) -> Iterator[None]:
+    """Record every linear layer of a forward pass, and every leaf (with its output, if [n m]), in order."""
 
     def note(name: str) -> Callable[..., None]:
         def fire(layer: nn.Module, inputs: Any, output: Any) -> None:
             flat = of_one_pixel(output) if isinstance(output, Tensor) else None
-            leaves.append(Leaf(name, layer, flat.clone() if flat is not None and flat.ndim == 2 else None))
+            leaves.append((name, layer, flat.clone() if flat is not None and flat.ndim == 2 else None))
 
         return fire
 
     handles: list[Any] = []
-    if isinstance(module, torch.jit.ScriptModule):  # its layers accept no hooks
-        yield
-        return
+    observable = [] if isinstance(module, torch.jit.ScriptModule) else module.named_modules()
     try:
-        for name, layer in module.named_modules():
-            if isinstance(layer, torch.jit.ScriptModule):
+        for name, layer in observable:
+            if isinstance(layer, torch.jit.ScriptModule):  # it accepts no hooks
                 continue
             if name and (is_linear(layer) or name == head):
-                handles += _record(layer, name, called)
+                handles += _record(layer, name, calls)
             if not any(True for _ in layer.children()) or is_linear(layer):
                 handles.append(layer.register_forward_hook(note(name)))
         yield
@@ -250,49 +273,37 @@ def _watched(module: nn.Module, head: str, called: list[Called], leaves: list[Le
             handle.remove()
 
 
-@contextlib.contextmanager
-def _recorded(module: nn.Module, names: tuple[str, ...], called: list[Called]) -> Iterator[None]:
-    handles = [handle for name in names for handle in _record(module.get_submodule(name), name, called)]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _record(layer: nn.Module, name: str, called: list[Called]) -> list[Any]:
-    """Have a layer add a `Called` each time it runs; the copies are taken before anything is overwritten."""
+def _record(layer: nn.Module, name: str, calls: list[Call]) -> list[Any]:
+    """Have a layer add a `Call` each time it runs."""
     inputs: list[Tensor | None] = []
 
     def before(layer: nn.Module, given: tuple[Any, ...]) -> None:
         tensor = given[0] if given else None
-        inputs.append(_averaged(layer, tensor).clone() if isinstance(tensor, Tensor) else None)
+        inputs.append(_averaged_input(layer, tensor).clone() if isinstance(tensor, Tensor) else None)
 
     def after(layer: nn.Module, given: Any, output: Any) -> None:
         features = inputs.pop()
         if features is None or not isinstance(output, Tensor) or output.ndim < 2:
             return
-        over = _over_positions(layer, output)
-        called.append(Called(name, features, over.clone(), _over_positions(layer, output.relu())))
+        calls.append(Call(name, features, _averaged(layer, output).clone(), _averaged(layer, output.relu())))
 
     return [layer.register_forward_pre_hook(before), layer.register_forward_hook(after)]
 
 
-def _averaged(layer: nn.Module, values: Tensor) -> Tensor:
-    """Return what a layer is given: averaged over positions, or the whole map for a large kernel."""
+def _averaged_input(layer: nn.Module, values: Tensor) -> Tensor:
+    """Return what a layer is given, averaged over positions; for a large kernel, the whole map."""
     if isinstance(layer, CONVOLUTIONS):
-        whole = set(layer.kernel_size) != {1}
-        return values.flatten(1) if whole else values.flatten(2).mean(2)
+        return values.flatten(2).mean(2) if set(layer.kernel_size) == {1} else values.flatten(1)
     return values if values.ndim <= 2 else values.flatten(1, -2).mean(1)
 
 
-def _over_positions(layer: nn.Module, output: Tensor) -> Tensor:
+def _averaged(layer: nn.Module, output: Tensor) -> Tensor:
     if isinstance(layer, CONVOLUTIONS):
         return output.flatten(2).mean(2)
     return output if output.ndim == 2 else output.flatten(1, -2).mean(1)
 
 
-def _is_pointwise(layer: nn.Module, call: Called) -> bool:
+def _is_pointwise(layer: nn.Module, call: Call) -> bool:
     """Return whether a layer is linear in its features: a convolution at each position, or over the map."""
     if not isinstance(layer, CONVOLUTIONS):
         return True
@@ -301,37 +312,46 @@ def _is_pointwise(layer: nn.Module, call: Called) -> bool:
     return set(layer.kernel_size) == {1} or call.features.shape[1] == layer.weight[0].numel()
 
 
-def _final(module: nn.Module, output: Tensor, called: list[Called], head: str) -> Final | None:
+def _named_final(module: nn.Module, head: str, calls: list[Call], output: Any) -> Final:
+    """Return the final layer that the user named, in a known form if its output follows in one."""
+    of_head = [call for call in calls if call.name == head]
+    if len(of_head) != 1:
+        raise RequestError(
+            f"head='{head}' runs {len(of_head)} times in a forward pass of {type(module).__name__}"
+        )
+    flat = (of_one_pixel(tensor) for tensor in logits_first(entries(output)))
+    known = (_final(module, values, of_head) for values in flat if values.ndim == 2)
+    return next(filter(None, known), Final((head,), "assisted"))
+
+
+def _final(module: nn.Module, output: Tensor, calls: list[Call]) -> Final | None:
     """Return the final layers from which an output [n k] follows, or None if in no known form."""
-    counts = [call.name for call in called]
+    counts = [call.name for call in calls]
     wide = [
         call
-        for call in reversed(called)
-        if call.given.shape == output.shape
+        for call in reversed(calls)
+        if call.output.shape == output.shape
         and counts.count(call.name) == 1
-        and (not head or call.name == head)
         and _is_pointwise(module.get_submodule(call.name), call)
     ]
     for call in wide:
         for form, of in FORMS.items():
-            factor = _factor(of(call.given), output)
+            factor = _factor(of(call.output), output)
             if factor == 1 or (factor is not None and form == "logits"):
                 return Final((call.name,), form, factor=factor)
-        if _is_head(call.name) and _factor(call.rectified, output) == 1:
+        if {*call.name.split(".")} & {*HEADS} and _factor(call.rectified, output) == 1:
             return Final((call.name,), "rectified")
     for later, earlier in itertools.pairwise(wide):
-        factor = _factor(later.given + earlier.given, output)
+        factor = _factor(later.output + earlier.output, output)
         if factor is not None:
-            both = sorted((later, earlier), key=lambda call: call.name)
-            shared = both[0].features.shape == both[1].features.shape and torch.equal(
-                both[0].features, both[1].features
-            )
+            one, other = sorted((later, earlier), key=lambda call: call.name)
+            shared = one.features.shape == other.features.shape and torch.equal(one.features, other.features)
             form, factor = ("average", 1.0) if factor == 0.5 else ("sum", factor)
-            return Final(tuple(call.name for call in both), form, shared, factor)
+            return Final((one.name, other.name), form, shared, factor)
     return _of_timm(module, wide)
 
 
-def _of_timm(module: nn.Module, wide: list[Called]) -> Final | None:
+def _of_timm(module: nn.Module, wide: list[Call]) -> Final | None:
     """Return the layer that timm calls a module's classifier, where its features were recorded too."""
     get, size = getattr(module, "get_classifier", None), getattr(module, "head_hidden_size", None)
     if not callable(get) or not callable(getattr(module, "forward_head", None)):
@@ -357,53 +377,60 @@ def _factor(one: Tensor, other: Tensor) -> float | None:
     return next((each for each in factors if float((each * one - other).abs().max()) <= NEAR * scale), None)
 
 
-def _in_order(called: list[Called], final: Final) -> list[Tensor]:
-    found = {call.name: call.features for call in called}
+def _joined(calls: list[Call], final: Final) -> Tensor:
+    """Return the features that the final layers were given, side by side."""
+    found = {call.name: call.features for call in calls}
     lacking = [name for name in final.layers if name not in found]
     if lacking:
         raise RequestError(f"the final layer '{lacking[0]}' takes no part in this forward pass")
-    return [found[name] for name in final.layers]
+    parts = [found[name] for name in final.layers]
+    return parts[0] if final.shared or len(parts) == 1 else torch.cat(parts, 1)
 
 
-def _joined(parts: list[Tensor], shared: bool) -> Tensor:
-    return parts[0] if shared or len(parts) == 1 else torch.cat(parts, 1)
+def _one_layer(module: nn.Module, layer: str) -> dict[str, nn.Module]:
+    found = taps(module, layer)
+    if len(found) > 1:
+        raise RequestError(f"'{layer}' is {len(found)} layers; features are those of one")
+    return found
 
 
-def _ends_a_trunk(output: Tensor, leaves: list[Leaf]) -> bool:
+def _ends_a_trunk(output: Tensor, leaves: list[tuple[str, nn.Module, Tensor | None]]) -> bool:
     """Return whether an output is that of an activation or a normalisation, which may change nothing yet."""
     return any(
-        leaf.output is not None and leaf.output.shape == output.shape and torch.equal(leaf.output, output)
-        for leaf in leaves
-        if isinstance(leaf.layer, ACTIVATIONS) or "Norm" in type(leaf.layer).__name__
+        values is not None and values.shape == output.shape and torch.equal(values, output)
+        for _, layer, values in leaves
+        if isinstance(layer, ACTIVATIONS) or "Norm" in type(layer).__name__
     )
 
 
-def _is_head(name: str) -> bool:
-    return bool({*name.split(".")} & {*HEADS})
-
-
-def _doubt(module: nn.Module, output: Tensor, name: str, called: list[Called], leaves: list[Leaf]) -> str:
+def _doubt(
+    module: nn.Module,
+    output: Tensor,
+    name: str,
+    calls: list[Call],
+    leaves: list[tuple[str, nn.Module, Tensor | None]],
+) -> str:
     """Return why an output may be class scores of an unknown final layer, or an empty string."""
-    classes = output.shape[1]
-    if not output.isfinite().all():  # these features are refused, whatever layer is the final one
+    if not output.isfinite().all() or output.ndim != 2:  # refused as features, whatever the final layer is
         return ""
+    classes = output.shape[1]
     if name.rpartition(".")[2] in SCORES:
         return f"'{name}' is called scores"
     if getattr(module, "num_classes", None) == classes > 0:
         return f"the module declares {classes} classes"
     if not leaves:
         return "its layers cannot be observed"
-    if bare := _bare(module, classes, {id(leaf.layer) for leaf in leaves if leaf.layer is not module}):
+    if bare := _bare(module, classes, {id(layer) for _, layer, _ in leaves if layer is not module}):
         return f"the parameter {bare} may be its final layer, without a module"
     last_name, last, _ = leaves[-1]
     if isinstance(last, nn.Softmax | nn.LogSoftmax | nn.Sigmoid | nn.Softmax2d):
         return f"it ends in '{last_name}', {type(last).__name__}"
-    if not is_linear(last) or (isinstance(last, CONVOLUTIONS) and not _is_head(last_name)):
+    is_head = {*last_name.split(".")} & {*HEADS}
+    if not is_linear(last) or (isinstance(last, CONVOLUTIONS) and not is_head):
         return ""
-    lengths = output.double().norm(dim=1)
-    if float((lengths - 1).abs().max()) < NEAR:  # an embedding of unit length
+    if float((output.double().norm(dim=1) - 1).abs().max()) < NEAR:  # an embedding of unit length
         return ""
-    of_last = next((call for call in reversed(called) if call.name == last_name), None)
+    of_last = next((call for call in reversed(calls) if call.name == last_name), None)
     if of_last is not None and _factor(of_last.rectified, output) == 1:
         return ""
     return f"it is made of what '{last_name}' gives in an unknown way"
@@ -422,14 +449,13 @@ def _bare(module: nn.Module, classes: int, run: set[int]) -> str:
     return ""
 
 
-def _not_found(module: nn.Module, output: Any, called: list[Called], doubt: str, say: str) -> NoHeadError:
+def _not_found(module: nn.Module, output: Any, calls: list[Call], doubt: str) -> NoHeadError:
     """Return the error for a network without a known final layer: its output, and where it was searched."""
-    looked = list(dict.fromkeys(call.name for call in reversed(called)))
+    looked = list(dict.fromkeys(call.name for call in reversed(calls)))
     names = ", ".join(f"'{name}'" for name in looked[:LISTED]) or "none"
-    own, head = say.replace("NAME", OUTPUT), say.replace("layer=", "head=")
     return NoHeadError(
         f"the final layer of {type(module).__name__} was not found: its output ({described(output)}) does not"
         f" follow from a linear layer's in a known way ({doubt}). Its last linear layers are {names}. Name"
-        f" the final layer, {head}, or the layer whose output is to be the features: {say}, or {own} for the"
-        " network's own output"
+        " the final layer, head='NAME', or the layer whose output is to be the features: layer='NAME', or"
+        " layer='output' for the network's own output"
     )

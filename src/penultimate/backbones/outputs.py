@@ -28,7 +28,7 @@ def entries(output: Any, name: str = OUTPUT) -> dict[str, Tensor]:
     if isinstance(output, Tensor):
         return {name: output}
     found: dict[str, Tensor] = {}
-    for key, value in _held(output).items():
+    for key, value in _parts(output).items():
         found |= entries(value, f"{name}.{key}")
     return found
 
@@ -36,14 +36,6 @@ def entries(output: Any, name: str = OUTPUT) -> dict[str, Tensor]:
 def logits_first(named: Mapping[str, Tensor]) -> list[Tensor]:
     """Return the tensors of an output, with those called logits first."""
     return [named[name] for name in sorted(named, key=lambda name: not name.endswith(".logits"))]
-
-
-def entry(output: Any, name: str) -> Tensor:
-    """Return the tensor with this name, or raise a RequestError that lists the names there are."""
-    found = entries(output)
-    if name not in found:
-        raise RequestError(f"there is no '{name}': the output is {described(output)}{_choice(found, '')}")
-    return found[name]
 
 
 def entry_of_features(output: Any) -> str:
@@ -58,6 +50,18 @@ def entry_of_features(output: Any) -> str:
     return OUTPUT if [*found] == [OUTPUT] else flat[0] if len(flat) == 1 else ""
 
 
+def entry(output: Any, name: str = OUTPUT) -> Tensor:
+    """Return the tensor of an output with a name; "output" also stands for the only one that is [n m].
+
+    Maps of one pixel are flattened. Raise RequestError, which names the entries, if there is no such tensor.
+    """
+    found = entries(output)
+    name = name if name in found else entry_of_features(output) if name == OUTPUT else ""
+    if not name:
+        raise RequestError(f"features are one tensor [n m]; the output is {described_with_advice(output)}")
+    return of_one_pixel(found[name])
+
+
 def is_entry(module: nn.Module, layer: str) -> bool:
     """Return whether a layer's name is that of an entry of the module's own output."""
     return layer.partition(".")[0] == OUTPUT and layer not in dict(module.named_modules())
@@ -66,30 +70,6 @@ def is_entry(module: nn.Module, layer: str) -> bool:
 def of_one_pixel(values: Tensor) -> Tensor:
     """Return maps of one pixel flattened, and anything else unchanged."""
     return values.flatten(1) if values.ndim > 2 and values.shape[2:].numel() == 1 else values
-
-
-def at_layer(module: nn.Module, name: str, layer: nn.Module) -> nn.Module:
-    """Make the module return the output of a layer, and return it; maps of one pixel are flattened."""
-    outputs: list[Tensor] = []
-
-    def remember(part: nn.Module, inputs: Any, output: Any) -> None:
-        outputs[:] = [output.clone() if isinstance(output, Tensor) else output]  # it may be overwritten
-
-    def features(part: nn.Module, inputs: Any, output: Any) -> Any:
-        if not outputs:
-            raise RequestError(f"layer '{name}' takes no part in the forward pass of {type(module).__name__}")
-        values = outputs.pop()
-        return of_one_pixel(values) if isinstance(values, Tensor) else values
-
-    layer.register_forward_hook(remember)
-    module.register_forward_hook(features)
-    return module
-
-
-def at_entry(module: nn.Module, name: str) -> nn.Module:
-    """Make the module return an entry of its output, and return it; maps of one pixel are flattened."""
-    module.register_forward_hook(lambda part, inputs, output: of_one_pixel(entry(output, name)))
-    return module
 
 
 def described(output: Any) -> str:
@@ -101,42 +81,33 @@ def described(output: Any) -> str:
     """
     if isinstance(output, Tensor):
         return str(list(output.shape))
-    held, kind = _held(output), type(output).__name__
+    parts, kind = _parts(output), type(output).__name__
     if isinstance(output, tuple | list):
         return f"a {kind} of {', '.join(map(described, output))}"
-    if held:
-        return f"a {kind} of {', '.join(f'{key}: {described(value)}' for key, value in held.items())}"
+    if parts:
+        return f"a {kind} of {', '.join(f'{key}: {described(value)}' for key, value in parts.items())}"
     return "None" if output is None else f"a {kind}"
 
 
-def made_features(output: Any, say: str) -> str:
-    """Return how to obtain features [n m] from another output, as a clause; `say` names a layer.
+def described_with_advice(output: Any) -> str:
+    """Return the description of an output that is not features [n m], and how features are made of it.
 
     >>> import torch
-    >>> made_features(torch.ones(2, 5, 3), "layer='NAME'")
-    '; give a module that returns net(x).mean(1), the average of its tokens, or net(x)[:, 0], the first one'
+    >>> described_with_advice(torch.ones(2, 5, 3))
+    '[2, 5, 3]; give a module that returns net(x).mean(1), the average of its tokens'
     """
-    if not isinstance(output, Tensor):
-        return _choice(entries(output), say)
-    if output.ndim == 3:
-        each = "the average of its tokens, or net(x)[:, 0], the first one"
-        return f"; give a module that returns net(x).mean(1), {each}"
-    if output.ndim != 4:
-        return ""
-    if output.shape[1] == output.shape[2] != output.shape[3]:  # channels are last
-        return "; give a module that returns net(x).mean((1, 2)), the average over its positions"
-    return "; nn.Sequential(net, nn.AdaptiveAvgPool2d(1)) averages over its positions"
+    advice = ""
+    if isinstance(output, Tensor) and output.ndim == 3:
+        advice = "; give a module that returns net(x).mean(1), the average of its tokens"
+    elif isinstance(output, Tensor) and output.ndim == 4:
+        advice = "; nn.Sequential(net, nn.AdaptiveAvgPool2d(1)) averages over its positions"
+    elif found := entries(output):
+        names = " or ".join(f"layer='{name}'" for name in found)
+        advice = f"; name one of its entries: {names}"
+    return described(output) + advice
 
 
-def _choice(found: Mapping[str, Tensor], say: str) -> str:
-    if not found:
-        return ""
-    if not say:
-        return f"; it has {', '.join(found)}"
-    return f"; name one of its entries: {' or '.join(say.replace('NAME', name) for name in found)}"
-
-
-def _held(output: Any) -> dict[str, Any]:
+def _parts(output: Any) -> dict[str, Any]:
     """Return the named contents of an output, or nothing if they have no names."""
     if isinstance(output, Mapping):
         return {str(key): value for key, value in output.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -13,8 +13,8 @@ from torch import Tensor
 
 FEW = 8
 """The number of images on which two passes are compared."""
-TRIES = 8
-"""The largest number of passes compared with the first, if a network draws random numbers and they agree."""
+REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
+"""Errors that a forward pass may raise for input that it was not made for."""
 
 
 @contextlib.contextmanager
@@ -27,22 +27,12 @@ def plainly(device: torch.device | None = None) -> Iterator[None]:
     ...     (torch.ones(1, 2) @ torch.ones(2, 1)).dtype
     torch.float32
     """
-    kinds = {"cpu", *([device.type] if device is not None else [])}
     with torch.no_grad(), contextlib.ExitStack() as opened:
-        for kind in kinds:
+        for kind in {"cpu", "cpu" if device is None else device.type}:
             if torch.amp.is_autocast_available(kind):
                 opened.enter_context(torch.autocast(kind, enabled=False))
-        opened.enter_context(as_written())
-        yield
-
-
-@contextlib.contextmanager
-def as_written() -> Iterator[None]:
-    """Run compiled modules uncompiled, because a compiled module does not show its operations."""
-    if "torch._dynamo" not in sys.modules:  # nothing is compiled, and importing it takes a second
-        yield
-        return
-    with torch.compiler.set_stance("force_eager"):
+        if "torch._dynamo" in sys.modules:  # otherwise nothing is compiled, and importing it takes a second
+            opened.enter_context(torch.compiler.set_stance("force_eager"))
         yield
 
 
@@ -57,35 +47,22 @@ def difference(run: Callable[[], Tensor], device: torch.device | None = None) ->
     >>> difference(lambda: torch.ones(2))
     ''
     """
-    with aside([device] if device is not None and device.type == "cuda" else []):
-        before, first = _drawn(), run().detach().double().nan_to_num(0, 0, 0)
-        scale = float(first.abs().max()) if first.numel() else 0.0
-        for _ in range(TRIES if _drawn() != before else 1):
-            second = run().detach().double().nan_to_num(0, 0, 0)
-            if first.shape != second.shape or not first.numel():
-                return ""
-            if (largest := float((first - second).abs().max())) > 1e-4 * scale:
-                between = f"differ by up to {largest:.2g} (largest value {scale:.2g})"
-                return f"two passes over the same images {between}"
-    return ""
-
-
-def _drawn() -> tuple[object, ...]:
-    """Return the states of the generators, by which it shows that a pass has drawn from one."""
-    numpy = np.random.get_state(legacy=False)  # noqa: NPY002 (networks draw from it)
-    return torch.get_rng_state().numpy().tobytes(), random.getstate(), repr(numpy)
+    with aside(device):
+        first, second = (run().detach().double().nan_to_num(0, 0, 0) for _ in range(2))
+    if first.shape != second.shape or not first.numel():
+        return ""
+    largest, scale = float((first - second).abs().max()), float(first.abs().max())
+    if largest <= 1e-4 * scale:
+        return ""
+    return f"two passes over the same images differ by up to {largest:.2g} (largest value {scale:.2g})"
 
 
 @contextlib.contextmanager
-def aside(devices: Sequence[torch.device] = (), seed: int | None = None) -> Iterator[None]:
-    """Restore the caller's random generators afterwards; `seed` sets them at the start."""
+def aside(device: torch.device | None = None) -> Iterator[None]:
+    """Restore the caller's random generators afterwards, that of a GPU too if `device` is one."""
     ours, theirs = random.getstate(), np.random.get_state()  # noqa: NPY002 (networks draw from it)
     try:
-        with torch.random.fork_rng(devices=list(devices)):
-            if seed is not None:
-                torch.default_generator.manual_seed(seed)
-                random.seed(seed)
-                np.random.seed(seed)  # noqa: NPY002
+        with torch.random.fork_rng([device] if device is not None and device.type == "cuda" else []):
             yield
     finally:
         random.setstate(ours)

@@ -1,24 +1,24 @@
 """Networks with tokens: where their last tokens are, which of them are of patches, and features made of them.
 
-The tokens [n t c] are the network's last ones: what timm's `forward_features` returns, the
+The tokens [n t c] are the network's last ones: what timm's `norm` gives at the end of `forward_features`, the
 `last_hidden_state` of transformers, the output of the encoder of torchvision's vision transformers. Prefix
 tokens come first: the class token, if there is one, then those of distillation and registers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from penultimate.backbones.outputs import described
+from penultimate.backbones.outputs import OUTPUT, described
 from penultimate.errors import RequestError
 
 CLASS_TOKENS = frozenset(("cls_token", "class_token", "class_embedding"))
 """The parameters of class tokens, by the last part of their names."""
+REFUSED = "pooling='{}' is of networks with tokens, vision transformers of timm, transformers or torchvision"
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Pooling:
 
     how       cls: the class token; mean: the mean of all tokens, prefix tokens among them; patches:mean: the
               mean of the tokens of patches alone; cls+mean: the class token, then that mean, 2 c features
-    layer     the layer whose output the tokens are
+    layer     the layer whose output the tokens are, "output" for the network itself
     prefix    how many tokens come before those of patches
     norm      the layer that normalises what the network itself pools, if it has one; it is applied to each
               part, so that the network's own pooling gives its own features
@@ -40,26 +40,20 @@ class Pooling:
 
 
 def token_pooling(module: nn.Module, images: Tensor, how: str) -> Pooling:
-    """Return where a network has its tokens, found with a few images.
+    """Return where a network has its tokens, tried on a few images.
 
     Raise RequestError for a network without tokens that are known, without patches, or without the class
     token that is asked for.
     """
-    tokens, outputs, norms = _traced(module, images)
-    if not isinstance(tokens, Tensor) or tokens.ndim != 3 or tokens.shape[1] < 2:
+    layer, norm = _layer_of_tokens(module), ""
+    if layer == "norm" and not isinstance(getattr(module, "fc_norm", nn.Identity()), nn.Identity):
+        norm = "fc_norm"
+    tokens = _tokens(module, layer, images) if layer else None
+    if tokens is None or tokens.ndim != 3 or tokens.shape[1] < 2:
         found = "" if tokens is None else f": its last output before pooling is {described(tokens)}"
-        raise RequestError(
-            f"pooling='{how}' is of networks with tokens, vision transformers of timm, transformers or"
-            f" torchvision; {type(module).__name__} has none{found}"
-        )
-    named = [name for name, output in outputs if torch.equal(output, tokens)]
-    if not named:
-        raise RequestError(
-            f"pooling='{how}': no layer of {type(module).__name__} gives its last tokens,"
-            f" {list(tokens.shape)}, as its output"
-        )
+        raise RequestError(f"{REFUSED.format(how)}; {type(module).__name__} has none{found}")
     prefix = _prefix(module, images, tokens)
-    if prefix is None:
+    if not 0 <= prefix < tokens.shape[1]:
         raise RequestError(
             f"pooling='{how}': {tokens.shape[1]} tokens of {type(module).__name__} do not fit the patches of"
             f" images of {images.shape[-1]} pixels, so that it is not known which are of patches"
@@ -68,14 +62,14 @@ def token_pooling(module: nn.Module, images: Tensor, how: str) -> Pooling:
         raise RequestError(
             f"pooling='{how}': {type(module).__name__} has no class token; mean and patches:mean need none"
         )
-    after = [name for name, width in norms if width == tokens.shape[2] and name != named[-1]]
-    return Pooling(how, named[-1], prefix, after[0] if len(after) == 1 else "")
+    return Pooling(how, layer, prefix, norm)
 
 
 def has_tokens(module: nn.Module) -> bool:
     """Return whether a network may have tokens, by its attributes alone."""
-    of_timm = hasattr(module, "num_prefix_tokens") and hasattr(module, "forward_features")
-    return of_timm or _is_of_torchvision(module) or has_class_token(module)
+    return bool(_layer_of_tokens(module)) and (
+        hasattr(module, "num_prefix_tokens") or has_class_token(module)
+    )
 
 
 def has_class_token(module: nn.Module) -> bool:
@@ -83,7 +77,7 @@ def has_class_token(module: nn.Module) -> bool:
     return any(name.rpartition(".")[2] in CLASS_TOKENS for name, _ in module.named_parameters())
 
 
-def pooled_tokens(tokens: Tensor, pooling: Pooling, norm: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+def pooled_tokens(tokens: Tensor, pooling: Pooling, norm: nn.Module | None = None) -> Tensor:
     """Return the features [n c], or [n 2 c], that a pooling makes of tokens [n t c].
 
     >>> tokens = torch.tensor([[[1.0], [5.0], [2.0], [4.0]]])
@@ -101,64 +95,51 @@ def pooled_tokens(tokens: Tensor, pooling: Pooling, norm: Callable[[Tensor], Ten
 def at_tokens(module: nn.Module, pooling: Pooling) -> nn.Module:
     """Make the module return the features of a pooling of its tokens, and return it."""
     given: list[Tensor] = []
-    norm = module.get_submodule(pooling.norm) if pooling.norm else None
 
     def remember(part: nn.Module, inputs: Any, output: Any) -> None:
-        tokens = _first(output)
-        if tokens is not None:
-            given[:] = [tokens.clone()]  # it may be overwritten
+        given[:] = [_tensor_of(output).clone()]  # it may be overwritten
 
     def features(part: nn.Module, inputs: Any, output: Any) -> Tensor:
-        if not given:
-            raise RequestError(f"layer '{pooling.layer}' gives no tokens in this forward pass")
-        tokens = given.pop()
-        return pooled_tokens(tokens, pooling, part.get_submodule(pooling.norm) if norm is not None else None)
+        norm = part.get_submodule(pooling.norm) if pooling.norm else None
+        return pooled_tokens(given.pop(), pooling, norm)
 
-    module.get_submodule(pooling.layer).register_forward_hook(remember)
+    layer = module if pooling.layer == OUTPUT else module.get_submodule(pooling.layer)
+    layer.register_forward_hook(remember)
     module.register_forward_hook(features)
     return module
 
 
-def _traced(module: nn.Module, images: Tensor) -> tuple[Any, list[tuple[str, Tensor]], list[tuple[str, int]]]:
-    """Return the last tokens, the outputs [n t c] of layers in order, and the norms of vectors after them."""
-    outputs: list[tuple[str, Tensor]] = []
-    norms: list[tuple[str, int]] = []
-    handles = []
+def _layer_of_tokens(module: nn.Module) -> str:
+    """Return the layer whose output is the last tokens, by the library's conventions; "" if there is none."""
+    if hasattr(module, "num_prefix_tokens") and isinstance(getattr(module, "norm", None), nn.Module):
+        return "norm"  # timm
+    if isinstance(getattr(module, "class_token", None), Tensor) and isinstance(
+        getattr(module, "encoder", None), nn.Module
+    ):
+        return "encoder"  # torchvision
+    return OUTPUT if hasattr(module, "config") else ""  # transformers
 
-    def hook(name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def fire(part: nn.Module, inputs: Any, output: Any) -> None:
-            found = _first(output)
-            if found is None:
-                return
-            if found.ndim == 3:
-                outputs.append((name, found.clone()))
-                norms.clear()
-            elif found.ndim == 2 and "norm" in type(part).__name__.lower():
-                norms.append((name, found.shape[1]))
 
-        return fire
-
+def _tokens(module: nn.Module, layer: str, images: Tensor) -> Tensor | None:
+    found: list[Any] = []
+    part = module if layer == OUTPUT else module.get_submodule(layer)
+    handle = part.register_forward_hook(lambda part, inputs, output: found.append(output))
     try:
-        for name, part in module.named_modules():
-            if name:
-                handles.append(part.register_forward_hook(hook(name)))
-        output = module(images.clone())
+        module(images.clone())
     finally:
-        for handle in handles:
-            handle.remove()
-    tokens = getattr(output, "last_hidden_state", None)
-    if _is_of_torchvision(module):
-        tokens = next((each for name, each in reversed(outputs) if name == "encoder"), None)
-    elif tokens is None and hasattr(module, "num_prefix_tokens") and hasattr(module, "forward_features"):
-        of_timm: Callable[[Tensor], Any] = module.forward_features  # type: ignore[assignment]
-        tokens = of_timm(images.clone())
-    return tokens, outputs, norms
+        handle.remove()
+    return _tensor_of(found[-1]) if found else None
 
 
-def _prefix(module: nn.Module, images: Tensor, tokens: Tensor) -> int | None:
-    """Return how many tokens come before those of patches; None if that is not known."""
-    if isinstance(own := getattr(module, "num_prefix_tokens", None), int):
-        return own if own < tokens.shape[1] else None
+def _tensor_of(output: Any) -> Any:
+    return getattr(output, "last_hidden_state", output if isinstance(output, Tensor) else None)
+
+
+def _prefix(module: nn.Module, images: Tensor, tokens: Tensor) -> int:
+    """Return how many tokens come before those of patches; -1 if that is not known."""
+    own = getattr(module, "num_prefix_tokens", None)
+    if isinstance(own, int):
+        return own
     patches = next(
         (
             part
@@ -168,21 +149,6 @@ def _prefix(module: nn.Module, images: Tensor, tokens: Tensor) -> int | None:
         None,
     )
     if patches is None:
-        return None
+        return -1
     height, width = (size // step for size, step in zip(images.shape[2:], patches.stride, strict=True))
-    count = tokens.shape[1] - height * width
-    return count if 0 <= count < tokens.shape[1] else None
-
-
-def _is_of_torchvision(module: nn.Module) -> bool:
-    return isinstance(getattr(module, "class_token", None), Tensor) and isinstance(
-        getattr(module, "encoder", None), nn.Module
-    )
-
-
-def _first(output: Any) -> Tensor | None:
-    """Return an output if it is a tensor, the last hidden state of several, or the first of a tuple."""
-    found = getattr(output, "last_hidden_state", output)
-    while isinstance(found, tuple | list) and found:
-        found = found[0]
-    return found if isinstance(found, Tensor) else None
+    return tokens.shape[1] - height * width

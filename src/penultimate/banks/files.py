@@ -1,40 +1,20 @@
-"""Features and columns of labels from .npz, .safetensors and .parquet files, under any names."""
+"""Features and columns of labels from .npz, .safetensors, .parquet and .csv files, under any names."""
 
 from __future__ import annotations
 
-import contextlib
 import fnmatch
-import lzma
-import os
-import struct
-import tokenize
-import zipfile
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
 
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.features.bank import FeatureBank
 from penultimate.files import nearest_beside
-from penultimate.metrics.inputs import as_tensor, listed_rows, read_labels
-
-UNREADABLE = (
-    *(OSError, ValueError, EOFError, KeyError, MemoryError, OverflowError, RuntimeError, SyntaxError),
-    *(SystemError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
-)
-"""What NumPy raises for a file that is no array, or not all of one."""
-Read: TypeAlias = Callable[[str], np.ndarray]
-"""A function that returns a file's array by name: strings [n], or numbers [n] or [n m]."""
-
-
-Opened: TypeAlias = tuple[dict[str, int], Read]
-"""An open file: the number of dimensions of each array in it, and the function that reads an array."""
+from penultimate.metrics.inputs import read_labels
+from penultimate.userfile import first_line
 
 
 @dataclass(frozen=True)
@@ -43,6 +23,15 @@ class LabelColumn:
 
     codes: npt.NDArray[np.int64]
     classes: tuple[str, ...]
+
+    @property
+    def names(self) -> npt.NDArray[np.str_]:
+        """The name of each example's class [n]; files number their classes by themselves."""
+        return np.array(self.classes)[self.codes]
+
+    def at(self, rows: npt.NDArray[np.generic]) -> LabelColumn:
+        """Return the labels of some rows."""
+        return LabelColumn(self.codes[rows], self.classes)
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,6 +52,13 @@ class ForeignBank(FeatureBank):
             raise unknown("column of labels", column, self.columns)
         return replace(self, labels=self.columns[column].codes)
 
+    def at(self, rows: npt.NDArray[np.generic]) -> ForeignBank:
+        """Return the bank of some rows, without their ids."""
+        columns = {name: column.at(rows) for name, column in self.columns.items()}
+        return replace(
+            self, features=self.features[rows], labels=self.labels[rows], ids=None, columns=columns
+        )
+
 
 def read_bank(
     path: Path | str,
@@ -71,7 +67,7 @@ def read_bank(
     *,
     ids: str | None = None,
 ) -> ForeignBank:
-    """Return a bank from a file that another program wrote: .npz, .safetensors or .parquet.
+    """Return a bank from a file that another program wrote: .npz, .safetensors, .parquet or .csv.
 
     `features` is the name of an array [n m] (in Parquet, of a column of lists), or the names of m columns of
     numbers, for which a pattern may stand ("f*"); by default the only array that fits. `labels` names one or
@@ -84,97 +80,77 @@ def read_bank(
     DamagedFileError for a damaged file.
     """
     path = Path(path)
-    if os.path.isdir(path):  # noqa: PTH112  (`Path.is_dir` raises for a name that no file can have)
-        raise RequestError(f"'{path}' is a folder; features are read from a file ({', '.join(OPENERS)})")
-    if path.suffix not in OPENERS:
-        raise unknown("kind of bank", path.suffix or path.name, OPENERS)
+    if path.suffix not in READERS:
+        raise unknown("kind of bank", path.suffix or path.name, READERS)
     if not path.is_file():
         raise RequestError(f"there is no file '{path}'.{nearest_beside(path)}")
     try:
-        with OPENERS[path.suffix](path) as (kinds, read):
-            matrix = _features(path, kinds, read, features)
-            taken = [name for asked in _listed(features) for name in _matching(path, kinds, asked)]
-            names = _label_names(path, kinds, labels, {*taken, *_listed(ids)})
-            columns = {name: _column(name, read(name), len(matrix)) for name in names}
-            numbers = None if ids is None else read(_array_name(path, kinds, ids))
-        if not len(matrix):
-            raise RequestError(f"'{path}' holds no examples: its features are {list(matrix.shape)}")
-        said = {"file": str(path)}
-        return ForeignBank(matrix, columns[names[0]].codes, None, numbers, said, columns=columns)
-    except RequestError as error:
-        if path.name in str(error):
-            raise
-        raise RequestError(f"'{path}': {error}") from None
-    except (*UNREADABLE, SafetensorError) as error:
+        arrays = READERS[path.suffix](path)
+    except RequestError:
+        raise
+    except ImportError:
+        raise RequestError("Parquet files need pyarrow: pip install 'penultimate[parquet]'") from None
+    except Exception as error:  # a reader can raise anything on malformed bytes
+        if "Object arrays" in str(error):
+            raise RequestError(
+                f"'{path}' holds Python objects, which are not unpickled, as they could run anything: save"
+                " names as np.array(names, dtype=str)"
+            ) from None
         raise DamagedFileError(
-            f"'{path}' cannot be read as {path.suffix}: {error}; save it again, or copy the whole of it"
+            f"'{path}' cannot be read as {path.suffix}: {first_line(error)}; save it again"
         ) from None
+    try:
+        taken, matrix = _features(arrays, features)
+        names = [name for asked in _listed(labels) for name in _matching(arrays, asked)]
+        names = names or [
+            name for name, array in arrays.items() if array.ndim == 1 and name not in (*taken, ids)
+        ]
+        if not len(matrix) or not names:
+            raise RequestError(f"it holds {len(matrix)} examples and no column of labels beside its features")
+        columns = {name: _column(name, arrays[name], len(matrix)) for name in names}
+        numbers = None if ids is None else arrays[_matching(arrays, ids)[0]]
+        origin = {"file": str(path)}
+        return ForeignBank(matrix, columns[names[0]].codes, None, numbers, origin, columns=columns)
+    except RequestError as error:
+        raise RequestError(f"'{path}': {error}") from None
 
 
 def _listed(names: str | Sequence[str] | None) -> list[str]:
     return [] if names is None else [names] if isinstance(names, str) else list(names)
 
 
-def _array_name(path: Path, kinds: Mapping[str, int], name: str) -> str:
-    if name not in kinds:
-        raise unknown(f"array of '{path.name}'", name, kinds)
-    return name
-
-
-def _matching(path: Path, kinds: Mapping[str, int], asked: str) -> list[str]:
+def _matching(arrays: Mapping[str, np.ndarray], asked: str) -> list[str]:
     """Return the array of a name or, of a pattern such as "f*", all that match, as the file has them."""
-    if asked in kinds or not {*asked} & {*"*?["}:
-        return [_array_name(path, kinds, asked)]
-    found = [name for name in kinds if fnmatch.fnmatchcase(name, asked)]
+    found = [asked] if asked in arrays else [name for name in arrays if fnmatch.fnmatchcase(name, asked)]
     if not found:
-        raise RequestError(
-            f"no array of '{path.name}' matches '{asked}'; it holds {', '.join(kinds) or 'nothing'}"
-        )
+        raise unknown("array of the file", asked, arrays)
     return found
 
 
 def _features(
-    path: Path, kinds: Mapping[str, int], read: Read, features: str | Sequence[str] | None
-) -> np.ndarray:
-    names = [name for asked in _listed(features) for name in _matching(path, kinds, asked)]
+    arrays: Mapping[str, np.ndarray], features: str | Sequence[str] | None
+) -> tuple[list[str], np.ndarray]:
+    """Return the names and the matrix [n m] of the features."""
+    names = [name for asked in _listed(features) for name in _matching(arrays, asked)]
     if not names:
-        names = [name for name, dimensions in kinds.items() if dimensions == 2]
+        names = [name for name, array in arrays.items() if array.ndim == 2]
         if len(names) != 1:
-            found = ", ".join(names or kinds) or "nothing"
             raise RequestError(
-                f"which of '{path.name}' are the features? It holds {found}; name an array [n m] with"
-                " features=... (--features)"
+                f"which arrays are the features? It holds {', '.join(names or arrays) or 'nothing'}; name an"
+                " array [n m], or columns of numbers, with features=..."
             )
-    if len(names) > 1:
-        columns = [read(name) for name in names]
-        for name, column in zip(names, columns, strict=True):
-            if column.shape != columns[0].shape[:1] or column.dtype.kind not in "fiub":
-                raise RequestError(
-                    f"features are columns of numbers, as long as each other; '{name}' is {column.dtype}"
-                    f" {list(column.shape)}"
-                )
-        return np.stack([column.astype(np.float32) for column in columns], axis=1)
-    matrix = read(names[0])
-    if matrix.ndim == 1 and isinstance(features, Sequence) and not isinstance(features, str):
-        matrix = matrix[:, None]
-    if matrix.ndim != 2 or matrix.dtype.kind not in "fiub":
-        raise RequestError(f"features are numbers [n m]; '{names[0]}' is {matrix.dtype} {list(matrix.shape)}")
-    return matrix
-
-
-def _label_names(
-    path: Path,
-    kinds: Mapping[str, int],
-    labels: str | Sequence[str] | None,
-    taken: set[str],
-) -> list[str]:
-    names = [_array_name(path, kinds, name) for name in _listed(labels)]
-    if len(set(names)) < len(names):
-        raise RequestError(f"a column of labels is named once; got {', '.join(names)}")
-    names = names or [name for name, dimensions in kinds.items() if dimensions == 1 and name not in taken]
-    if not names:
-        raise RequestError(f"'{path.name}' has no column of labels beside its features")
-    return names
+    shapes = {arrays[name].shape for name in names}
+    numeric = all(arrays[name].dtype.kind in "fiub" for name in names)
+    if len(shapes) > 1 or not numeric or arrays[names[0]].ndim > (2 if len(names) == 1 else 1):
+        found = ", ".join(
+            f"'{name}' is {arrays[name].dtype} {list(arrays[name].shape)}" for name in names[:5]
+        )
+        raise RequestError(
+            f"features are numbers [n m], or columns of numbers, as long as each other; {found}"
+        )
+    if arrays[names[0]].ndim == 2:
+        return names, arrays[names[0]]
+    return names, np.stack([arrays[name].astype(np.float32) for name in names], axis=1)
 
 
 def _column(name: str, values: np.ndarray, examples: int) -> LabelColumn:
@@ -183,112 +159,47 @@ def _column(name: str, values: np.ndarray, examples: int) -> LabelColumn:
         raise RequestError(
             f"there is one label for each of {examples} examples; '{name}' is {list(values.shape)}"
         )
-    exact = values.dtype.kind == "f" and np.isfinite(values).all()  # used as stored
-    labels = values if exact else np.asarray(read_labels(values, f"'{name}'"))
-    if labels.dtype.kind == "f" and np.isinf(labels).any():
-        raise RequestError(f"'{name}': infinity in {listed_rows(as_tensor(np.isinf(labels), name))}")
-    if labels.dtype.kind == "f" and (labels != np.round(labels)).any():
-        raise RequestError(f"'{name}' holds fractions; labels are strings or whole numbers")
+    labels = np.asarray(read_labels(values, f"'{name}'"))
+    if labels.dtype.kind == "f" and (not np.isfinite(labels).all() or (labels != np.round(labels)).any()):
+        raise RequestError(f"'{name}' holds fractions or infinity; labels are strings or whole numbers")
     found, codes = np.unique(labels, return_inverse=True)
     classes = [str(int(one)) if labels.dtype.kind == "f" else str(one) for one in found]
     return LabelColumn(codes.astype(np.int64), tuple(classes))
 
 
-HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-"""The functions that read the header of an .npy file, by the version of the format."""
+def _read_npz(path: Path) -> dict[str, np.ndarray]:
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        return dict(archive)
 
 
-@contextlib.contextmanager
-def _open_npz(path: Path) -> Iterator[Opened]:
-    kinds = {}
-    with zipfile.ZipFile(path) as members, np.load(path, allow_pickle=False) as archive:
-        for name in archive.files:
-            with members.open(f"{name}.npy") as file:
-                header = HEADERS[np.lib.format.read_magic(file)](file)
-            kinds[name] = len(header[0])
+def _read_safetensors(path: Path) -> dict[str, np.ndarray]:
+    from safetensors.torch import load_file
 
-        def read(name: str) -> np.ndarray:
-            try:
-                array: np.ndarray = archive[name]
-            except ValueError:
-                raise RequestError(
-                    f"'{name}' in '{path.name}' holds Python objects, which are not unpickled, as they could"
-                    " run anything: save it as an array of numbers or strings"
-                ) from None
-            return array
-
-        yield kinds, read
+    return {
+        name: (tensor.float() if tensor.is_floating_point() and tensor.element_size() < 4 else tensor).numpy()
+        for name, tensor in load_file(path).items()
+    }
 
 
-@contextlib.contextmanager
-def _open_safetensors(path: Path) -> Iterator[Opened]:
-    from safetensors import safe_open
+def _read_table(path: Path) -> dict[str, np.ndarray]:
+    """Return the columns of a table; one of lists of equal lengths is an array [n m]."""
+    import pandas as pd
 
-    file: Any = safe_open(path, framework="pt")
-    kinds = {name: len(file.get_slice(name).get_shape()) for name in file.keys()}
-
-    def read(name: str) -> np.ndarray:
-        tensor = as_tensor(file.get_tensor(name), name)
-        return (
-            tensor.float() if tensor.element_size() == 2 and tensor.is_floating_point() else tensor
-        ).numpy()
-
-    yield kinds, read
-
-
-@contextlib.contextmanager
-def _open_parquet(path: Path) -> Iterator[Opened]:
-    try:
-        import pyarrow as arrow
-        from pyarrow import parquet
-    except ImportError:
-        raise RequestError("Parquet files need pyarrow: pip install 'penultimate[parquet]'") from None
-    try:
-        file = parquet.ParquetFile(path)
-    except arrow.ArrowInvalid as error:
-        raise DamagedFileError(f"'{path}' cannot be read: {error}") from None
-    kinds = {column.name: 2 if _is_list(column.type) else 1 for column in file.schema_arrow}
-
-    def read(name: str) -> np.ndarray:
-        rows = file.metadata.num_rows
-        if kinds[name] == 1:
-            column = file.read([name]).column(0)
-            if arrow.types.is_dictionary(column.type):  # to_numpy would fill gaps with the last category
-                column = column.cast(column.type.value_type)
-            array: np.ndarray = (
-                column.to_numpy() if column.type != arrow.bool_() else np.array(column.to_pylist())
-            )
-            return array
-        matrix: np.ndarray | None = None
-        start = 0
-        for batch in file.iter_batches(columns=[name], batch_size=4096):  # never in memory twice
-            part = batch.column(0)
-            lengths = np.diff(part.offsets.to_numpy()) if hasattr(part, "offsets") else [part.type.list_size]
-            values = part.flatten().to_numpy(zero_copy_only=False)
-            if values.dtype.kind not in "fiub":
-                raise RequestError(f"features are lists of numbers; '{name}' holds others")
-            width = values.size // max(1, len(part))
-            if matrix is None:
-                matrix = np.empty((rows, width), np.float32)
-            if part.null_count or (np.asarray(lengths) != matrix.shape[1]).any():
-                raise RequestError(
-                    f"features are lists of one length; '{name}' has others, or none, in rows {start} to"
-                    f" {start + len(part) - 1}"
-                )
-            matrix[start : start + len(part)] = values.reshape(len(part), width)
-            start += len(part)
-        return np.empty((0, 0), np.float32) if matrix is None else matrix
-
-    yield kinds, read
+    frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    columns = {str(name): frame[name].to_numpy() for name in frame.columns}
+    for name, column in columns.items():
+        if len(column) and column.dtype == object and isinstance(column[0], np.ndarray | list):
+            widths = {len(row) if isinstance(row, np.ndarray | list) else 0 for row in column}
+            if len(widths) > 1:
+                raise RequestError(f"'{path}': '{name}' holds lists of several lengths, or none in some rows")
+            columns[name] = np.stack(column)
+    return columns
 
 
-def _is_list(kind: Any) -> bool:
-    return str(kind).startswith(("list", "large_list", "fixed_size_list"))
-
-
-OPENERS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Opened]]] = {
-    ".npz": _open_npz,
-    ".safetensors": _open_safetensors,
-    ".parquet": _open_parquet,
+READERS: dict[str, Callable[[Path], dict[str, np.ndarray]]] = {
+    ".npz": _read_npz,
+    ".safetensors": _read_safetensors,
+    ".parquet": _read_table,
+    ".csv": _read_table,
 }
-"""The functions that open a file, by its suffix."""
+"""The functions that return the arrays of a file by name, by the file's suffix."""

@@ -20,6 +20,7 @@ from penultimate.probes.validation import split_off
 EXAMPLES = 10_000
 """The most examples that the probes are trained and tested on; R^2 uses all examples."""
 TESTED = 0.2
+"""The share of the examples that are tested on, if nothing says which."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ def organisation(
 
     The columns are all of the bank's, or the named ones. If the bank has more than `examples`, the probes use
     that many, drawn at random. The probes are tested on a fifth, of whole groups where `group` names a column
-    of them. A column without a result (a single class, or a class for each example) gives
-    the reason. Raise RequestError for a column that the bank lacks.
+    of them. A column without a result (a single class, or a class for each example) gives the reason. Raise
+    RequestError for a column that the bank lacks.
 
     >>> from penultimate.banks.files import LabelColumn
     >>> generator = np.random.default_rng(0)
@@ -71,60 +72,47 @@ def organisation(
     for name in (*columns, *([group] if group else [])):
         if name not in bank.columns:
             raise unknown("column of labels", name, bank.columns)
-    generator = np.random.default_rng(seed)
     few = len(bank) <= examples
-    rows = np.arange(len(bank)) if few else np.sort(generator.choice(len(bank), examples, replace=False))
-    groups = None
-    if group:
-        of = bank.columns[group]
-        groups = np.array(of.classes)[of.codes][rows]
+    drawn = np.random.default_rng(seed).choice(len(bank), min(examples, len(bank)), replace=False)
+    rows = np.arange(len(bank)) if few else np.sort(drawn)
     asked = [name for name in columns or bank.columns if name != group]
-    return [_organised(bank, name, rows, seed, groups) for name in asked]
+    return [_organised(bank, name, rows, seed, group) for name in asked]
 
 
-def _organised(
-    bank: ForeignBank, name: str, rows: np.ndarray, seed: int, groups: np.ndarray | None
-) -> Organised:
+def tested_rows(codes: np.ndarray, seed: int, groups: np.ndarray | None) -> np.ndarray:
+    """Return which examples are tested on: a fifth, stratified, or whole groups that make about a fifth."""
+    if groups is None:
+        return split_off(codes, TESTED, seed)
+    return drawn_by_group(groups, codes, by="its groups", seed=seed, share=TESTED)
+
+
+def _organised(bank: ForeignBank, name: str, rows: np.ndarray, seed: int, group: str) -> Organised:
     column = bank.columns[name]
-    said = name, len(column.classes), len(bank)
-    if len(column.classes) < 2:
-        return Organised(*said, undefined="one class alone: there is nothing to tell apart")
-    if len(column.classes) == len(bank):
-        return Organised(*said, undefined="every example has a label of its own")
-    reasons = []
+    size = name, len(column.classes), len(bank)
+    if len(column.classes) in (1, len(bank)):
+        one = len(column.classes) == 1
+        why = "one class alone: there is nothing to tell apart" if one else "every label is of one example"
+        return Organised(*size, undefined=why)
     r2: float | None = None
+    reasons = []
     try:
         _, places, counts = np.unique(column.codes, return_inverse=True, return_counts=True)
         several = counts[places] > 1  # a class of one example has no pairs
         r2 = class_separation(bank.features[several], column.codes[several], unbiased=True)
     except UndefinedError as error:
         reasons.append(str(error))
+    features, codes = bank.features[rows], np.unique(column.codes[rows], return_inverse=True)[1]
     try:
-        linear, knn, majority = _probed(bank.features[rows], column.codes[rows], seed, groups)
-    except UndefinedError as error:
-        return Organised(*said, r2, undefined="; ".join([*reasons, str(error)]))
-    return Organised(*said, r2, linear, knn, majority, "; ".join(reasons))
-
-
-def _probed(
-    features: np.ndarray, codes: np.ndarray, seed: int, groups: np.ndarray | None
-) -> tuple[float, float, float]:
-    """Return the accuracies of both probes on a stratified fifth, and the share of its largest class."""
-    codes = np.unique(codes, return_inverse=True)[1]
-    if np.bincount(codes).max() < 2:
-        raise UndefinedError("every class has a single example here: none can be tested")
-    if groups is None:
-        tested = split_off(codes, TESTED, seed)
-    else:
-        try:
-            tested = drawn_by_group(groups, codes, by="its groups", seed=seed, share=TESTED)
-        except RequestError as error:
-            raise UndefinedError(str(error)) from None
-    if np.bincount(codes[~tested]).max() < 2:
-        raise UndefinedError("every class has a single example to learn from")
-    accuracies = [
-        float(probe.fit(features[~tested], codes[~tested]).score(features[tested], codes[tested]))
-        for probe in (LinearProbe(seed=seed), KNNProbe())
-    ]
+        if np.bincount(codes).max() < 2:
+            raise UndefinedError("every class has a single example here: none can be tested")
+        tested = tested_rows(codes, seed, bank.columns[group].names[rows] if group else None)
+        if np.bincount(codes[~tested]).max() < 2:
+            raise UndefinedError("every class has a single example to learn from")
+        linear, knn = (
+            float(probe.fit(features[~tested], codes[~tested]).score(features[tested], codes[tested]))
+            for probe in (LinearProbe(seed=seed), KNNProbe())
+        )
+    except (UndefinedError, RequestError) as error:
+        return Organised(*size, r2, undefined="; ".join([*reasons, str(error)]))
     majority = float(np.bincount(codes[tested]).max() / tested.sum())
-    return accuracies[0], accuracies[1], majority
+    return Organised(*size, r2, linear, knn, majority, "; ".join(reasons))

@@ -151,8 +151,8 @@ def train(inputs: Inputs) -> Outcome:
 
 def given(inputs: Inputs) -> Outcome:
     """Fetch a network that was not trained here."""
-    from penultimate.networks.given import fetch
     from penultimate.networks.sources import fingerprint
+    from penultimate.networks.store import fetch
 
     config = inputs.step.config
     if "file" in config:
@@ -189,7 +189,6 @@ def extract(inputs: Inputs) -> Outcome:
                 workers=shown.workers,
                 identities={name: network.parent},
                 images=images.parent,
-                show=False,
             )
         if len(banks[name]) < len(shown):
             raise RequestError(f"images of '{images.of}' can no longer be read; start the study again")

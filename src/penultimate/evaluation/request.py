@@ -229,7 +229,7 @@ class Request:
     def _source(self, name: str, what: str | nn.Module | Model) -> str:
         if isinstance(what, str):
             return what
-        from penultimate.networks.live import keep
+        from penultimate.networks.building import keep
 
         return keep(name, what, self._image_settings)
 

@@ -52,11 +52,11 @@ class FeatureBank:
     def __post_init__(self) -> None:
         set_field = object.__setattr__
         set_field(self, "features", float32("features", self.features))
-        set_field(self, "labels", _integers("labels", self.labels, several=True))
-        if self.ids is not None:
-            set_field(self, "ids", _ids(self.ids))
+        set_field(self, "labels", _integers("labels", self.labels, (1, 2)))
         if self.features.ndim != 2:
             raise RequestError(f"features are [n m], not {list(self.features.shape)}")
+        if self.ids is not None:
+            set_field(self, "ids", _ids(self.ids))
         if self.logits is not None:
             set_field(self, "logits", float32("logits", self.logits))
         for name in ("labels", "logits", "ids"):
@@ -88,29 +88,26 @@ class FeatureBank:
         return len(self.features)
 
     def __repr__(self) -> str:
-        said = f" of {shortened(legible(self.provenance), LONGEST)}" if self.provenance else ""
-        return f"{type(self).__name__}({', '.join(self._facts().values())}){said}"
+        origin = f" of {shortened(legible(self.provenance), LONGEST)}" if self.provenance else ""
+        return f"{type(self).__name__}({', '.join(self._facts().values())}){origin}"
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: sizes, and where the features come from."""
-        said = shortened(str(self.provenance), LONGEST) if self.provenance else None
-        return facts(type(self).__name__, {**self._facts(), "provenance": said})
+        origin = shortened(str(self.provenance), LONGEST) if self.provenance else None
+        return facts(type(self).__name__, {**self._facts(), "provenance": origin})
 
     def _facts(self) -> dict[str, str]:
         """Return the sizes of the bank in words."""
-        if self.labels.ndim == 2:
-            kinds = counted(self.labels.shape[1], "label")
-        else:
-            classes = np.unique(self.labels).size
-            kinds = f"{classes:,} {'class' if classes == 1 else 'classes'}"
-        beside = [name for name in OPTIONAL if getattr(self, name) is not None]
-        size = sum(getattr(self, name).nbytes for name in ("features", "labels", *beside))
+        classes = np.unique(self.labels).size
+        kinds = f"{classes:,} {'class' if classes == 1 else 'classes'}"
+        arrays = {name: getattr(self, name) for name in ARRAYS if getattr(self, name) is not None}
+        beside = [name for name in OPTIONAL if name in arrays]
         return {
             "examples": counted(len(self), "example"),
             "features": f"{counted(self.features.shape[1], 'feature')} ({self.features.dtype})",
-            "labels": kinds,
+            "labels": counted(self.labels.shape[1], "label") if self.labels.ndim == 2 else kinds,
             "beside": f"with {' and '.join(beside)}" if beside else "without logits and ids",
-            "size": f"{size / 1e3:,.0f} kB",
+            "size": f"{sum(array.nbytes for array in arrays.values()) / 1e3:,.0f} kB",
         }
 
     @property
@@ -212,19 +209,13 @@ def float32(name: str, values: ArrayLike) -> npt.NDArray[np.float32]:
 
 def _ids(values: Any) -> npt.NDArray[Any]:
     """Return whole numbers or names as an array [n]."""
-    names = values if isinstance(values, np.ndarray | list | tuple) else ()
-    if len(names) and np.asarray(names).dtype.kind == "U" and np.asarray(names).ndim == 1:
-        return np.asarray(names)
-    return _integers("ids", values)
+    names = np.asarray(values) if isinstance(values, np.ndarray | list | tuple) else np.empty(0)
+    return names if names.dtype.kind == "U" and names.ndim == 1 else _integers("ids", values, (1,))
 
 
-def _integers(name: str, values: ArrayLike, several: bool = False) -> npt.NDArray[np.int64]:
+def _integers(name: str, values: ArrayLike, dimensions: tuple[int, ...]) -> npt.NDArray[np.int64]:
     given = as_numbers(values, name).cpu()
-    if (
-        given.ndim not in ((1, 2) if several else (1,))
-        or given.is_floating_point()
-        or given.dtype == torch.bool
-    ):
-        forms = "[n] (or [n l], several of each)" if several else "[n]"
+    if given.ndim not in dimensions or given.is_floating_point() or given.dtype == torch.bool:
+        forms = "[n] (or [n l], several of each)" if 2 in dimensions else "[n]"
         raise RequestError(f"{name} are integers {forms}, not {given.dtype} {list(given.shape)}")
     return np.ascontiguousarray(given.numpy(), np.int64)

@@ -12,34 +12,25 @@ import torch
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.ending import SAY, Final, final_of, read
-from penultimate.backbones.outputs import (
-    described,
-    entries,
-    entry_of_features,
-    is_entry,
-    made_features,
-    of_one_pixel,
-)
-from penultimate.backbones.passes import FEW, aside, difference, plainly
-from penultimate.backbones.taps import tapped, taps, unwrapped
+from penultimate.backbones.ending import Final, final_of, read, read_at
+from penultimate.backbones.outputs import described_with_advice, entry
+from penultimate.backbones.passes import FEW, REFUSALS, aside, difference, plainly
+from penultimate.backbones.taps import unwrapped
 from penultimate.checks import whole_number
 from penultimate.data.images import Images
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.features.bank import FeatureBank, float32
 from penultimate.metrics.inputs import as_tensor, items
+from penultimate.networks.batches import preparer, with_channels_last
 from penultimate.networks.given import GivenNetwork, network_of
 from penultimate.networks.model import Model
 from penultimate.networks.protocol import Network
-from penultimate.networks.state import single_of
-from penultimate.networks.told import preparer
+from penultimate.networks.state import copied, in_single, other_kinds
 
 Batches = Iterable[tuple[Any, ...]]
 Reader = Callable[[Tensor], tuple[Tensor, Tensor | None]]
 PROVED_ON = 3
 """The number of images on which it is proved which layer is the final one."""
-REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, AssertionError)
-"""The errors that a forward pass raises for input that it was not made for."""
 
 
 def extract(
@@ -82,43 +73,12 @@ def extract(
     >>> bank.features.shape, bank.logits.shape, extract(net, batches, layer="2").features.shape
     ((2, 4), (2, 10), (2, 10))
     """
-    return _extracted(model, data, batch_size, provenance, layer, head, warns=True)
+    return _extract(model, data, batch_size, provenance, {"layer": layer, "head": head}, warns=True)
 
 
 def extract_again(model: nn.Module | Model, data: Images | Batches, batch_size: int) -> FeatureBank:
     """Return the features of a module that `extract` has read before: without warnings and their passes."""
-    return _extracted(model, data, batch_size, None, None, None, warns=False)
-
-
-def _extracted(
-    model: Network | Model | Callable[[Tensor], Tensor],
-    data: Images | Batches,
-    batch_size: int,
-    provenance: dict[str, Any] | None,
-    layer: str | None,
-    head: str | None,
-    warns: bool,
-) -> FeatureBank:
-    whole_number(batch_size, "batch_size", 1)
-    said: dict[str, Any] = {"layer": layer, "head": head}
-    said = {name: value for name, value in said.items() if value is not None}
-    if isinstance(model, Model) and said:
-        others = {name: of for name, of in model.settings.items() if name not in ("layer", "head", "pooling")}
-        model = Model(model.module, **others, **said)
-    if isinstance(data, Images):
-        if isinstance(model, Model):
-            model = network_of(model)
-        elif not isinstance(model, Network):
-            raise RequestError(
-                "an ImageSet goes with a Network, or a pu.Model, which prepare it; give another model an"
-                " iterable of (batch, labels)"
-            )
-        elif said:
-            raise RequestError("a Network has its penultimate features; give its body, and batches")
-        return _from_images(model, data, batch_size, provenance or {})
-    if isinstance(model, Network) and not isinstance(model, GivenNetwork):
-        raise RequestError("a Network goes with an ImageSet; it normalises uint8 images itself")
-    return _from_batches(model, data, said, provenance or {}, warns)
+    return _extract(model, data, batch_size, None, {}, warns=False)
 
 
 def predicted(
@@ -135,12 +95,37 @@ def predicted(
         if not np.isfinite(logits).all():
             first = images.ids[places][~np.isfinite(logits).all(1)][0]
             raise RequestError(f"the logits of image {first} are not finite")
-        chosen = logits if among is None else logits[:, among]
-        found.append(chosen.argmax(1) if among is None else among[chosen.argmax(1)])
+        found.append(logits.argmax(1) if among is None else among[logits[:, among].argmax(1)])
     return np.concatenate(found)
 
 
-def _from_images(network: Network, data: Images, size: int, provenance: dict[str, Any]) -> FeatureBank:
+def _extract(
+    model: Network | Model | Callable[[Tensor], Tensor],
+    data: Images | Batches,
+    batch_size: int,
+    provenance: dict[str, Any] | None,
+    where: Mapping[str, str | None],
+    warns: bool,
+) -> FeatureBank:
+    whole_number(batch_size, "batch_size", 1)
+    where = {name: value for name, value in where.items() if value is not None}
+    if isinstance(model, Model) and where:
+        others = {name: of for name, of in model.settings.items() if name not in ("layer", "head", "pooling")}
+        model = Model(model.module, **others, **where)
+    if isinstance(model, Network) and where:
+        raise RequestError("a Network has its penultimate features: say layer= and head= to pu.load")
+    if not isinstance(data, Images):
+        return _of_batches(model, data, where, provenance or {}, warns)
+    model = network_of(model) if isinstance(model, Model) else model
+    if not isinstance(model, Network):
+        raise RequestError(
+            "an ImageSet goes with a Network, or a pu.Model, which prepare it; give another model an"
+            " iterable of (batch, labels)"
+        )
+    return _of_images(model, data, batch_size, provenance or {})
+
+
+def _of_images(network: Network, data: Images, size: int, provenance: dict[str, Any]) -> FeatureBank:
     features, logits = [], []
     for batch, _ in data.batches(size):
         found = network.features(batch)
@@ -153,145 +138,114 @@ def _from_images(network: Network, data: Images, size: int, provenance: dict[str
     return FeatureBank(_joined(features), data.labels, joined, data.ids, provenance)
 
 
-def _from_batches(
-    model: Any, data: Batches, said: Mapping[str, Any], provenance: dict[str, Any], warns: bool
+def _of_batches(
+    model: Any, data: Batches, where: Mapping[str, Any], provenance: dict[str, Any], warns: bool
 ) -> FeatureBank:
+    if isinstance(model, Network) and not isinstance(model, GivenNetwork):
+        raise RequestError("a Network goes with an ImageSet; it normalises uint8 images itself")
     module = model.module if isinstance(model, Model) else model
     module = module.body if isinstance(module, GivenNetwork) else module
     module = unwrapped(module) if isinstance(module, nn.Module) else None
-    if module is None and (said or not callable(model)):
+    if module is None and (where or not callable(model)):
         raise RequestError(f"the model is a {type(model).__name__}, not an nn.Module or a function of images")
     modes = {part: part.training for part in module.modules()} if module is not None else {}
     device = device_of(module) if module is not None else None
-    prepare = preparer(model) if isinstance(model, Model) else None
+    prepare = preparer(model) if isinstance(model, Model) else lambda batch: batch
     of: Reader | None = None
-    parts: list[tuple[Tensor, Tensor | None]] = []
-    labels: list[np.ndarray] = []
-    ids: list[np.ndarray] = []
+    features, logits, labels, ids = list[Tensor](), list[Tensor](), list[np.ndarray](), list[np.ndarray]()
     try:
         if module is not None:
             module.eval()
         with plainly(device):
             for images, targets, *names in _batches(data):
-                batch, marks = as_tensor(images, "images"), _marks(targets, "labels")
-                batch = batch if device is None else batch.to(device)
-                batch = batch if prepare is None else prepare(batch)
+                marks, batch = _marks(targets, "labels"), prepare(as_tensor(images, "images").to(device))
                 if batch.is_inference() and not torch.is_inference_mode_enabled():
                     batch = batch.clone()  # a network may write into its input
                 try:
                     if of is None:
-                        of = _reader(model, module, said, batch)
+                        of = _reader(model, module, where, batch)
                         if warns:
                             _warn_of_chance(of, batch[:FEW], device)
-                    features, logits = of(batch)
+                    found, scores = of(batch)
                 except PenultimateError:
                     raise
                 except REFUSALS as error:
-                    raise RequestError(_refusal(len(parts), batch, error)) from error
-                if marks.ndim not in (1, 2) or features.ndim != 2 or len(features) != len(marks):
-                    how = made_features(features, SAY) if features.ndim != 2 else ""
+                    raise RequestError(_refusal(len(features), batch, error)) from error
+                if marks.ndim not in (1, 2) or found.ndim != 2 or len(found) != len(marks):
                     raise RequestError(
-                        f"features are [n m] for labels [n]; the model gave {list(features.shape)} for"
-                        f" {list(marks.shape)}{how}"
+                        f"features are [n m] for labels [n]; for {list(marks.shape)} the model gave"
+                        f" {described_with_advice(found)}"
                     )
-                parts.append((_single(features), None if logits is None else _single(logits)))
+                features.append(_single(found))
+                logits += [] if scores is None else [_single(scores)]
                 labels.append(marks)
                 ids += [_marks(names[0], "ids")] if names else []
     finally:
         for part, training in modes.items():
             part.training = training
-    if not parts:
+    if not features:
         raise RequestError("no batch to extract features from")
-    if ids and len(ids) < len(parts):
+    if ids and len(ids) < len(features):
         raise RequestError(
-            f"{len(ids)} of {len(parts)} batches have ids; give them with every batch, or none"
+            f"{len(ids)} of {len(features)} batches have ids; give them with every batch, or none"
         )
-    found = [logits for _, logits in parts if logits is not None]
     marks = np.concatenate(labels)
     if marks.dtype.kind == "U":
         classes, marks = np.unique(marks, return_inverse=True)
         provenance = {"class_names": classes.tolist(), **provenance}
     return FeatureBank(
-        _joined([features for features, _ in parts]),
+        _joined(features),
         marks,
-        _joined(found) if len(found) == len(parts) else None,
+        _joined(logits) if len(logits) == len(features) else None,
         np.concatenate(ids) if ids else None,
         provenance,
     )
 
 
-def _reader(model: Any, module: nn.Module | None, said: Mapping[str, Any], batch: Tensor) -> Reader:
+def _reader(model: Any, module: nn.Module | None, where: Mapping[str, Any], batch: Tensor) -> Reader:
     """Return the function that gives features [n ...] and logits of a batch, found on its first images."""
     if isinstance(model, GivenNetwork):
-        return lambda images: _of_network(model, images)
+        return lambda images: _of_given(model, images)
     if module is None:
-        return lambda images: (_only(model(images)), None)
+        return lambda images: (entry(model(images)), None)
     if isinstance(model, Model):
-        said = said or {name: model.settings[name] for name in ("layer", "head") if name in model.settings}
-        if model.settings.get("pooling"):
+        where = model.settings
+        if where.get("pooling"):
             body = network_of(model).body
             return lambda images: (body(images), None)
-    single = single_of(module, batch.float() if batch.is_floating_point() else batch)
-
-    def floats(images: Tensor) -> Tensor:
-        return images.float() if images.is_floating_point() else images
-
-    if "layer" in said:
-        return lambda images: (_at_layer(single, said["layer"], floats(images)), None)
+    single = module
+    if other_kinds(module):
+        single = copied(module)
+        single = single if in_single(single, _floats(batch)) else module
+    if where.get("layer"):
+        return lambda images: (read_at(single, where["layer"], lambda: single(_floats(images))), None)
 
     def proved(few: Tensor) -> Final | str:
-        return final_of(single, lambda: single(floats(few).clone()), said.get("head", ""))
+        return final_of(single, lambda: single(_floats(few).clone()), where.get("head", ""))
 
-    with aside([batch.device] if batch.device.type == "cuda" else []):
+    with aside(batch.device):
         try:
             end = proved(batch[:PROVED_ON])
-        except REFUSALS as error:  # a network with a fixed batch size
-            if isinstance(error, PenultimateError):
-                raise
+        except PenultimateError:
+            raise
+        except REFUSALS:  # a network with a fixed batch size
             end = proved(batch)
-    if not end:
-        _only(single(floats(batch)), SAY)
-    return lambda images: read(single, end, lambda: single(floats(images)))
+    return lambda images: read(single, end, lambda: single(_floats(images)))
 
 
-def _of_network(network: GivenNetwork, images: Tensor) -> tuple[Tensor, Tensor | None]:
-    if images.dtype == torch.uint8 and images.shape[1] in (1, 3) and images.shape[-1] not in (1, 3):
-        images = images.permute(0, 2, 3, 1)
-    features = network.features(images)
+def _of_given(network: GivenNetwork, images: Tensor) -> tuple[Tensor, Tensor | None]:
+    features = network.features(with_channels_last(images) if images.dtype == torch.uint8 else images)
     return features, network.logits(features) if network.class_names else None
 
 
-def _only(output: Any, say: str = "") -> Tensor:
-    """Return the only entry of an output that is features [n m]; raise RequestError otherwise."""
-    if not (name := entry_of_features(output)):
-        how = made_features(output, say) if say else ""
-        raise RequestError(f"features are one tensor [n m]; the model gave {described(output)}{how}")
-    return of_one_pixel(entries(output)[name])
-
-
-def _at_layer(module: nn.Module, layer: str, batch: Tensor) -> Tensor:
-    if is_entry(module, layer):
-        named = entries(module(batch))
-        if layer not in named:
-            output = module(batch)
-            raise RequestError(
-                f"features are one tensor [n m]; '{layer}' is {described(output)}{made_features(output, SAY)}"
-            )
-        return of_one_pixel(named[layer])
-    outputs: list[Tensor] = []
-    with tapped(taps(module, layer), lambda name, output: outputs.append(output.clone())):
-        module(batch)
-    if len(outputs) > 1:
-        raise RequestError(f"'{layer}' is {len(outputs)} layers; features are those of one")
-    return of_one_pixel(outputs[0])
+def _floats(images: Tensor) -> Tensor:
+    return images.float() if images.is_floating_point() else images
 
 
 def _marks(values: Any, what: str) -> np.ndarray:
     """Return the labels or ids of a batch as an array of numbers or of names."""
-    if isinstance(values, list | tuple | np.ndarray) and len(values):
-        array = np.asarray(values)
-        if array.dtype.kind == "U":
-            return array
+    if isinstance(values, list | tuple | np.ndarray) and np.asarray(values).dtype.kind == "U":
+        return np.asarray(values)
     return as_tensor(values, what).cpu().numpy()
 
 

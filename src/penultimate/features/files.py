@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import json
 import math
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,21 +13,22 @@ from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
+from penultimate.backbones.passes import REFUSALS
 from penultimate.checks import one_of, whole_number
 from penultimate.data.disk.loading import Decoded, decoded
 from penultimate.data.listing import Listing
-from penultimate.errors import RequestError
+from penultimate.errors import RequestError, expect_apart
 from penultimate.features.bank import FeatureBank
 from penultimate.features.writing import BankWriter, Precision
 from penultimate.files import file_name, given_path, make_folder
 from penultimate.locks import BusyError, locked
-from penultimate.networks.protocol import FileNetwork, Network
-from penultimate.networks.state import bytes_of
+from penultimate.networks.protocol import Network
+from penultimate.networks.state import digest_of_modules
+from penultimate.progress import Advance
+from penultimate.userfile import first_line
 
 LOCK = ".lock"
 PIXELS = 1 << 20
@@ -39,7 +38,7 @@ time)."""
 
 
 def extract_files(
-    networks: Mapping[str, FileNetwork],
+    networks: Mapping[str, Network],
     listing: Listing,
     folder: Path | str,
     *,
@@ -49,7 +48,6 @@ def extract_files(
     upright: bool = True,
     identities: Mapping[str, str] | None = None,
     images: str = "",
-    show: bool | None = None,
 ) -> dict[str, FeatureBank]:
     """Return the features of a listing's images as banks on disk, from all networks in one decoding pass.
 
@@ -63,7 +61,7 @@ def extract_files(
     each core; 0: this process decodes) does not affect the results. Rotations in EXIF data are applied,
     unless `upright` is False. `identities` identify each network, by default by the sha256 of its
     architecture and weights. `images` identifies the listing, by default by its digest, for which every file
-    is read. `show` draws a progress bar, by default if the output is a terminal.
+    is read.
 
     A network whose features are not finite is given up, and the others continue; at the end RequestError
     names it and the first such images. Raise RequestError also if no image can be read, and PenultimateError
@@ -73,29 +71,21 @@ def extract_files(
     one_of(precision, "precision", ("float32", "float16"))
     if not networks or not len(listing):
         raise RequestError(f"{len(networks)} networks and {len(listing)} images; at least one of each")
-    for name, network in networks.items():
-        if not isinstance(network, FileNetwork):
-            raise RequestError(
-                f"network '{name}' is a {type(network).__name__}; one that is given image files is a Network"
-                " with a preparation"
-            )
+    expect_apart("networks", networks)
     root = given_path(folder, "folder")
     places = {name: root / file_name(name) for name in networks}
-    identities = identities or {name: weights_digest(network) for name, network in networks.items()}
     common = {
         "images": images or listing.digest,
         "precision": precision,
         "batch_size": batch_size,
         "upright": upright,
     }
-    with _held(root), contextlib.ExitStack() as stack:
-        _expect_own_places(places)
+    with _locked(root), contextlib.ExitStack() as stack:
         writers: dict[str, BankWriter] = {}
         for name, network in networks.items():
             preparation = json.loads(json.dumps(dataclasses.asdict(network.preparation)))
-            if not network.preparation.processor:  # banks that were written before there was one lack it
-                del preparation["processor"]
-            identity = {**common, "network": identities[name], "preparation": preparation}
+            weights = identities[name] if identities else weights_digest(network)
+            identity = {**common, "network": weights, "preparation": preparation}
             writers[name] = BankWriter(places[name], identity, precision)
             stack.callback(writers[name].close)
             if writers[name].changed:
@@ -105,51 +95,41 @@ def extract_files(
                     stacklevel=2,
                 )
         with torch.inference_mode():
-            failed = _pass(networks, writers, listing, batch_size, workers, upright, show)
+            failed = _pass(networks, writers, listing, batch_size, workers, upright)
         banks = {
             name: _finished(writer, listing, {"network": name, **writer.identity})
             for name, writer in writers.items()
             if name not in failed
         }
-        if failed:
-            kept = f"; the banks of {', '.join(banks)} are kept in '{root}'" if banks else ""
-            raise RequestError("; ".join(failed.values()) + kept)
+    if failed:
+        finished = f"; the banks of {', '.join(banks)} are kept in '{root}'" if banks else ""
+        raise RequestError("; ".join(failed.values()) + finished)
     _warn_of_images(listing, next(iter(banks.values())).provenance)
     return banks
 
 
 def weights_digest(network: Network) -> str:
-    """Return the sha256 of a network's printed architecture and of the weights of its body and head.
-
-    The head is `head_weight` and every other module that the network holds.
-    """
+    """Return the sha256 of a network's printed architecture and of the weights of its body and head."""
     others = [part for part in vars(network).values() if isinstance(part, nn.Module)]
     modules = [network.body, *(part for part in others if part is not network.body)]
-    state = hashlib.sha256("\n".join(map(str, modules)).encode())
-    head = [("head", network.head_weight)] if network.class_names else []
-    for name, tensor in [*head, *(pair for part in modules for pair in part.state_dict().items())]:
-        if isinstance(tensor, Tensor):
-            state.update(f"{name}{tensor.dtype}{list(tensor.shape)}".encode())
-            state.update(bytes_of(tensor))
-    return state.hexdigest()
+    return digest_of_modules(modules, others={"head": network.head_weight} if network.class_names else {})
 
 
 def _pass(
-    networks: Mapping[str, FileNetwork],
+    networks: Mapping[str, Network],
     writers: Mapping[str, BankWriter],
     listing: Listing,
     batch_size: int,
     workers: int | None,
     upright: bool,
-    show: bool | None,
 ) -> dict[str, str]:
     """Bring every incomplete bank to the end of the listing; return the error of each network given up."""
     failed: dict[str, str] = {}
     begun = {name: writer for name, writer in writers.items() if writer.bank is None}
     start = min((writer.position for writer in begun.values()), default=len(listing))
     preparations = [networks[name].preparation for name in begun]
-    batches = decoded(listing, preparations, batch_size, workers, start, upright)
-    with _bar(len(listing), start, show) as bar, contextlib.closing(batches):
+    progress = Advance("features", "images", len(listing) - start)
+    with contextlib.closing(decoded(listing, preparations, batch_size, workers, start, upright)) as batches:
         for batch in batches:
             for name, writer in begun.items():
                 if writer.position != batch.start or name in failed:
@@ -161,48 +141,45 @@ def _pass(
                     writer.save()
             if len(failed) == len(begun):
                 break
-            bar.update(bar.task_ids[0], completed=batch.stop)
+            progress.to(batch.stop - start)
     return failed
 
 
-def _take(network: FileNetwork, writer: BankWriter, batch: Decoded, listing: Listing) -> None:
+def _take(network: Network, writer: BankWriter, batch: Decoded, listing: Listing) -> None:
     """Add a batch to a bank; raise RequestError for features that are not finite numbers [n m]."""
-    arrays = _outputs(network, batch, listing) if len(batch.rows) else {}
+    arrays: dict[str, np.ndarray] = {}
+    if len(batch.rows):
+        pictures = batch.prepared(network.preparation)
+        on_cpu = device_of(network.body).type == "cpu"
+        parts = math.ceil(pictures[..., 0].numel() / PIXELS) if on_cpu else 1
+        rows = np.array_split(batch.rows, parts)
+        found = [
+            _outputs(network, part, [listing.name(row) for row in of_part])
+            for part, of_part in zip(pictures.tensor_split(parts), rows, strict=True)
+        ]
+        arrays = {what: np.concatenate([each[what] for each in found]) for what in found[0]}
     left_out = [(row, listing.name(row), why) for row, why in batch.left_out]
     remarks = [(remark, listing.name(row)) for row, remark in batch.remarks]
     writer.add(batch.stop, arrays, left_out, remarks)
 
 
-def _outputs(network: FileNetwork, batch: Decoded, listing: Listing) -> dict[str, np.ndarray]:
-    """Return the checked features of a batch, and the logits if there are any."""
-    images = batch.prepared(network.preparation)
-    on_cpu = device_of(network.body).type == "cpu"
-    parts = math.ceil(images[..., 0].numel() / PIXELS) if on_cpu else 1
-    made = [
-        _of_images(network, part, rows, listing)
-        for part, rows in zip(images.tensor_split(parts), np.array_split(batch.rows, parts), strict=True)
-    ]
-    return {what: np.concatenate([each[what] for each in made]) for what in made[0]}
-
-
-def _of_images(
-    network: FileNetwork, images: Tensor, rows: np.ndarray, listing: Listing
-) -> dict[str, np.ndarray]:
+def _outputs(network: Network, images: Tensor, names: list[str]) -> dict[str, np.ndarray]:
+    """Return the checked features of images with these names, and the logits if there are any."""
     try:
         outputs = {"features": network.features(images)}
         if network.class_names:
             outputs["logits"] = network.logits(outputs["features"])
-    except (RuntimeError, TypeError, ValueError, IndexError, AssertionError) as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+    except REFUSALS as error:
+        said = first_line(error) or type(error).__name__
         raise RequestError(f"it refused images {list(images.shape)}: {said}") from error
     for what, output in outputs.items():
-        if not isinstance(output, Tensor) or output.ndim != 2 or len(output) != len(rows):
-            came = list(output.shape) if isinstance(output, Tensor) else f"a {type(output).__name__}"
-            raise RequestError(f"{what} are [n m], here [{len(rows)} m]; it gave {came}")
-        wrong = rows[(~output.isfinite()).any(1).cpu().numpy()]
-        if len(wrong):
-            names = ", ".join(f"'{listing.name(row)}'" for row in wrong[:3])
-            raise RequestError(f"its {what} are not finite for {len(wrong)} images of a batch ({names})")
+        if not isinstance(output, Tensor) or output.ndim != 2 or len(output) != len(names):
+            gave = list(output.shape) if isinstance(output, Tensor) else f"a {type(output).__name__}"
+            raise RequestError(f"{what} are [n m], here [{len(names)} m]; it gave {gave}")
+        wrong = (~output.isfinite()).any(1).nonzero()[:, 0].tolist()
+        if wrong:
+            first = ", ".join(f"'{names[place]}'" for place in wrong[:3])
+            raise RequestError(f"its {what} are not finite for {len(wrong)} images of a batch ({first})")
     return {what: output.float().cpu().numpy() for what, output in outputs.items()}
 
 
@@ -220,45 +197,22 @@ def _finished(writer: BankWriter, listing: Listing, provenance: dict[str, Any]) 
 
 def _warn_of_images(listing: Listing, provenance: Mapping[str, Any]) -> None:
     """Warn about the images that were left out, and those of which only a part was read."""
-    told = {remark: (count, first) for remark, (count, first) in provenance["remarks"].items()}
+    found = {remark: (count, first) for remark, (count, first) in provenance["remarks"].items()}
     if left_out := provenance["left_out"]:
         _, name, why = left_out[0]
-        told["cannot be read and have no row"] = (len(left_out), f"{name}: {why}")
-    for what, (count, first) in told.items():
+        found["cannot be read and have no row"] = (len(left_out), f"{name}: {why}")
+    for what, (count, first) in found.items():
         warnings.warn(
             f"{count} of {len(listing)} images {what}; the first is {first}", UserWarning, stacklevel=3
         )
 
 
-def _expect_own_places(places: Mapping[str, Path]) -> None:
-    """Make the folders of the banks; raise RequestError if a link or letter case makes two of them one."""
-    owners: dict[tuple[int, int], str] = {}
-    for name, place in places.items():
-        make_folder(place)
-        state = place.stat()
-        owner = owners.setdefault((state.st_dev, state.st_ino), name)
-        if owner != name:
-            raise RequestError(
-                f"the banks of '{owner}' and '{name}' would have one folder, '{place}'; give one of the"
-                " networks another name"
-            )
-
-
 @contextlib.contextmanager
-def _held(root: Path) -> Iterator[None]:
+def _locked(root: Path) -> Iterator[None]:
     """Lock a folder against a second process that would write the same banks."""
-    make_folder(root)
+    make_folder(root, "folder")
     try:
         with locked(root / LOCK):
             yield
     except BusyError:
         raise RequestError(f"another process writes banks to '{root}'; wait for it") from None
-
-
-@contextlib.contextmanager
-def _bar(total: int, start: int, show: bool | None) -> Iterator[Progress]:
-    show = sys.stderr.isatty() if show is None else show
-    columns = (TextColumn("images"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not show) as bar:
-        bar.add_task("", total=total, completed=start)
-        yield bar

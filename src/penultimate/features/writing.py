@@ -22,6 +22,8 @@ from penultimate.files import digest_file, read_sealed, write_sealed
 
 Precision = Literal["float32", "float16"]
 JOURNAL = "journal.json"
+STATE = ("position", "rows", "widths", "left_out", "remarks")
+"""The attributes of a writer that its journal keeps."""
 EVERY = 2.0
 """The seconds between two entries in the journal, which are the most that a kill loses."""
 
@@ -45,7 +47,7 @@ class BankWriter:
         self._files: dict[str, BinaryIO] = {}
         self._written = time.monotonic()
         folder.mkdir(parents=True, exist_ok=True)
-        self._take_up()
+        self._resume()
 
     def add(
         self,
@@ -66,13 +68,13 @@ class BankWriter:
         self.widths = widths or self.widths
         for name, array in arrays.items():
             with np.errstate(over="ignore"):
-                kept = np.ascontiguousarray(array, self.precision)
-            if not np.isfinite(kept).all():
+                rounded = np.ascontiguousarray(array, self.precision)
+            if not np.isfinite(rounded).all():
                 raise RequestError(
                     f"{name} up to {abs(array).max():.3g} do not fit into {self.precision}: keep them as"
                     " float32"
                 )
-            self._file(name).write(kept.data)
+            self._file(name).write(rounded.data)
         self.rows += len(arrays["features"]) if arrays else 0
         self.position = stop
         self.left_out += [list(each) for each in left_out]
@@ -86,8 +88,8 @@ class BankWriter:
         for file in self._files.values():
             file.flush()
             os.fsync(file.fileno())
-        held = ("identity", "position", "rows", "widths", "left_out", "remarks")
-        write_sealed(self.folder / JOURNAL, {name: getattr(self, name) for name in held}, SCHEMA)
+        state = {name: getattr(self, name) for name in ("identity", *STATE)}
+        write_sealed(self.folder / JOURNAL, state, SCHEMA)
         self._written = time.monotonic()
 
     def finish(self, labels: np.ndarray, ids: np.ndarray, provenance: Mapping[str, Any]) -> FeatureBank:
@@ -95,11 +97,10 @@ class BankWriter:
         for name in self.widths:
             file = self._file(name)
             file.seek(0)
-            _write_header(file, self.precision, self.rows, self.widths[name])
+            self._write_header(file, name)
             os.fsync(file.fileno())
         self.close()
         for name, array in (("labels", labels), ("ids", ids)):
-            (self.folder / f"{name}.npy").unlink(missing_ok=True)
             np.save(self.folder / f"{name}.npy", np.ascontiguousarray(array, np.int64))
         names = [f"{name}.npy" for name in (*self.widths, "labels", "ids")]
         facts = {
@@ -118,22 +119,21 @@ class BankWriter:
             file.close()
         self._files = {}
 
-    def _take_up(self) -> None:
-        """Resume from the journal, or read the bank if one of this identity is complete."""
+    def _resume(self) -> None:
+        """Read the bank if one of this identity is complete, or resume from the journal."""
         for name in (FACTS, JOURNAL):
             try:
                 found = read_sealed(self.folder / name, SCHEMA)
                 differ = [key for key in self.identity if found["identity"].get(key) != self.identity[key]]
                 if differ:
                     self.changed = f"changed: {', '.join(differ)}"
-                    continue
-                if name == FACTS:
+                elif name == FACTS:
                     self.bank = FeatureBank.load(self.folder)
                     (self.folder / JOURNAL).unlink(missing_ok=True)  # of a process killed at its very end
+                    return
                 else:
-                    for field in ("position", "rows", "widths", "left_out", "remarks"):
-                        setattr(self, field, found[field])
-                return
+                    vars(self).update({part: found[part] for part in STATE})
+                    return
             except FileNotFoundError:
                 continue
             except DamagedFileError as error:
@@ -145,13 +145,10 @@ class BankWriter:
         """Return the open file of an array, positioned after the rows that the journal records."""
         if name not in self._files:
             path = self.folder / f"{name}.npy"
-            if path.is_symlink():  # writing through it would change another file
-                path.unlink()
             file = path.open("r+b" if path.is_file() else "w+b")
-            start = _write_header(file, self.precision, self.rows, self.widths[name])
+            start = self._write_header(file, name)
             end = start + self.rows * self.widths[name] * np.dtype(self.precision).itemsize
-            file.seek(0, os.SEEK_END)
-            if file.tell() < end:
+            if file.seek(0, os.SEEK_END) < end:
                 file.close()
                 raise DamagedFileError(f"'{path}' is shorter than its journal says: delete '{self.folder}'")
             file.truncate(end)
@@ -159,12 +156,9 @@ class BankWriter:
             self._files[name] = file
         return self._files[name]
 
-
-def _write_header(file: BinaryIO, precision: str, rows: int, width: int) -> int:
-    """Write the header of an .npy file, and return where it ends.
-
-    The length of the header does not depend on the number of rows.
-    """
-    header = {"descr": np.dtype(precision).str, "fortran_order": False, "shape": (rows, width)}
-    np.lib.format.write_array_header_1_0(file, header)
-    return file.tell()
+    def _write_header(self, file: BinaryIO, name: str) -> int:
+        """Write the header of an .npy file, whose length depends on no number of rows; return its end."""
+        shape = (self.rows, self.widths[name])
+        header = {"descr": np.dtype(self.precision).str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        return file.tell()

@@ -21,7 +21,6 @@ from penultimate.backbones.taps import flattened, tapped
 from penultimate.checks import one_of
 from penultimate.data.images import Images
 from penultimate.errors import RequestError
-from penultimate.features.bank import FeatureBank
 from penultimate.layers.observed import (
     AnyNetwork,
     Layers,
@@ -31,23 +30,13 @@ from penultimate.layers.observed import (
     draws,
     evaluating,
     examples,
+    expect_one_row_each,
     in_context,
     observed,
 )
 from penultimate.metrics.comparison import Comparison, Doubles
 from penultimate.metrics.similarity import PIECE_ELEMENTS, expect_enough, products, u_vector
 from penultimate.networks.trained import TrainedNetwork, build
-
-__all__ = [
-    "Comparison",
-    "LayerGrams",
-    "at_initialisation",
-    "compare_banks",
-    "compare_grams",
-    "compare_networks",
-    "layer_grams",
-    "settle_batch_norm",
-]
 
 BatchProducts: TypeAlias = tuple[Doubles, int, int]
 
@@ -210,51 +199,9 @@ def _sheets(
         raise RequestError("no batch to compare on")
 
 
-def compare_banks(
-    banks: Mapping[str, FeatureBank], passes: int = 1, batch_size: int = 256, seed: int = 0
-) -> Comparison:
-    """Return the linear CKA between the penultimate features in banks, with examples matched by their ids.
-
-    It is computed as in `compare_networks`, where each bank is a network with the single layer "penultimate";
-    `seed` draws the batches. Raise RequestError if banks hold different ids (the error gives their number and
-    the first), or if there are several banks and one of them has no ids.
-
-    >>> features = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
-    >>> ids = np.arange(40)
-    >>> bank = FeatureBank(features, np.zeros(40, int), ids=ids)
-    >>> turned = FeatureBank(features[::-1], np.zeros(40, int), ids=ids[::-1])
-    >>> float(compare_banks({"one": bank, "two": turned}, batch_size=20).matrix[0, 1])
-    1.0
-    """
-    if not banks:
-        raise RequestError("no bank to compare")
-    reference, *others = banks
-    ids = {name: _ids(name, bank) if others else np.arange(len(bank)) for name, bank in banks.items()}
-    for name in others:
-        differing = np.setxor1d(ids[reference], ids[name])
-        if len(differing):
-            raise RequestError(
-                f"banks '{reference}' and '{name}' hold different examples: {len(differing)} ids are in only"
-                f" one of them (the first is {differing[0]})"
-            )
-    orders = {name: np.argsort(of_bank) for name, of_bank in ids.items()}
-    batch_products: list[BatchProducts] = []
-    for pass_number, _, rows in draws(len(banks[reference]), passes, batch_size, seed):
-        vectors = torch.stack([u_vector(bank.features[orders[name][rows]]) for name, bank in banks.items()])
-        batch_products.append((products(vectors, len(rows)), len(rows), pass_number))
-    return _comparison([(name, "penultimate") for name in banks], batch_products)
-
-
-def _ids(name: str, bank: FeatureBank) -> npt.NDArray[np.int64]:
-    if bank.ids is None:
-        raise RequestError(
-            f"bank '{name}' has no ids, so nothing says which of its rows is which example: give extract"
-            " batches of (images, labels, ids), or FeatureBank(features, labels, ids=...)"
-        )
-    return bank.ids
-
-
-def settle_batch_norm(module: nn.Module, batches: Iterable[Any]) -> nn.Module:
+def settle_batch_norm(
+    module: nn.Module, batches: Iterable[Any], prepare: Callable[[Tensor], Tensor] | None = None
+) -> nn.Module:
     """Set the running moments of all batch-norm layers to the batches' mean moments; return the module.
 
     This makes a network at initialisation a fair control: with its initial moments (0 and 1), activations
@@ -268,7 +215,24 @@ def settle_batch_norm(module: nn.Module, batches: Iterable[Any]) -> nn.Module:
 
     Kornblith et al., 2021, section 3.2: the control at initialisation.
     """
-    return _settle(ObservedNetwork("0", module, {}, None), batches)
+    network, rest = ObservedNetwork("0", module, {}, prepare), iter(batches)
+    first = next(rest, None)
+    if first is None:
+        raise RequestError("no batch to set the moments of batch normalisation on")
+    norms = [layer for layer in module.modules() if isinstance(layer, _BatchNorm)]
+    momenta = [norm.momentum for norm in norms]
+    with torch.no_grad(), evaluating(module):
+        try:
+            for norm in norms:
+                norm.reset_running_stats()
+                norm.momentum = None  # the plain average over batches
+                norm.train()
+            for batch in itertools.chain([first], rest):
+                network.run(batch)
+        finally:
+            for norm, momentum in zip(norms, momenta, strict=True):
+                norm.momentum = momentum
+    return module
 
 
 def at_initialisation(
@@ -292,7 +256,7 @@ def at_initialisation(
     device = device_of(network.backbone)
     body, head = body.to(device), head.to(device)
     batches = batches_at(images, [rows for _, _, rows in draws(len(images), 1, batch_size, seed)])
-    _settle(ObservedNetwork("0", body, {}, network.prepared), batches)
+    settle_batch_norm(body, batches, network.prepared)
     return TrainedNetwork(body.eval(), head.eval(), network.statistics, network.class_names, card)
 
 
@@ -314,14 +278,9 @@ class _Sheet:
         self.examples = examples
 
     def add(self, network: str, layer: str, output: Shaped[Tensor, "..."]) -> None:
-        if output.ndim == 3:
-            output = self.pool(output)
-        if output.ndim == 0 or len(output) != self.examples:
-            raise RequestError(
-                f"layer '{layer}' gives {list(output.shape)} for {self.examples} examples;"
-                " their number is expected as the first dimension"
-            )
+        output = self.pool(output) if output.ndim == 3 else output
         try:
+            expect_one_row_each(output, self.examples)
             vector = u_vector(flattened(output))
         except RequestError as error:
             raise RequestError(f"layer '{layer}': {error}") from None
@@ -331,24 +290,3 @@ class _Sheet:
 def _comparison(names: list[tuple[str, str]], batch_products: list[BatchProducts]) -> Comparison:
     hsic, sizes, passes = zip(*batch_products, strict=True)
     return Comparison(names, np.stack(hsic), np.array(sizes), np.array(passes))
-
-
-def _settle(network: ObservedNetwork, batches: Iterable[Any]) -> nn.Module:
-    module, rest = network.module, iter(batches)
-    first = next(rest, None)
-    if first is None:
-        raise RequestError("no batch to set the moments of batch normalisation on")
-    norms = [layer for layer in module.modules() if isinstance(layer, _BatchNorm)]
-    momenta = [norm.momentum for norm in norms]
-    with torch.no_grad(), evaluating(module):
-        try:
-            for norm in norms:
-                norm.reset_running_stats()
-                norm.momentum = None  # the plain average over batches
-                norm.train()
-            for batch in itertools.chain([first], rest):
-                network.run(batch)
-        finally:
-            for norm, momentum in zip(norms, momenta, strict=True):
-                norm.momentum = momentum
-    return module

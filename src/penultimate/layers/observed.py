@@ -6,17 +6,18 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
-from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset
+from torch.utils.data import Dataset, IterableDataset
 
 from penultimate.backbones.backbone import device_of
 from penultimate.backbones.ending import Final, NoHeadError, final_of, read
+from penultimate.backbones.passes import plainly
 from penultimate.backbones.taps import UnobservableError, taps, unwrapped
 from penultimate.checks import whole_number
 from penultimate.data.images import Images
@@ -24,27 +25,27 @@ from penultimate.data.seeding import derived_generator
 from penultimate.errors import RequestError, unknown
 from penultimate.metrics.inputs import as_tensor, items
 from penultimate.metrics.similarity import FEWEST, expect_enough
+from penultimate.networks.batches import preparer
 from penultimate.networks.given import network_of
 from penultimate.networks.model import Model
 from penultimate.networks.protocol import Network
-from penultimate.networks.told import preparer
 
 AnyNetwork: TypeAlias = Network | nn.Module | Model
 Layers: TypeAlias = str | Sequence[str] | Mapping[str, str | Sequence[str] | None] | None
 
 LABELS = ("label", "labels")
 """Keys of a batch that are never passed to a network."""
+IDS = ("id", "ids", "index", "indices", "path", "paths", "key", "__key__")
+"""Keys that are passed to a network only if its forward pass takes them."""
 AT_ONCE = 64
 """The number of images requested at once; on disk, several such stretches are decoded in parallel."""
 MOST_PASSES = 10_000
 """The largest number of passes allowed, since more would take forever; the paper makes 10."""
-IDS = ("id", "ids", "index", "indices", "path", "paths", "key", "__key__")
-"""Keys that are passed to a network only if its forward pass takes them."""
 
 
 @dataclass(frozen=True)
 class ObservedNetwork:
-    """A named network and its tapped layers; `prepare` turns uint8 images into the input of a `Network`."""
+    """A named network and its tapped layers; `prepare` turns images into the input of a `Network`."""
 
     name: str
     module: nn.Module
@@ -57,29 +58,27 @@ class ObservedNetwork:
     def of(
         cls, name: str, network: AnyNetwork, patterns: str | Sequence[str] | None, output: str = ""
     ) -> ObservedNetwork:
-        """Return a network with the layers that match the patterns.
+        """Return a network with the layers that match the patterns; without patterns, (), it has none.
 
-        `output` names the output of the whole module, which then counts as its last layer, or as its only
-        layer if the patterns are (). Raise RequestError for anything but a network, and for patterns that
-        match none of its layers.
+        `output` names the output of the whole module, which then counts as its last layer. Raise RequestError
+        for anything but a network, and for patterns that match none of its layers.
         """
+        prepare = None
         if isinstance(network, Model):
-            prepare = preparer(network)
-            made = cls.of(name, network_of(network), patterns, output)
-            return replace(made, prepare=prepare)
+            prepare, network = preparer(network), network_of(network)
+        elif isinstance(network, Network):
+            prepare = network.prepared
         module = unwrapped(network.body if isinstance(network, Network) else network)
         if not isinstance(module, nn.Module):
             what = type(network).__name__
             raise RequestError(f"network '{name}' is a {what}, not a Network or an nn.Module")
         try:
-            layers = {} if isinstance(patterns, tuple) and not patterns and output else taps(module, patterns)
+            layers = {} if patterns == () else taps(module, patterns)
         except RequestError as error:
             raise in_context(error, f"network '{name}'") from None
         if output in layers:
             raise RequestError(f"network '{name}' has a layer '{output}': call its output something else")
-        if output:
-            layers[output] = module
-        return cls(name, module, layers, network.prepared if isinstance(network, Network) else None)
+        return cls(name, module, {**layers, **({output: module} if output else {})}, prepare)
 
     @property
     def device(self) -> torch.device:
@@ -104,39 +103,35 @@ class ObservedNetwork:
         """Find the final layers in a pass over a batch, once; it is no pass that layers are observed in."""
         if self.prepare is None and not self.ends:
             try:
-                self.ends.append(final_of(self.module, lambda: self.run(batch)))
+                with plainly(self.device):
+                    self.ends.append(final_of(self.module, lambda: self.run(batch)))
             except NoHeadError:
                 self.ends.append("")
 
     def run(self, batch: Any) -> Any:
         """Return the output of a forward pass on a batch, given as the loader yields it.
 
-        Raise RequestError for a mapping with keys that the forward pass does not take. If there is a single
-        key, it is taken to be the image, whatever its name.
+        The only tensor of a mapping, besides labels and ids, is taken to be the image, whatever its name.
+        Raise RequestError for a mapping with keys that the forward pass does not take.
         """
         values = inputs(batch)
-        if isinstance(values, dict):
-            values = self._arguments(values)
-        if isinstance(values, dict):
-            tensors = {key: as_tensor(value, key).to(self.device) for key, value in values.items()}
+        if not isinstance(values, dict):
+            return self.module(self._prepared(values.to(self.device)))
+        taken = inspect.signature(self.module.forward).parameters
+        tensors = {
+            key: as_tensor(value, key).to(self.device)
+            for key, value in values.items()
+            if key in taken or key not in IDS
+        }
+        if len(tensors) == 1 and not {*tensors} & {*taken}:
+            return self.module(self._prepared(next(iter(tensors.values()))))
+        try:
             return self.module(**tensors)
-        values = values.to(self.device)
-        return self.module(values if self.prepare is None else self.prepare(values))
+        except TypeError as error:
+            raise RequestError(f"the batch has the keys {', '.join(map(repr, values))}: {error}") from None
 
-    def _arguments(self, values: dict[str, Any]) -> Tensor | dict[str, Any]:
-        parameters = inspect.signature(self.module.forward).parameters
-        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
-        given = {key: value for key, value in values.items() if key in parameters or key not in IDS}
-        other = [key for key in given if key not in parameters]
-        if len(given) == 1 and (self.prepare is not None or (other and not takes_any)):
-            return as_tensor(next(iter(given.values())), "the inputs")
-        if other and not takes_any:
-            raise RequestError(
-                f"a batch has the keys {', '.join(map(repr, values))}; the forward pass of"
-                f" {type(self.module).__name__} takes {', '.join(map(repr, parameters))}, not"
-                f" {', '.join(map(repr, other))}: give batches with only what it takes"
-            )
-        return given
+    def _prepared(self, images: Tensor) -> Tensor:
+        return images if self.prepare is None else self.prepare(images)
 
 
 def observed(
@@ -152,14 +147,11 @@ def observed(
         networks = {str(number): network for number, network in enumerate(items(networks, "networks"))}
     if not networks:
         raise RequestError("no network to observe")
-    if isinstance(layers, Mapping):
-        for name in layers:
-            if name not in networks:
-                raise unknown("network in layers", name, networks)
-        return [
-            ObservedNetwork.of(name, network, layers.get(name), output) for name, network in networks.items()
-        ]
-    return [ObservedNetwork.of(name, network, layers, output) for name, network in networks.items()]
+    patterns = layers if isinstance(layers, Mapping) else dict.fromkeys(networks, layers)
+    for name in patterns:
+        if name not in networks:
+            raise unknown("network in layers", name, networks)
+    return [ObservedNetwork.of(name, each, patterns.get(name), output) for name, each in networks.items()]
 
 
 def in_context(error: RequestError, where: str) -> RequestError:
@@ -181,16 +173,22 @@ def inputs(batch: Any) -> Tensor | dict[str, Any]:
     """
     if isinstance(batch, Mapping):
         return {key: value for key, value in batch.items() if key not in LABELS}
-    values = as_tensor(batch[0] if isinstance(batch, tuple | list) and len(batch) else batch, "the inputs")
-    if values.ndim == 0:
-        raise RequestError("a batch is a tensor of several examples; got a single number")
-    return values
+    return as_tensor(batch[0] if isinstance(batch, tuple | list) and len(batch) else batch, "the inputs")
 
 
 def examples(batch: Any) -> int:
     """Return the number of examples in a batch."""
     values = inputs(batch)
     return len(next(iter(values.values()), ()) if isinstance(values, dict) else values)
+
+
+def expect_one_row_each(output: Tensor, examples: int) -> None:
+    """Raise RequestError unless the first dimension of a layer's output is the examples."""
+    if output.ndim == 0 or len(output) != examples:
+        raise RequestError(
+            f"it gives {list(output.shape)} for {examples} examples; their number is expected as the first"
+            " dimension"
+        )
 
 
 def batches_of(
@@ -202,9 +200,9 @@ def batches_of(
 ) -> Iterator[tuple[int, int, Any]]:
     """Yield (pass, number in the pass, batch); the batches of an ImageSet are drawn again in every pass.
 
-    Raise RequestError, before anything runs, for an ImageSet with a network that has no statistics, several
-    passes over an iterator, anything that does not yield batches, and a DataLoader whose last batch will hold
-    fewer than 4 examples. Raise it later if the loader yields nothing in a further pass.
+    Raise RequestError, before anything runs, for an ImageSet with a network that does not prepare it, several
+    passes over an iterator and anything that does not yield batches; and later for a loader that yields
+    nothing in a further pass.
     """
     whole_number(passes, "passes", 1, MOST_PASSES)
     if isinstance(loader, Images):
@@ -214,9 +212,8 @@ def batches_of(
                 f"an ImageSet goes with trained Networks, which normalise it; '{bare}' is a bare module:"
                 " give batches that it takes instead"
             )
-        for pass_number, group in itertools.groupby(
-            draws(len(loader), passes, batch_size, seed), lambda drawn: drawn[0]
-        ):
+        drawn = draws(len(loader), passes, batch_size, seed)
+        for pass_number, group in itertools.groupby(drawn, lambda each: each[0]):
             shown = batches_at(loader, [rows for _, _, rows in group])
             for number, batch in enumerate(shown):
                 yield pass_number, number, batch
@@ -224,17 +221,14 @@ def batches_of(
     if passes > 1 and isinstance(loader, Iterator):
         raise RequestError(f"{passes} passes over an iterator, which allows one: give a list or a DataLoader")
     expect_batches(loader)
-    _refuse_announced_remainder(loader)
-    seen = 0
     for pass_number in range(passes):
-        before = seen
+        number = -1
         for number, batch in enumerate(loader):
             yield pass_number, number, batch
-            seen += 1
-        if 0 < seen == before:
+        if pass_number and number < 0:
             raise RequestError(
-                f"the loader gave no batch in pass {pass_number}, having given {seen} before: it can be read"
-                " only once; give a list or a DataLoader"
+                f"the loader gave no batch in pass {pass_number}: it can be read only once; give a list or a"
+                " DataLoader"
             )
 
 
@@ -286,7 +280,6 @@ def draws(
     """
     expect_enough(total)
     expect_enough(whole_number(batch_size, "batch_size", 1))
-    whole_number(passes, "passes", 1, MOST_PASSES)
     count = max(1, min(-(-total // batch_size), total // FEWEST))
     for pass_number in range(passes):
         order = torch.randperm(total, generator=derived_generator("batches", seed, pass_number)).numpy()
@@ -304,15 +297,3 @@ def evaluating(module: nn.Module) -> Iterator[None]:
     finally:
         for part, training in modes.items():
             part.training = training
-
-
-def _refuse_announced_remainder(loader: Iterable[Any]) -> None:
-    sampler = loader.batch_sampler if isinstance(loader, DataLoader) else None
-    if not isinstance(sampler, BatchSampler) or sampler.drop_last:
-        return
-    try:
-        rest = len(sampler.sampler) % sampler.batch_size  # type: ignore[arg-type]
-    except TypeError:  # the sampler has no length
-        return
-    if rest:
-        expect_enough(rest)

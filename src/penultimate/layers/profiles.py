@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,13 @@ from penultimate.layers.observed import (
     ObservedNetwork,
     evaluating,
     expect_batches,
+    expect_one_row_each,
     in_context,
 )
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.activations import nonzero_share
 from penultimate.metrics.inputs import as_classes
 from penultimate.metrics.separation import SeparationAccumulator
-
-__all__ = ["LayerProfile", "profile_layers"]
 
 PENULTIMATE = "penultimate"
 """The name of the layer of penultimate features, unless a layer of the network has that name."""
@@ -86,19 +85,12 @@ def profile_layers(
     """
     whole_number(batch_size, "batch_size", 1)
     watched, wanted = _watched(network, layers)
-    if isinstance(loader, Images) and watched.prepare is None:
-        raise RequestError(
-            "an ImageSet goes with a trained Network, which normalises it; give a bare module batches of"
-            " (inputs, labels)"
-        )
+    ordered = by_class or isinstance(loader, Images)
     gauges: dict[str, _Gauge] = {}
     with torch.no_grad(), evaluating(watched.module):
-        for number, (batch, labels) in enumerate(_labelled(loader, batch_size)):
-            ordered = by_class or isinstance(loader, Images)
+        for number, (batch, labels) in enumerate(_labelled(loader, watched, batch_size)):
 
-            def observe(
-                layer: str, activations: Tensor, labels: Any = labels, ordered: bool = ordered
-            ) -> None:
+            def observe(layer: str, activations: Tensor, labels: Any = labels) -> None:
                 try:
                     gauges.setdefault(layer, _Gauge(ordered)).update(activations, labels)
                 except RequestError as error:
@@ -124,12 +116,10 @@ def profile_layers(
 def _watched(network: AnyNetwork, layers: str | Sequence[str] | None) -> tuple[ObservedNetwork, bool]:
     """Return the network with the requested layers, and whether the penultimate features are requested."""
     listed = [layers] if isinstance(layers, str) else layers
-    if layers is not None and not (isinstance(listed, list | tuple) and PENULTIMATE in listed):
-        return ObservedNetwork.of("0", network, layers), False
-    others = [name for name in listed or () if name != PENULTIMATE]
-    if listed and not others:
-        return replace(ObservedNetwork.of("0", network, "**"), layers={}), True
-    watched = ObservedNetwork.of("0", network, others or None)
+    if listed is not None and PENULTIMATE not in listed:
+        return ObservedNetwork.of("0", network, listed), False
+    others = None if listed is None else tuple(name for name in listed if name != PENULTIMATE)
+    watched = ObservedNetwork.of("0", network, others)
     if PENULTIMATE in watched.layers:
         raise RequestError(
             f"the network has a layer '{PENULTIMATE}', as its penultimate features are called here: leave it"
@@ -147,11 +137,7 @@ class _Gauge:
         self.nonzero = 0.0
 
     def update(self, activations: Shaped[Tensor, "n ..."], labels: Any) -> None:
-        if activations.ndim == 0 or len(activations) != len(labels):
-            raise RequestError(
-                f"it gives {list(activations.shape)} for {len(labels)} examples; their number is expected as"
-                " the first dimension"
-            )
+        expect_one_row_each(activations, len(labels))
         matrix = flattened(activations)
         self.separation.update(matrix, labels)
         self.nonzero += len(matrix) * nonzero_share(matrix)
@@ -166,9 +152,16 @@ class _Gauge:
             return LayerProfile(layer, self.dimensions, share, None, str(error))
 
 
-def _labelled(loader: Images | Iterable[Any], batch_size: int) -> Iterator[tuple[Any, Any]]:
+def _labelled(
+    loader: Images | Iterable[Any], watched: ObservedNetwork, batch_size: int
+) -> Iterator[tuple[Any, Any]]:
     """Yield batches with their labels; an ImageSet is read class by class, each class in its stored order."""
     if isinstance(loader, Images):
+        if watched.prepare is None:
+            raise RequestError(
+                "an ImageSet goes with a trained Network, which normalises it; give a bare module batches of"
+                " (inputs, labels)"
+            )
         order = np.argsort(one_class_each(loader, "layers are profiled on"), kind="stable")
         for batch, rows in loader.batches(batch_size, order):
             yield batch, torch.from_numpy(loader.labels[rows])
@@ -183,7 +176,4 @@ def _labelled(loader: Images | Iterable[Any], batch_size: int) -> Iterator[tuple
             raise RequestError(
                 f"batch {number} has no labels, which class separation needs: give (inputs, labels)"
             )
-        classes = as_classes(labels, f"labels of batch {number}")
-        if not len(classes):
-            raise RequestError(f"batch {number} has no examples; leave it out")
-        yield batch, classes
+        yield batch, as_classes(labels, f"labels of batch {number}")

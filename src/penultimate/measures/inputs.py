@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penultimate.features.bank import FeatureBank
     from penultimate.graph import Step, Supply
     from penultimate.networks.given import GivenNetwork
-    from penultimate.networks.protocol import FileNetwork
+    from penultimate.networks.protocol import Network
     from penultimate.networks.trained import TrainedNetwork
 
 Setting: TypeAlias = Mapping[str, str | int | float]
@@ -194,7 +194,7 @@ class Inputs:
         return bool(self._all("images", split))
 
     def shown(
-        self, split: str, to: FileNetwork | None = None, most: int | None = None
+        self, split: str, to: Network | None = None, most: int | None = None
     ) -> ImageSet | ListedImages:
         """Return the images of a split in the form in which the network, or the network `to`, sees them.
 
@@ -204,7 +204,7 @@ class Inputs:
         shown = self.shown_in(self.folders[self._one("images", split, self.target).parent], split, to)
         return shown if most is None else shown.subset(sample(len(shown), most))
 
-    def shown_in(self, folder: Path, split: str, to: FileNetwork | None = None) -> ImageSet | ListedImages:
+    def shown_in(self, folder: Path, split: str, to: Network | None = None) -> ImageSet | ListedImages:
         """Return the images of a split in a folder, in the form in which a network sees them.
 
         Raise UndefinedError for images on disk if there is no network.
@@ -260,11 +260,11 @@ class Inputs:
         }
 
     @cached_property
-    def network(self) -> FileNetwork:
+    def network(self) -> Network:
         """The network, ready to run."""
         return self.load_from(self._one("network"))
 
-    def load_from(self, supply: Supply) -> FileNetwork:
+    def load_from(self, supply: Supply) -> Network:
         """Return the network that a parent has left, set to resize images as the step's protocol requires."""
         from penultimate.networks.trained import TrainedNetwork
 
@@ -286,7 +286,7 @@ class Inputs:
             supply.network: self.folders[supply.parent] for supply in supplies if supply.network is not None
         }
 
-    def load(self, key: NetworkKey) -> FileNetwork:
+    def load(self, key: NetworkKey) -> Network:
         """Return one of several networks, ready to run."""
         return load_network_of(self.network_folders()[key], self.device)
 
@@ -344,8 +344,8 @@ class Inputs:
 
 def load_network_of(folder: Path, device: str = "cpu") -> TrainedNetwork | GivenNetwork:
     """Return the trained or given network that a step left in a folder, moved to a device."""
-    from penultimate.networks.given import load_given
     from penultimate.networks.sources import GIVEN
+    from penultimate.networks.store import load_given
     from penultimate.networks.trained import load_network
 
     if (folder / GIVEN).is_file():

@@ -200,7 +200,7 @@ class Monitor:
         own = [getattr(place, "generator", None) for place in places]
         states = [(each, each.get_state()) for each in own if isinstance(each, torch.Generator)]
         try:
-            with aside([device] if device.type == "cuda" else []):
+            with aside(device):
                 yield
         finally:
             for generator, state in states:

@@ -7,6 +7,7 @@ import importlib
 import linecache
 import logging
 import math
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,8 +20,7 @@ from penultimate import userfile
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.seeding import seeded
-from penultimate.errors import RequestError, nearest, with_article
-from penultimate.networks.refusals import said_by
+from penultimate.errors import RequestError, legible, nearest, shortened, with_article
 from penultimate.networks.sources import HUBS, PREPARING, Source
 
 IMAGENET = ChannelStatistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
@@ -83,6 +83,18 @@ def download(source: Source) -> nn.Module:
     return module
 
 
+def refusal(error: Exception, what: str) -> RequestError:
+    """Return the error of a library as ours, with a hint where a hub or a server could not be reached."""
+    said = shortened(legible(userfile.first_line(error) or type(error).__name__), 300)
+    kinds = " ".join(type(each).__name__ for each in (error, error.__cause__, error.__context__))
+    offline = isinstance(error, OSError) or re.search("Connect|Timeout|URLError|Offline", kinds)
+    hint = (
+        "; offline, HF_HUB_OFFLINE=1 takes what was downloaded before, weights='FILE' a file, and"
+        " pretrained=False draws the weights"
+    )
+    return RequestError(f"{what} cannot be loaded: {said}{hint if offline else ''}")
+
+
 def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
     """Return how images are prepared for a network, and where this was found.
 
@@ -104,48 +116,44 @@ def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
         grey = first is not None and first.in_channels == 1
         found = Preparation(USUAL.resize, USUAL.crop, "bilinear", GREY) if grey else USUAL
         origin = AS_USUAL
-    return changed(found, source.settings), with_told(origin, source.settings)
+    return changed(found, source.settings), with_settings_named(origin, source.settings)
 
 
-def with_told(origin: str, settings: Mapping[str, Any]) -> str:
+def with_settings_named(origin: str, settings: Mapping[str, Any]) -> str:
     """Return the origin of a preparation together with the settings of the source that override it.
 
-    >>> with_told("its weights", {"crop": 160, "seed": 1})
+    >>> with_settings_named("its weights", {"crop": 160, "seed": 1})
     'its weights; crop=160 as told'
     """
-    told = ", ".join(f"{name}={value}" for name, value in settings.items() if name in PREPARING)
-    return f"{origin}; {told} as told" if told else origin
+    named = ", ".join(f"{name}={value}" for name, value in settings.items() if name in PREPARING)
+    return f"{origin}; {named} as told" if named else origin
 
 
 def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
     """Return a preparation with the settings of a source; a changed crop alone also scales the resizing."""
     crop = settings.get("crop", found.crop)
     mean, std = (settings.get(name, getattr(found.statistics, name)) for name in ("mean", "std"))
-    if not isinstance(crop, int) or crop < 1:
-        raise RequestError(f"crop is a number of pixels, 1 or more, not {crop!r}")
-    if len(mean) != len(std) or len(mean) not in (1, 3):
-        raise RequestError(
-            f"expected a mean and a std for each channel of the network (1 or 3); got {mean} and {std}"
-        )
-    if (
-        not all(isinstance(value, int | float) and math.isfinite(value) for value in (*mean, *std))
-        or min(std) <= 0
-    ):
-        raise RequestError(f"mean and std are finite numbers, and std is positive; got {mean} and {std}")
     share = settings.get("share")
-    if share is not None and not 0 < share <= 1:
-        raise RequestError(
-            f"share is the fraction of the resized image that the crop takes, above 0 to 1, not {share}"
-        )
-    if share is not None and "resize" in settings:
-        raise RequestError("give resize or share, not both: each follows from the other and the crop")
-    as_before = round(found.resize * crop / found.crop) if share is None else math.floor(crop / share)
     interpolation = settings.get("interpolation", found.interpolation)
     known = ("nearest", "bilinear", "bicubic", "lanczos")
+    numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in (*mean, *std))
+    if not isinstance(crop, int) or crop < 1:
+        raise RequestError(f"crop is a number of pixels, 1 or more, not {crop!r}")
+    if len(mean) != len(std) or len(mean) not in (1, 3) or not numbers or min(std) <= 0:
+        raise RequestError(
+            "expected a mean and a std for each channel of the network (1 or 3), finite numbers, and std is"
+            f" positive; got {mean} and {std}"
+        )
+    if share is not None and (not 0 < share <= 1 or "resize" in settings):
+        raise RequestError(
+            "share is the fraction of the resized image that the crop takes, above 0 to 1, and goes without"
+            f" resize; got share={share}"
+        )
     if interpolation not in known:
         raise RequestError(
             f"interpolation is {', '.join(known)}, not '{interpolation}'.{nearest(interpolation, known)}"
         )
+    as_before = round(found.resize * crop / found.crop) if share is None else math.floor(crop / share)
     return Preparation(
         settings.get("resize", as_before),
         crop,
@@ -154,6 +162,57 @@ def changed(found: Preparation, settings: Mapping[str, Any]) -> Preparation:
         settings.get("squash", found.squash),
         "" if settings.keys() & SIZES else found.processor,
     )
+
+
+def square(
+    who: str, size: Any, interpolation: Any, statistics: ChannelStatistics, mode: str, share: float
+) -> Preparation:
+    """Return the preparation of a library that crops the middle square, or squashes; else RequestError.
+
+    `size` is the crop's height and width, and `share` the crop's fraction of the resized image.
+    """
+    height, width = (size, size) if isinstance(size, int) else size[-2:]
+    if height != width or mode not in ("center", "shortest", "squash"):
+        raise RequestError(
+            f"{who} wants images of {height} x {width} pixels, cropped by '{mode}'; only square centre crops"
+            " and squashed images are supported"
+        )
+    return Preparation(math.floor(height / share), height, interpolation, statistics, mode == "squash")
+
+
+def expect_known(kind: str, name: str) -> None:
+    """Raise RequestError with the nearest name if timm or torchvision does not have a network."""
+    try:
+        if not _has(kind, name):
+            raise RequestError(f"{kind} has no network '{name}'.{nearest(name, _names(kind))}")
+    except ImportError:
+        raise RequestError(NEEDED.format(kind)) from None
+
+
+def _has(kind: str, name: str) -> bool:
+    """Return whether a library has an architecture; timm also knows former names, and refuses tags."""
+    if kind != "timm":
+        return name in _names(kind)
+    from timm.models import get_pretrained_cfg, is_model, parse_model_name
+
+    try:
+        place, _ = parse_model_name(name)  # "hf-hub:owner/name"
+        if not place:
+            get_pretrained_cfg(name)
+    except (RuntimeError, ValueError):  # "resnet18.TAG" with an unknown tag, or a malformed place
+        return False
+    return bool(place or is_model(name))
+
+
+@functools.cache
+def _names(kind: str) -> frozenset[str]:
+    if kind == "timm":
+        import timm
+
+        return frozenset(timm.list_models())
+    from torchvision import models
+
+    return frozenset(models.list_models(module=models))
 
 
 def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | bool = False) -> nn.Module:
@@ -179,45 +238,7 @@ def _of_library(kind: str, name: str, made_with: dict[str, Any], weights: str | 
             return module
     except Exception as error:  # a download can raise whatever its connection raises
         what = f"the weights '{weights}' of" if isinstance(weights, str) else "the weights of" * weights
-        raise said_by(error, f"{what} {kind}:{name}".strip()) from None
-
-
-def expect_known(kind: str, name: str) -> None:
-    """Raise RequestError with the nearest name if timm or torchvision does not have a network."""
-    try:
-        if not _has(kind, name):
-            raise RequestError(f"{kind} has no network '{name}'.{nearest(name, _names(kind))}")
-    except ImportError:
-        raise RequestError(NEEDED.format(kind)) from None
-
-
-def _has(kind: str, name: str) -> bool:
-    """Return whether a library has an architecture.
-
-    timm also knows architectures by former names, and refuses unknown weights.
-    """
-    if kind != "timm":
-        return name in _names(kind)
-    from timm.models import get_pretrained_cfg, is_model, parse_model_name
-
-    try:
-        place, _ = parse_model_name(name)  # "hf-hub:owner/name"
-        if not place:
-            get_pretrained_cfg(name)
-    except (RuntimeError, ValueError):  # "resnet18.TAG" with an unknown tag, or a malformed place
-        return False
-    return bool(place or is_model(name))
-
-
-@functools.cache
-def _names(kind: str) -> frozenset[str]:
-    if kind == "timm":
-        import timm
-
-        return frozenset(timm.list_models())
-    from torchvision import models
-
-    return frozenset(models.list_models(module=models))
+        raise refusal(error, f"{what} {kind}:{name}".strip()) from None
 
 
 def _of_file(name: str, function: str, seed: int, kept: tuple[bytes, str] | None) -> nn.Module:
@@ -226,11 +247,11 @@ def _of_file(name: str, function: str, seed: int, kept: tuple[bytes, str] | None
     The file runs in its own folder, so that it can import modules and read files that lie beside it.
     """
     path = Path(name).absolute() if kept is None else Path(kept[1])
-    source = userfile.read(WHAT, name, path) if kept is None else kept[0]
+    text = userfile.read(WHAT, name, path) if kept is None else kept[0]
     gone = "" if path.exists() else f". It lay at '{path}', and what it reads beside it is to be there still"
-    lines = source.decode(errors="replace").splitlines(keepends=True)
-    linecache.cache[str(path)] = len(source), None, lines, str(path)  # for readers of source code
-    executed = userfile.executed(WHAT, name, path, source)
+    lines = text.decode(errors="replace").splitlines(keepends=True)
+    linecache.cache[str(path)] = len(text), None, lines, str(path)  # for readers of source code
+    executed = userfile.executed(WHAT, name, path, text)
     with seeded(seed), userfile.beside(path.parent), executed as module:
         build = vars(module).get(function)
         if not callable(build):
@@ -253,34 +274,25 @@ def _of_timm(module: nn.Module) -> Preparation:
     try:
         from timm.data import resolve_model_data_config
     except ImportError:
-        raise RequestError("a network of timm needs it: pip install 'penultimate[models]'") from None
+        raise RequestError(NEEDED.format("timm")) from None
     config = resolve_model_data_config(module)
-    height, side = config["input_size"][-2:]
-    if height != side or config["crop_mode"] not in ("center", "squash"):
-        raise RequestError(
-            f"{type(module).__name__} wants images of {height} x {side} pixels,"
-            f" crop_mode='{config['crop_mode']}'; only squares from the middle, or squashed, are supported"
-        )
-    interpolation: Any = config["interpolation"]
-    interpolation = "bilinear" if interpolation == "random" else interpolation
+    interpolation = "bilinear" if config["interpolation"] == "random" else config["interpolation"]
     statistics = ChannelStatistics(tuple(config["mean"]), tuple(config["std"]))
-    resize = math.floor(side / config["crop_pct"])
-    return Preparation(resize, side, interpolation, statistics, config["crop_mode"] == "squash")
+    who, size = type(module).__name__, config["input_size"]
+    return square(who, size, interpolation, statistics, config["crop_mode"], config["crop_pct"])
 
 
 def _of_torchvision(source: Source) -> Preparation:
-    """Return the weights with the given name, those stored in this file, or the default ones."""
+    """Return the transform of the weights with the given name, of those in this file, or the default ones."""
     from torchvision import models
 
     known = list(models.get_model_weights(source.name))
     if not known:
         return USUAL
-    usual = models.get_model_weights(source.name).DEFAULT
     file = source.weights.name if source.weights else ""
-    chosen = next(
-        (one for one in known if one.name == source.weights_name or Path(one.url).name == file), usual
-    )
-    preset = chosen.transforms()
+    usual = models.get_model_weights(source.name).DEFAULT
+    chosen = (one for one in known if one.name == source.weights_name or Path(one.url).name == file)
+    preset = next(chosen, usual).transforms()
     if not hasattr(preset, "crop_size"):
         raise RequestError(f"torchvision:{source.name} does not classify images")
     (resize,), (crop,) = preset.resize_size, preset.crop_size

@@ -13,7 +13,7 @@ from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError, legible
 from penultimate.files import digest_file
 from penultimate.networks.architectures import IMAGENET
-from penultimate.networks.given import noted
+from penultimate.networks.store import noted
 from penultimate.networks.trained import build, save_network
 from penultimate.networks.weights import listed, load_weights, read_weights, without_prefixes
 
@@ -47,6 +47,7 @@ def assemble(
     tensors = read_weights(path, config.get("ema", False), config.get("part", ""))
     weight, bias = _final_layer(path, tensors, head.head.weight, body.state_dict())
     others = {name: value for name, value in tensors.items() if name not in (weight, bias)}
+    is_own = weight.endswith(OWN)
     if weight == f"objective.{OWN}":  # as `save_network` writes it
         others = {
             name.removeprefix("backbone."): value
@@ -54,23 +55,19 @@ def assemble(
             if not name.startswith("objective.")
         }
     left_out = load_weights(body, others, path)
-    for name in filter(None, (weight, bias)):
-        _expect_finite(path, name, tensors[name])
     with torch.no_grad():
         head.head.weight.copy_(tensors[weight].reshape(head.head.weight.shape))
         head.head.bias.copy_(tensors[bias] if bias else torch.zeros_like(head.head.bias))
-    is_own = weight.endswith(OWN)
+    used, origin = statistics, "the moments of the training images"
     if "mean" in config:
-        used, origin = ChannelStatistics(tuple(config["mean"]), tuple(config["std"])), "the table of networks"
-        if len(used.mean) != len(statistics.mean):
-            raise RequestError(
-                f"'{path}': mean and std are {len(used.mean)} numbers, and the images have"
-                f" {len(statistics.mean)} channels"
-            )
+        used, origin = ChannelStatistics(tuple(config["mean"]), tuple(config["std"])), ""
     elif source == USUAL_FOR and not is_own:
         used, origin = IMAGENET, "what is usual for ImageNet"
-    else:
-        used, origin = statistics, "the moments of the training images"
+    if len(used.mean) != len(statistics.mean):
+        raise RequestError(
+            f"'{path}': mean and std are {len(used.mean)} numbers, and the images have"
+            f" {len(statistics.mean)} channels"
+        )
     card = {
         **{name: config[name] for name in ("objective", "backbone", "seed")},
         "num_classes": len(class_names),
@@ -79,14 +76,16 @@ def assemble(
         **({"resize": geometry["resize"], "crop": geometry["size"]} if geometry else {}),
     }
     save_network(folder, body, head, used, card)
-    without = f"its final layer '{weight}' has no bias, and 0 is taken" if not bias else ""
-    normalised = f"its images are normalised by {origin}" if "mean" not in config else ""
-    remarks = {"left out": left_out, "no bias": without, "normalised by": normalised}
+    remarks = {
+        "left out": left_out,
+        "no bias": "" if bias else f"its final layer '{weight}' has no bias, and 0 is taken",
+        "normalised by": f"its images are normalised by {origin}" if origin else "",
+    }
     return {"num_features": head.num_features, "weights": config["content"], **noted(remarks)}
 
 
 def _final_layer(
-    path: Path, tensors: Mapping[str, Any], wanted: Tensor, of_body: Iterable[str]
+    path: Path, tensors: Mapping[str, Tensor], wanted: Tensor, of_body: Iterable[str]
 ) -> tuple[str, str]:
     """Return the names of the final layer's weight and bias in a file; the bias's is empty if it has none.
 
@@ -95,35 +94,24 @@ def _final_layer(
     """
     within = {*of_body}
     classes, width = wanted.shape
-    flat = {
-        name: value
+    linear = {
+        name: value.flatten(1)
         for name, value in tensors.items()
-        if isinstance(value, Tensor) and value.ndim in (2, 4) and value.shape[2:].numel() == 1
+        if value.ndim in (2, 4) and value.shape[2:].numel() == 1 and without_prefixes(name) not in within
     }
-    plain = {name: value for name, value in flat.items() if without_prefixes(name) not in within}
-    fitting = [name for name, value in plain.items() if value.shape[:2] == wanted.shape]
-    named = [name for name in fitting if name.endswith(OWN)] or fitting
-    if not named:
-        last = [f"{legible(name)} is {list(value.shape)}" for name, value in list(plain.items())[-3:]]
+    fitting = [name for name, value in linear.items() if value.shape == wanted.shape]
+    weight = next(iter(([name for name in fitting if name.endswith(OWN)] or fitting)[-1:]), "")
+    bias = f"{weight.removesuffix('weight')}bias" if weight.endswith("weight") else ""
+    bias = bias if bias in tensors else ""
+    if not weight or (bias and tensors[bias].shape != (classes,)):
+        last = listed(f"{legible(name)} is {list(value.shape)}" for name, value in [*linear.items()][-3:])
         raise RequestError(
             f"'{path}' holds no final layer of {classes} classes on {width} features, a weight of"
-            f" [{classes}, {width}]; {'its last ones: ' + listed(last) if last else 'it has no linear layer'}"
+            f" [{classes}, {width}] and a bias of [{classes}]; its last ones: {last or 'none'}"
         )
-    weight = named[-1]  # layers are listed in their order
-    bias = f"{weight.removesuffix('weight')}bias"
-    is_bias = weight.endswith("weight") and isinstance(tensors.get(bias), Tensor)
-    if is_bias and tensors[bias].shape != (classes,):
-        raise RequestError(
-            f"'{path}': '{legible(bias)}' is {list(tensors[bias].shape)}; a bias of {classes} classes is"
-            " expected"
-        )
-    return weight, bias if is_bias else ""
-
-
-def _expect_finite(path: Path, name: str, value: Tensor) -> None:
-    if not value.is_floating_point():
-        raise RequestError(f"'{path}': '{legible(name)}' is not of floating-point numbers")
-    if not value.isfinite().all():
-        raise RequestError(
-            f"'{path}': '{legible(name)}' holds values that are not finite; the training diverged?"
-        )
+    for name in filter(None, (weight, bias)):
+        if not tensors[name].is_floating_point() or not tensors[name].isfinite().all():
+            raise RequestError(
+                f"'{path}': '{legible(name)}' holds values that are not finite, or no floating-point numbers"
+            )
+    return weight, bias

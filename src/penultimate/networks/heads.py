@@ -10,17 +10,15 @@ from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
 from penultimate.backbones.ending import Final, read
-from penultimate.backbones.outputs import OUTPUT, described, of_one_pixel
-from penultimate.backbones.passes import aside, plainly
+from penultimate.backbones.outputs import OUTPUT, described, entry, of_one_pixel
+from penultimate.backbones.passes import REFUSALS, aside, plainly
 from penultimate.backbones.taps import unwrapped
 from penultimate.errors import RequestError
-from penultimate.networks.architectures import preparation
-from penultimate.networks.built import noise
+from penultimate.networks.building import noise
 from penultimate.networks.given import end_of
 from penultimate.networks.model import Model
 from penultimate.networks.sources import LIVE, Source
 from penultimate.networks.state import copied, in_single
-from penultimate.networks.trying import REFUSALS
 from penultimate.objectives.objective import Objective
 from penultimate.objectives.objective import objective as make_objective
 
@@ -82,40 +80,32 @@ def replace_head(
     >>> network(images).shape, network(images, targets).shape, net(images).shape
     (torch.Size([4, 3]), torch.Size([4]), torch.Size([4, 5]))
     """
-    if isinstance(objective, nn.Module | Model) and isinstance(model, Objective | str):
+    if not isinstance(model, nn.Module | Model) or not isinstance(objective, Objective | str):
         raise RequestError(
-            "the network comes first, and then the objective: pu.replace_head(network, objective)"
+            "the network comes first, and then the objective, or its spec: pu.replace_head(network,"
+            f" pu.objective(...)); got a {type(model).__name__} and a {type(objective).__name__}"
         )
-    if not isinstance(objective, Objective | str):
+    if (num_classes is None) == isinstance(objective, str):
         raise RequestError(
-            f"the head is that of an objective, pu.objective(...), not of a {type(objective).__name__}"
+            "num_classes goes with the spec of an objective, which one made by pu.objective has already:"
+            " pu.replace_head(network, 'softmax', num_classes=10)"
         )
-    if num_classes is None and isinstance(objective, str):
-        raise RequestError(
-            f"how many classes there are is not said: pu.replace_head(network, {objective!r}, num_classes=10)"
-        )
-    if num_classes is not None and isinstance(objective, Objective):
-        raise RequestError(
-            f"the objective has {objective.num_classes} classes already; leave out num_classes={num_classes}"
-        )
-    said = model if isinstance(model, Model) else Model(model)
-    if said.settings.get("pooling"):
-        raise RequestError("a head goes behind the output of a module, not behind a pooling of its tokens")
-    module = unwrapped(said.module)
-    source = Source(LIVE, "the module", dict(said.settings))
-    tried = copied(module).eval()
-    prepared, _ = preparation(source, tried)
-    images = noise(prepared).to(device_of(tried))
-    in_single(tried, images)
-    end = end_of(f"{LIVE}:{type(module).__name__}", source, tried, prepared)
+    model = model if isinstance(model, Model) else Model(model)
+    module = unwrapped(model.module)
+    trial = copied(module).eval()
+    prepared = model.preparation_of(trial)
+    images = noise(prepared).to(device_of(trial))
+    in_single(trial, images)
+    end = end_of(f"{LIVE}:{type(module).__name__}", Source(LIVE, "", dict(model.settings)), trial, prepared)
+    layers = end.layers if isinstance(end, Final) else ()
     if isinstance(end, Final):
-        features = _without(tried, end, images)
+        features = _without(trial, end, images)
     elif end == OUTPUT:
         with plainly():
-            features = of_one_pixel(tried(images))
+            features = entry(trial(images))
     else:
-        raise RequestError(f"a head goes behind the output of a module, not behind '{end}'")
-    _expect_tensor_in_training(tried, images)
+        raise RequestError("a head goes behind the output of a module, not behind a layer or pooled tokens")
+    _expect_tensor_in_training(trial, images)
     width = features.shape[1]
     if isinstance(objective, str):
         objective = make_objective(objective, width, num_classes or 0, seed).to(images.device)
@@ -124,16 +114,13 @@ def replace_head(
             f"the objective is on {objective.num_features} features, and {type(module).__name__} gives"
             f" {width}: pu.objective(..., num_features={width})"
         )
-    for name in end.layers if isinstance(end, Final) else ():
+    for name in layers:
         _remove(module, name)
     return HeadedNetwork(module, objective)
 
 
 def _without(module: nn.Module, final: Final, images: Tensor) -> Tensor:
     """Return what a module gives once its final layers are removed; raise RequestError unless features."""
-    listed = " and ".join(map(repr, final.layers))
-    layers, them = ("layer", "it") if len(final.layers) == 1 else ("layers", "them")
-    be = "is" if len(final.layers) == 1 else "are"
     output: Any = None
     with plainly():
         wanted, _ = read(module, final, lambda: module(images.clone()))
@@ -142,22 +129,20 @@ def _without(module: nn.Module, final: Final, images: Tensor) -> Tensor:
         with contextlib.suppress(*REFUSALS):  # what comes behind the layer takes class scores alone
             output = module(images.clone())
     values = of_one_pixel(output) if isinstance(output, Tensor) else None
-    same = values is not None and values.shape == wanted.shape and torch.allclose(values, wanted, 1e-4, 1e-5)
-    if values is None or not same:
-        gives = "does not give what the layer is given, but " + described(output)
+    if values is None or values.shape != wanted.shape or not torch.allclose(values, wanted, 1e-4, 1e-5):
         raise RequestError(
-            f"the final {layers} of {type(module).__name__} {be} {listed}, and without {them} the module"
-            f" {'does not run' if output is None else gives}: it may end in a softmax, return more than a"
-            " tensor, or have layers of different features (a distilled transformer). Give a module that"
-            " returns class scores from one final layer, or pu.Model(module, layer='output') of one that"
-            " returns the features"
+            f"without its final layer ({', '.join(map(repr, final.layers))}) {type(module).__name__} does not"
+            f" give what the layer is given, but {described(output)}: it may end in a softmax, return more"
+            " than a tensor, or have layers of different features (a distilled transformer). Give a module"
+            " that returns class scores from one final layer, or pu.Model(module, layer='output') of one"
+            " that returns the features"
         )
     return values
 
 
 def _expect_tensor_in_training(module: nn.Module, images: Tensor) -> None:
     """Raise RequestError if a body gives several tensors in training mode, as with auxiliary classifiers."""
-    with plainly(), aside([images.device] if images.device.type == "cuda" else []):
+    with plainly(), aside(images.device):
         try:
             output = module.train()(images.clone())
         except REFUSALS:  # images of another size may be what it is trained on

@@ -18,11 +18,9 @@ from torch import nn
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError
-from penultimate.networks.refusals import said_by
+from penultimate.networks.architectures import refusal
 from penultimate.networks.sources import Source
 
-TOWER = "vision_model"
-"""The part that sees images in models of images and texts, such as CLIP."""
 PICTURE = Image.fromarray(np.full((131, 97, 3), 128, np.uint8))
 """A picture from which a processor shows the size of the images that it makes."""
 
@@ -47,23 +45,19 @@ def expect(source: Source) -> None:
 def place(source: Source) -> str:
     """Return the folder or the name of the hub from which a network is loaded."""
     path = Path(source.name).expanduser()
-    if path.is_dir():
-        if not (path / "config.json").is_file():
-            raise RequestError(
-                f"'{path}' holds no config.json; a folder that save_pretrained wrote is expected"
-            )
-        return str(path)
-    if source.name.startswith(("/", ".", "~")) or source.name.count("/") > 1:
+    if path.is_dir() and not (path / "config.json").is_file():
+        raise RequestError(f"'{path}' holds no config.json; a folder that save_pretrained wrote is expected")
+    if not path.is_dir() and (source.name.startswith(("/", ".", "~")) or source.name.count("/") > 1):
         raise RequestError(f"hf:{source.name}: there is no folder '{path}'")
-    return source.name
+    return str(path) if path.is_dir() else source.name
 
 
 def load(source: Source) -> nn.Module:
     """Return the network of a source with its weights, or with initial weights where these are asked for."""
     transformers, where = library(), place(source)
+    missing: list[str] = []
     try:
         config = transformers.AutoConfig.from_pretrained(where, trust_remote_code=False)
-        missing: list[str] = []
         if source.settings.get("pretrained", True) and source.weights is None:
             module, found = transformers.AutoModel.from_pretrained(
                 where,
@@ -78,14 +72,15 @@ def load(source: Source) -> nn.Module:
                 torch.default_generator.manual_seed(source.settings.get("seed", 0))
                 module = transformers.AutoModel.from_config(config, dtype=torch.float32)
     except Exception as error:  # of a network that is unknown, incomplete or needs code of its own
-        raise said_by(error, f"hf:{source.name}") from None
-    pooled = source.settings.get("pooling") is not None
-    missing = [name for name in missing if not (pooled and name.startswith("pooler."))]
+        raise refusal(error, f"hf:{source.name}") from None
+    if source.settings.get("pooling") is not None:
+        missing = [name for name in missing if not name.startswith("pooler.")]
     if missing:
         hint = "; say another pooling of its tokens, pooling='cls'" if "pooler" in missing[0] else ""
         raise RequestError(f"hf:{source.name} has no weights of {', '.join(missing[:3])}{hint}")
-    module.made_with = {"config": json.loads(config.to_json_string())}
-    return _tower(module)
+    tower = _tower(module)
+    tower.made_with = {"config": json.loads(config.to_json_string())}  # type: ignore[assignment]
+    return tower
 
 
 def create(made_with: dict[str, Any]) -> nn.Module:
@@ -98,15 +93,14 @@ def create(made_with: dict[str, Any]) -> nn.Module:
 
 def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
     """Return how the image processor of a network prepares images, and where this was found."""
-    transformers = library()
     try:
-        processor = transformers.AutoImageProcessor.from_pretrained(place(source), trust_remote_code=False)
+        processor = library().AutoImageProcessor.from_pretrained(place(source), trust_remote_code=False)
         made = processor(images=PICTURE, do_rescale=False, do_normalize=False, return_tensors="np")
         shape = np.asarray(made["pixel_values"]).shape
     except RequestError:
         raise
     except Exception as error:  # of a missing file, a missing package or a wrong configuration
-        raise said_by(error, f"the image processor of hf:{source.name}") from None
+        raise refusal(error, f"the image processor of hf:{source.name}") from None
     if len(shape) != 4 or shape[0] != 1 or shape[-1] != shape[-2]:
         raise RequestError(f"hf:{source.name} is given images {[*shape[1:]]}; squares are supported alone")
     said = json.loads(json.dumps(processor.to_dict(), default=int))
@@ -125,10 +119,6 @@ def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
 
 
 def _tower(module: nn.Module) -> nn.Module:
-    """Return the part of a model that sees images, with what the whole was made of."""
-    tower = getattr(module, TOWER, None)
-    if not isinstance(tower, nn.Module) or not hasattr(module, "text_model"):
-        return module
-    if hasattr(module, "made_with"):
-        tower.made_with = module.made_with
-    return tower
+    """Return the part of a model that sees images; of a model of images and texts, such as CLIP, one part."""
+    tower = getattr(module, "vision_model", None)
+    return tower if isinstance(tower, nn.Module) and hasattr(module, "text_model") else module

@@ -12,23 +12,15 @@ from torch import Tensor, nn
 
 from penultimate.errors import RequestError, legible, shortened
 from penultimate.files import digest_file
-from penultimate.networks.refusals import said_by
+from penultimate.networks.architectures import refusal
 from penultimate.userfile import first_line
 
 LINEAR = ("Gemm", "MatMul", "Conv")
-AFTER = (
-    "Add",
-    "Flatten",
-    "Reshape",
-    "Squeeze",
-    "Identity",
-    "Softmax",
-    "LogSoftmax",
-    "Sigmoid",
-    "Cast",
-    "Div",
-)
 AVERAGES = ("GlobalAveragePool", "ReduceMean", "AveragePool")
+AFTER = (
+    *("Add", "Flatten", "Reshape", "Squeeze", "Identity", "Softmax", "LogSoftmax", "Sigmoid", "Cast", "Div"),
+    *AVERAGES,
+)
 """Operators that may lie between the last linear one and the output of a classifier."""
 WEIGHTS, LAYER = "penultimate.weights", "penultimate.layer"
 """Keys of a stored file's metadata: its number of weights, and the name of its last layer."""
@@ -53,7 +45,7 @@ class OnnxBody(nn.Module):
         try:
             self.session = onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime's errors have no narrower base class
-            raise said_by(error, f"'{path.name}'") from None
+            raise refusal(error, f"'{path.name}'") from None
         inputs = self.session.get_inputs()
         kinds = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(double)": np.float64}
         if len(inputs) != 1 or len(inputs[0].shape) != 4 or inputs[0].type not in kinds:
@@ -72,9 +64,9 @@ class OnnxBody(nn.Module):
             )
         self.side = sides[0]
         self.digest = digest_file(path)
-        told = self.session.get_modelmeta().custom_metadata_map
-        self.has_last_layer = bool(told.get(LAYER))
-        self.parameter_count = int(told.get(WEIGHTS, 0))
+        facts = self.session.get_modelmeta().custom_metadata_map
+        self.has_last_layer = bool(facts.get(LAYER))
+        self.parameter_count = int(facts.get(WEIGHTS, 0))
 
     def extra_repr(self) -> str:
         """Return the sha256 of its file, which identifies all its weights."""
@@ -87,20 +79,19 @@ class OnnxBody(nn.Module):
         parts = []
         for start in range(0, len(array), size):
             part = array[start : start + size]
-            short = size - len(part)
-            filled = np.pad(part, ((0, short), *((0, 0),) * 3)) if self.batch and short else part
-            parts.append(self._run(filled)[: len(part)])
+            missing = size - len(part) if self.batch else 0
+            parts.append(self._output(np.pad(part, ((0, missing), *((0, 0),) * 3)))[: len(part)])
         return torch.from_numpy(np.concatenate(parts)).to(images.device, torch.float32)
 
-    def _run(self, array: np.ndarray) -> np.ndarray:
+    def _output(self, array: np.ndarray) -> np.ndarray:
         try:
             (output,) = self.session.run([self.session.get_outputs()[-1].name], {self.input: array})
-        except Exception as error:  # as above
+        except Exception as error:  # onnxruntime's errors have no narrower base class
             said = shortened(legible(first_line(error)), 300)
             raise RequestError(f"the ONNX network refuses images {list(array.shape)}: {said}") from None
         values = np.asarray(output)
-        alone = sum(size > 1 for size in values.shape[1:]) <= 1
-        return values.reshape(len(values), -1) if alone else values
+        is_flat = sum(size > 1 for size in values.shape[1:]) <= 1
+        return values.reshape(len(values), -1) if is_flat else values
 
 
 def files_beside(path: Path) -> list[Path]:
@@ -120,7 +111,7 @@ def with_features(path: Path, target: Path, head: str = "") -> None:
     """Write an ONNX file in one piece, with the features as its only output.
 
     The features are the input of the last Gemm, MatMul or Conv, from which the output follows by operators of
-    AFTER and AVERAGES, or of the one whose name is `head`; else they are its output itself. The metadata
+    AFTER, or of the one whose name is `head`; else they are its output itself. The metadata
     records which, and the number of its weights.
 
     Raises RequestError if the file is not an ONNX network, or if its last layer is not clear.
@@ -146,11 +137,11 @@ def with_features(path: Path, target: Path, head: str = "") -> None:
             averaged = onnx.helper.make_node("GlobalAveragePool", [name], ["penultimate_features"])
             model.graph.node.append(averaged)
             output.CopyFrom(onnx.helper.make_tensor_value_info("penultimate_features", 1, None))
-        told = {entry.key: entry.value for entry in model.metadata_props}
-        onnx.helper.set_model_props(model, {**told, WEIGHTS: str(weights), LAYER: layer})
+        facts = {entry.key: entry.value for entry in model.metadata_props}
+        onnx.helper.set_model_props(model, {**facts, WEIGHTS: str(weights), LAYER: layer})
         onnx.save(model, target)
     except Exception as error:  # onnx raises errors of protobuf, without a common class
-        raise said_by(error, f"the ONNX network '{path}'") from None
+        raise refusal(error, f"the ONNX network '{path}'") from None
 
 
 def _features(path: Path, graph: Any, head: str) -> tuple[str, str, bool]:
@@ -158,36 +149,30 @@ def _features(path: Path, graph: Any, head: str) -> tuple[str, str, bool]:
     makers = {output: node for node in graph.node for output in node.output}
     constants = {tensor.name for tensor in graph.initializer}
     constants |= {output for node in graph.node if node.op_type == "Constant" for output in node.output}
-    linear = [node for node in graph.node if node.op_type in LINEAR and _weighs(node, constants, makers)]
+
+    def has_weights(node: Any) -> bool:
+        name = node.input[1]
+        while name not in constants and name in makers and len(makers[name].input):
+            name = makers[name].input[0]  # transposed or converted before
+        return name in constants
+
+    linear = [node for node in graph.node if node.op_type in LINEAR and has_weights(node)]
     if head:
         named = [node for node in linear if head in (node.name, *node.output)]
         if not named:
-            raise RequestError(f"'{path}' has no layer '{head}'; its last are {_last(linear)}")
+            last = ", ".join(repr(node.name or node.output[0]) for node in linear[-4:])
+            raise RequestError(f"'{path}' has no layer '{head}'; its last are {last or 'none'}")
         return named[-1].input[0], head, False
     output, averages = graph.output[-1].name, False
     while (node := makers.get(output)) is not None:
-        if node.op_type in LINEAR and node in linear:
+        if node in linear:
             return node.input[0], node.name or node.output[0], averages and node.op_type == "Conv"
-        if node.op_type not in (*AFTER, *AVERAGES):
-            return "", "", False
-        averages = averages or node.op_type in AVERAGES
         computed = [name for name in node.input if name not in constants and name in makers]
-        if len(computed) != 1 and node.op_type == "Add":
-            return "", "", False
-        output = computed[0] if computed else ""
+        if node.op_type not in AFTER or not computed or (node.op_type == "Add" and len(computed) > 1):
+            break
+        averages = averages or node.op_type in AVERAGES
+        output = computed[0]
     return "", "", False
-
-
-def _weighs(node: Any, constants: set[str], makers: dict[str, Any]) -> bool:
-    """Return whether an operator multiplies by a constant, which may be transposed or converted before."""
-    name = node.input[1]
-    while name not in constants and name in makers and len(makers[name].input):
-        name = makers[name].input[0]
-    return name in constants
-
-
-def _last(nodes: list[Any]) -> str:
-    return ", ".join(repr(node.name or node.output[0]) for node in nodes[-4:]) or "none"
 
 
 def _parsed(path: Path, load_external_data: bool = True) -> Any:

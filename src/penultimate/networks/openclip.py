@@ -18,14 +18,14 @@ from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError, nearest
 from penultimate.files import canonical_json, digest_bytes
-from penultimate.networks.refusals import said_by
+from penultimate.networks.architectures import refusal, square
 from penultimate.networks.sources import Source
 
 CONFIG = "open_clip_config.json"
 NO_TEXTS = {"context_length": 4, "vocab_size": 8, "width": 8, "heads": 1, "layers": 1}
 """A tower of texts that is made beside that of images, and not used."""
 VISION = ("embed_dim", "vision_cfg", "quick_gelu")
-"""What of a configuration the tower of images is made of."""
+"""The parts of a configuration that the tower of images is made of."""
 
 
 def library() -> Any:
@@ -59,13 +59,11 @@ def expect(source: Source) -> None:
 def folder(source: Source) -> Path | None:
     """Return the folder that a source names, or None."""
     path = Path(source.name).expanduser()
-    if path.is_dir():
-        if not (path / CONFIG).is_file():
-            raise RequestError(f"'{path}' holds no {CONFIG}, as open_clip writes it")
-        return path
-    if source.name.startswith(("/", ".", "~")):
+    if path.is_dir() and not (path / CONFIG).is_file():
+        raise RequestError(f"'{path}' holds no {CONFIG}, as open_clip writes it")
+    if not path.is_dir() and source.name.startswith(("/", ".", "~")):
         raise RequestError(f"open_clip:{source.name}: there is no folder '{path}'")
-    return None
+    return path if path.is_dir() else None
 
 
 def load(source: Source) -> nn.Module:
@@ -86,10 +84,10 @@ def load(source: Source) -> nn.Module:
                 known = open_clip.get_model_config(name)
                 whole = open_clip.create_model(name, pretrained=tag or None, load_weights=wanted)
         except Exception as error:  # a library's loader can raise anything
-            raise said_by(error, f"open_clip:{source.name}") from None
+            raise refusal(error, f"open_clip:{source.name}") from None
     tower: nn.Module = whole.visual
     tower.made_with = {"config": {key: known[key] for key in VISION if key in known}}  # type: ignore[assignment]
-    tower.prepared = _of_config(source, open_clip.get_model_preprocess_cfg(whole))  # type: ignore[assignment]
+    tower.transform_of_library = open_clip.get_model_preprocess_cfg(whole)
     return tower
 
 
@@ -108,17 +106,8 @@ def create(made_with: dict[str, Any]) -> nn.Module:
 
 def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
     """Return how open_clip prepares images for a tower that `load` has returned."""
-    prepared: Any = module.prepared
-    return prepared, "its configuration at open_clip"
-
-
-def _of_config(source: Source, said: dict[str, Any]) -> Preparation:
-    size = said["size"]
-    height, width = (size, size) if isinstance(size, int) else size
-    if height != width or said["resize_mode"] not in ("shortest", "squash"):
-        raise RequestError(
-            f"open_clip:{source.name} wants images of {height} x {width} pixels, resized by"
-            f" '{said['resize_mode']}'; only square centre crops and squashed images are supported"
-        )
+    said: Any = module.transform_of_library
     statistics = ChannelStatistics(tuple(said["mean"]), tuple(said["std"]))
-    return Preparation(height, height, said["interpolation"], statistics, said["resize_mode"] == "squash")
+    who = f"open_clip:{source.name}"
+    found = square(who, said["size"], said["interpolation"], statistics, said["resize_mode"], 1.0)
+    return found, "its configuration at open_clip"

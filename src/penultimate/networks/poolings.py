@@ -10,7 +10,7 @@ from torch import nn
 from penultimate.backbones.tokens import has_class_token, has_tokens
 from penultimate.errors import RequestError, unknown
 from penultimate.networks.architectures import create, expect_known, hub_of, options
-from penultimate.networks.live import kept
+from penultimate.networks.building import kept
 from penultimate.networks.sources import LIVE, POOLINGS, Source, read_source, with_settings
 
 
@@ -32,13 +32,10 @@ def with_poolings(sources: Mapping[str, str], poolings: str | Sequence[str]) -> 
     for name, text in sources.items():
         found[name] = text
         source = read_source(text)
-        if source.settings.keys() & {"layer", "pooling"} or (module := _sketched(source)) is None:
-            continue
-        if not has_tokens(module):
-            continue
-        for how in asked:
-            if not how.startswith("cls") or has_class_token(module):
-                found[f"{name} {how}"] = with_settings(text, pooling=how)
+        possible = (
+            () if source.settings.keys() & {"layer", "pooling"} else _possible(_without_weights(source))
+        )
+        found |= {f"{name} {how}": with_settings(text, pooling=how) for how in asked if how in possible}
     if len(found) == len(sources):
         raise RequestError(
             f"--poolings is of networks with tokens, such as timm:vit_tiny_patch16_224, and none of"
@@ -50,20 +47,22 @@ def with_poolings(sources: Mapping[str, str], poolings: str | Sequence[str]) -> 
 
 def expect_pooling(source: Source, how: str) -> None:
     """Raise RequestError for a network of a library without the tokens that a pooling needs."""
-    module = _sketched(source)
+    possible = _possible(_without_weights(source))
+    if how not in possible:
+        raise RequestError(
+            f"pooling='{how}' is of networks with tokens, such as timm:vit_tiny_patch16_224, and 'cls' of"
+            f" those with a class token; {source.kind}:{source.name} has"
+            f" {'none' if not possible else 'no class token; mean and patches:mean need none'}"
+        )
+
+
+def _possible(module: nn.Module | None) -> tuple[str, ...]:
     if module is None or not has_tokens(module):
-        raise RequestError(
-            f"pooling='{how}' is of networks with tokens, such as timm:vit_tiny_patch16_224;"
-            f" {source.kind}:{source.name} has none"
-        )
-    if how.startswith("cls") and not has_class_token(module):
-        raise RequestError(
-            f"pooling='{how}': {source.kind}:{source.name} has no class token; mean and patches:mean need"
-            " none"
-        )
+        return ()
+    return POOLINGS if has_class_token(module) else tuple(how for how in POOLINGS if "cls" not in how)
 
 
-def _sketched(source: Source) -> nn.Module | None:
+def _without_weights(source: Source) -> nn.Module | None:
     """Return a network without its weights, as far as it can be had without running a user's file."""
     if source.kind == LIVE:
         return kept(source.name)
@@ -79,11 +78,10 @@ def _sketched(source: Source) -> nn.Module | None:
     if source.kind not in ("timm", "torchvision"):
         return None
     expect_known(source.kind, source.name)
-    made_with = options(source)
     try:
         with torch.device("meta"):
-            return create(source.kind, source.name, made_with)
+            return create(source.kind, source.name, options(source))
     except RequestError:
         raise
     except Exception:  # some networks compute with their initial weights while they are built
-        return create(source.kind, source.name, made_with)
+        return create(source.kind, source.name, options(source))

@@ -17,6 +17,7 @@ class Network(Protocol):
     body          the module whose layers are observed; it returns the penultimate features, which every
                   measurement of features sees: class separation, transfer, CKA; a projector comes after them
     head_weight   the weight of the final layer [k m]; None without one, and with a projector before it
+    preparation   how image files are resized and cropped for it; it normalises them itself
 
     Images may be on any device; the results are on the network's own device.
     """
@@ -27,6 +28,8 @@ class Network(Protocol):
     def body(self) -> nn.Module: ...
     @property
     def head_weight(self) -> Tensor | None: ...
+    @property
+    def preparation(self) -> Preparation: ...
     def prepared(self, images: Tensor) -> Tensor:
         """Return images as the body expects them, float [n c h w]."""
 
@@ -38,11 +41,3 @@ class Network(Protocol):
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
         """Return the logarithms of the class probabilities [n k]."""
-
-
-@runtime_checkable
-class FileNetwork(Network, Protocol):
-    """A `Network` that states how image files are resized and cropped for it; it normalises them itself."""
-
-    @property
-    def preparation(self) -> Preparation: ...

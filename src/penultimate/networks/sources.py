@@ -39,7 +39,7 @@ from penultimate.specs import parse
 from penultimate.store import META, SCHEMA
 
 LIVE = "live"
-"""The kind of a module of this session (see `networks.live`)."""
+"""The kind of a module of this session (see `networks.building`)."""
 OF_TRAINING = "network.json"
 """The file that marks the folder of a network that was trained here."""
 GIVEN = "given.json"
@@ -109,6 +109,11 @@ class Source:
         named = self.kind == "torchvision" and WEIGHTS_NAME.fullmatch(text)
         return text if named and not Path(text).is_file() else ""
 
+    @property
+    def file(self) -> Path:
+        """The Python file, of a network that a function in it builds."""
+        return Path(self.name.rpartition(":")[0])
+
 
 def not_a_network(text: str) -> str:
     """Return the nearest fix for a text that names no network: it names data, or lacks its library.
@@ -140,7 +145,7 @@ def read_source(text: str) -> Source:
     """Return the source that a text names; raise RequestError if nothing can be loaded from it."""
     kind, colon, rest = text.partition(":")
     if kind not in KINDS and (in_file := IN_FILE.fullmatch(text)):
-        return _read(text, "file", in_file["name"], in_file["listed"])
+        return _source(text, "file", in_file["name"], in_file["listed"])
     if not colon or not rest:
         raise RequestError(
             f"'{text}' names no network; write KIND:NAME, such as timm:resnet18, torchvision:resnet50,"
@@ -154,26 +159,18 @@ def read_source(text: str) -> Source:
         file = ONNX.fullmatch(rest)
         if file is None:
             raise RequestError(f"'{text}': the name of an ONNX file ends in .onnx")
-        return _read(text, kind, file["name"], file["listed"])
+        return _source(text, kind, file["name"], file["listed"])
     name, bracket, listed = rest.partition("(")  # names of weights contain dots: resnet18.a1_in1k
-    return _read(text, kind, name.strip(), bracket + listed)
+    return _source(text, kind, name.strip(), bracket + listed)
 
 
-def _read(text: str, kind: str, name: str, listed: str | None) -> Source:
+def _source(text: str, kind: str, name: str, listed: str | None) -> Source:
     settings = parse(f"{kind}{listed}").arguments if listed else {}
-    known = SETTINGS[kind]
-    for setting, value in settings.items():
-        if setting not in known:
-            raise unknown(f"setting of '{text}'", setting, known)
-        if type(value) is not known[setting]:
-            raise RequestError(f"'{text}': {setting} is of type {known[setting].__name__}, not {value!r}")
+    check_settings(text, kind, settings)
     source = Source(kind, name, settings)
-    expect_one_kind_of_features(text, settings)
-    for setting, what in {"ema": "the averaged weights of", "part": "one of the networks in"}.items():
+    for setting in ("ema", "part"):
         if settings.get(setting) and source.weights is None:
-            raise RequestError(
-                f"'{text}': {setting}={settings[setting]!r} takes {what} a file, weights='FILE'"
-            )
+            raise RequestError(f"'{text}': {setting}={settings[setting]!r} goes with weights='FILE'")
     if "num_classes" in settings:
         least, drawn = int(kind == "torchvision"), settings.get("pretrained", True) and not source.weights
         if settings["num_classes"] < least or (drawn and settings["num_classes"]):
@@ -184,8 +181,14 @@ def _read(text: str, kind: str, name: str, listed: str | None) -> Source:
     return source
 
 
-def expect_one_kind_of_features(text: str, settings: Mapping[str, Any]) -> None:
-    """Raise RequestError for an unknown pooling, and for two settings that both say what the features are."""
+def check_settings(text: str, kind: str, settings: Mapping[str, Any]) -> None:
+    """Raise RequestError for settings that a kind does not have, or of which two say the features."""
+    known = SETTINGS[kind]
+    for setting, value in settings.items():
+        if setting not in known:
+            raise unknown(f"setting of '{text}'", setting, known)
+        if type(value) is not known[setting]:
+            raise RequestError(f"'{text}': {setting} is of type {known[setting].__name__}, not {value!r}")
     how = settings.get("pooling")
     if how is not None and how not in POOLINGS:
         raise unknown(f"pooling of '{text}'", how, POOLINGS)
@@ -214,7 +217,7 @@ def has_projector(text: str) -> bool:
     source = read_source(text)
     if source.kind != "folder":
         return False
-    card = given_path(source.name, f"what '{text}' names") / OF_TRAINING
+    card = Path(source.name) / OF_TRAINING
     try:
         return resolve(json.loads(card.read_text("utf-8"))["objective"]).projector is not None
     except (OSError, ValueError, LookupError, TypeError, RequestError):
@@ -224,48 +227,34 @@ def has_projector(text: str) -> bool:
 def fingerprint(text: str) -> dict[str, str]:
     """Return the sha256 of every file that a source reads, by name, as part of the network's identity.
 
-    Raises RequestError if a file is missing or lacks the function, and DamagedFileError if a file of a
-    training was changed.
+    Raises RequestError if a file is missing, and DamagedFileError if a file of a training was changed.
     """
     source = read_source(text)
     if source.kind == "folder":
-        folder = given_path(source.name, f"what '{text}' names")
-        files = sorted(path for path in folder.glob("network.*") if path.is_file())
-        if not files:
-            raise RequestError(
-                f"there is no network in '{folder}'; a folder that a training left is expected"
-            )
-        digests = {path.name: digest_file(path) for path in files}
-        written = _written(folder)
-        changed = [name for name in digests if digests[name] != written.get(name, digests[name])]
-        if changed:
-            raise DamagedFileError(f"'{folder / changed[0]}' is not what was written (its sha256 differs)")
-        return digests
+        return _fingerprint_of_training(Path(source.name))
     files = [] if source.weights is None else [source.weights]
     if source.kind in HUBS and (own := Path(source.name).expanduser()).is_dir():
         files += sorted(path for path in own.iterdir() if path.suffix in OF_FOLDER and path.is_file())
-    if source.kind == "file":
-        files.append(Path(source.name.rpartition(":")[0]))
-    if source.kind == "onnx":
-        files.append(Path(source.name))
+    files += [source.file] * (source.kind == "file") + [Path(source.name)] * (source.kind == "onnx")
     for path in files:
         if not given_path(path, f"what '{text}' names").is_file():
             what = "weights" if path == source.weights else "a network"
             raise RequestError(f"there is no file of {what} at '{path}'.{nearest_beside(path)}")
-    digests = {path.name: digest_file(path) for path in files}
     if source.kind == "onnx":
         from penultimate.networks.onnx import files_beside
 
-        digests |= {path.name: digest_file(path) for path in files_beside(Path(source.name))}
-    return digests
+        files += files_beside(Path(source.name))
+    return {path.name: digest_file(path) for path in files}
 
 
-def _written(folder: Path) -> dict[str, str]:
-    """Return the sha256 of each file as recorded in its step's meta.json, if the folder belongs to a step."""
+def _fingerprint_of_training(folder: Path) -> dict[str, str]:
+    digests = {path.name: digest_file(path) for path in sorted(folder.glob("network.*")) if path.is_file()}
+    if not digests:
+        raise RequestError(f"there is no network in '{folder}'; a folder that a training left is expected")
     step = folder.parent if folder.name.startswith("epoch-") else folder
-    if not (step / META).is_file():
-        return {}
-    files = read_sealed(step / META, SCHEMA, mend="train it again")["files"]
-    return {
-        (step / name).name: facts["sha256"] for name, facts in files.items() if (step / name).parent == folder
-    }
+    if (step / META).is_file():
+        for name, facts in read_sealed(step / META, SCHEMA, mend="train it again")["files"].items():
+            path = step / name
+            if path.parent == folder and digests.get(path.name, facts["sha256"]) != facts["sha256"]:
+                raise DamagedFileError(f"'{path}' is not what was written (its sha256 differs)")
+    return digests

@@ -200,7 +200,7 @@ class Study:
     @cached_property
     def built(self) -> dict[str, dict[str, Any]]:
         """What is built by the Python files of given networks, by source; each is built once per start."""
-        from penultimate.networks.built import what_is_built
+        from penultimate.networks.building import what_is_built
         from penultimate.plugins import in_child
 
         given = [block for block in self.networks if isinstance(block, Given)]
