@@ -7,7 +7,6 @@ import importlib
 import linecache
 import logging
 import math
-import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,8 +19,9 @@ from penultimate import userfile
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.seeding import seeded
-from penultimate.errors import RequestError, legible, nearest, shortened, with_article
+from penultimate.errors import RequestError, nearest, with_article
 from penultimate.networks.sources import HUBS, PREPARING, Source
+from penultimate.networks.weights import refusal
 
 IMAGENET = ChannelStatistics((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 GREY = ChannelStatistics((0.449,), (0.226,))
@@ -81,18 +81,6 @@ def download(source: Source) -> nn.Module:
     if "AuxLogits" in dict(module.named_children()):
         module.register_module("AuxLogits", None)
     return module
-
-
-def refusal(error: Exception, what: str) -> RequestError:
-    """Return the error of a library as ours, with a hint where a hub or a server could not be reached."""
-    said = shortened(legible(userfile.first_line(error) or type(error).__name__), 300)
-    kinds = " ".join(type(each).__name__ for each in (error, error.__cause__, error.__context__))
-    offline = isinstance(error, OSError) or re.search("Connect|Timeout|URLError|Offline", kinds)
-    hint = (
-        "; offline, HF_HUB_OFFLINE=1 takes what was downloaded before, weights='FILE' a file, and"
-        " pretrained=False draws the weights"
-    )
-    return RequestError(f"{what} cannot be loaded: {said}{hint if offline else ''}")
 
 
 def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:

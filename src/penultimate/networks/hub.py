@@ -18,8 +18,8 @@ from torch import nn
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError
-from penultimate.networks.architectures import refusal
 from penultimate.networks.sources import Source
+from penultimate.networks.weights import refusal
 
 PICTURE = Image.fromarray(np.full((131, 97, 3), 128, np.uint8))
 """A picture from which a processor shows the size of the images that it makes."""

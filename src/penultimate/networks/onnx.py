@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from penultimate.errors import RequestError, legible, shortened
 from penultimate.files import digest_file
-from penultimate.networks.architectures import refusal
+from penultimate.networks.weights import refusal
 from penultimate.userfile import first_line
 
 LINEAR = ("Gemm", "MatMul", "Conv")

@@ -18,8 +18,9 @@ from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.errors import RequestError, nearest
 from penultimate.files import canonical_json, digest_bytes
-from penultimate.networks.architectures import refusal, square
+from penultimate.networks.architectures import square
 from penultimate.networks.sources import Source
+from penultimate.networks.weights import refusal
 
 CONFIG = "open_clip_config.json"
 NO_TEXTS = {"context_length": 4, "vocab_size": 8, "width": 8, "heads": 1, "layers": 1}

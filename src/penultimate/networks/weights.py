@@ -123,6 +123,18 @@ def without_prefixes(name: str) -> str:
     return name
 
 
+def refusal(error: Exception, what: str) -> RequestError:
+    """Return the error of a library as ours, with a hint where a hub or a server could not be reached."""
+    said = shortened(legible(first_line(error) or type(error).__name__), 300)
+    kinds = " ".join(type(each).__name__ for each in (error, error.__cause__, error.__context__))
+    offline = isinstance(error, OSError) or re.search("Connect|Timeout|URLError|Offline", kinds)
+    hint = (
+        "; offline, HF_HUB_OFFLINE=1 takes what was downloaded before, weights='FILE' a file, and"
+        " pretrained=False draws the weights"
+    )
+    return RequestError(f"{what} cannot be loaded: {said}{hint if offline else ''}")
+
+
 def _content(path: Path) -> Any:
     if not path.is_file() or not path.stat().st_size:
         what = (
