@@ -19,8 +19,8 @@ from PIL import Image
 from scipy.io import savemat
 
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
-from penultimate.data.readers.imagenet import HUNDRED, _timm_words
-from penultimate.data.readers.published import PATHOLOGIES
+from penultimate.data.readers.entries import ENTRIES
+from penultimate.data.readers.published import PATHOLOGIES, imagenet_words
 
 for _module in (torchvision.datasets.cifar, torchvision.datasets.flowers102):
     _module.check_integrity = lambda path, md5=None: Path(path).is_file()  # tiny copies have other sums
@@ -31,7 +31,7 @@ OBSERVATIONS = (
     *("Fracture", "Support Devices"),
 )
 COLUMNS = ("Path", "Sex", "Age", "Frontal/Lateral", "AP/PA", *OBSERVATIONS)
-WNIDS = sorted(_timm_words())
+WNIDS = sorted(imagenet_words())
 """ImageNet's thousand."""
 CHOSEN = (3, 10, 200, 999)
 """The classes of ImageNet's that tiny copies hold."""
@@ -223,7 +223,7 @@ def imagenet(root: Path) -> None:
 
 def imagenet100(root: Path) -> None:
     """A few of its hundred classes, in the colours of their places among these, beside others."""
-    hundred = sorted(HUNDRED)
+    hundred = sorted(ENTRIES["imagenet100"].wnids.split())
     for label in (0, 7, 42, 99):
         for number in range(3):
             put_image(root / f"train/{hundred[label]}/{hundred[label]}_{number}.JPEG", label, number)
@@ -255,7 +255,7 @@ def imagenet_kaggle(root: Path) -> None:
         lines.append(f"ILSVRC2012_val_{number:08},{WNIDS[label]} 85 1 499 272 {WNIDS[label]} 1 1 20 20 ")
     put(data / "test/ILSVRC2012_test_00000001.JPEG", jpeg(0))
     put(root / "LOC_val_solution.csv", "\n".join(lines) + "\n")
-    put(root / "LOC_synset_mapping.txt", "".join(f"{w} {_timm_words()[w]}\n" for w in WNIDS))
+    put(root / "LOC_synset_mapping.txt", "".join(f"{w} {imagenet_words()[w]}\n" for w in WNIDS))
 
 
 def imagenet_v2(root: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_table_that_divides_the_images_otherwise_than_folders_is_not_passed_ov
     names = Folder(tmp_path).images(where)
     rows = [f"{name},{'ab'[i % 2]}" for i, name in enumerate(names)]
     place = table(tmp_path, "\n".join(["path,label", *rows]), "annotations.csv")
-    refused = r"annotations\.csv' lists the images, and gives those of one folder different labels"
+    refused = r"annotations\.csv' lists the images, and divides them otherwise than the folders do"
     with pytest.raises(RequestError, match=refused):
         pu.labelled(tmp_path)
     assert pu.labelled(place).splits["train"].class_names == ("a", "b")
@@ -170,9 +170,9 @@ def test_hidden_files_junk_and_links_that_lead_up_are_no_images(tmp_path: Path) 
             "path,label,split\n0.png,a,train\n1.png,b,later\n",
             "unknown split in the column 'split' .* 'later'",
         ),
-        ("path,label,split\n0.png,a,1\n1.png,b,1\n2.png,b,0\n", "0, which is training elsewhere, is not the"),
+        ("path,label,split\n0.png,a,1\n1.png,b,1\n2.png,b,0\n", "unknown split in the column 'split' .* '1'"),
         ("path,label,is_valid\n0.png,a,maybe\n1.png,b,no\n", "is_valid is true or false, not 'maybe'"),
-        ("path,label\n9.png,a\n8.png,b\n", "holds 0 images, and no class has two images, .*; '9.png'"),
+        ("path,label\n9.png,a\n8.png,b\n", "holds 0 images, and no class has two images, .*: '9.png'"),
         ("path,label\n0.png,a,b\n1.png,c\n", "cannot be read as a table"),
     ],
 )

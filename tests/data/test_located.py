@@ -67,11 +67,7 @@ def test_the_fingerprint_changes_with_the_files_and_not_with_the_place(tmp_path:
     assert located("g", str(moved)).fingerprint != before
 
 
-@pytest.mark.parametrize("block", [2, 6, 4096])
-def test_the_fingerprint_is_that_of_the_whole_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
-) -> None:
-    monkeypatch.setattr("penultimate.data.readers.located.BLOCK", block)
+def test_the_fingerprint_is_that_of_the_whole_table(tmp_path: Path) -> None:
     found = located("t", str(split_folders(tmp_path / "t", ("ä", "bee"), 3, 1)))
     table = []
     for split, listing in found.splits.items():

@@ -15,7 +15,7 @@ from penultimate.data.readers.copies import exact_copies
 from penultimate.data.readers.entries import ENTRIES, PublishedSet, entry
 from penultimate.data.readers.opening import OpenedDataset, open_dataset
 from penultimate.data.readers.places import read_place
-from penultimate.data.readers.reading import what_goes_where
+from penultimate.data.readers.published import what_goes_where
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.files import given_path, make_folder
 

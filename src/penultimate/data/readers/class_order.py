@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,25 +35,6 @@ USUAL = {
 """The usual orders of class names, and who numbers classes so."""
 
 
-def in_usual_order(names: Sequence[str], order: str) -> tuple[str, ...]:
-    """Return names in a usual order.
-
-    >>> in_usual_order(["b10", "b9", "A"], "text"), in_usual_order(["b10", "b9", "a"], "natural")
-    (('A', 'b10', 'b9'), ('a', 'b9', 'b10'))
-    """
-    return tuple(sorted(sorted(names), key=KEYS[order]))
-
-
-def called(names: Sequence[str]) -> str:
-    """Return the usual order in which names are, or ""; of several that agree, the most usual one."""
-    return next((order for order in KEYS if in_usual_order(names, order) == tuple(names)), "")
-
-
-def shown(names: Sequence[str]) -> str:
-    """Return an order in a few words: its first names, and how many more there are."""
-    return ", ".join(names[:12]) + (f", ... ({len(names):,} classes)" if len(names) > 12 else "")
-
-
 def read_class_order(said: str | Path | Sequence[str] | Mapping[Any, Any]) -> ClassOrder:
     """Return the order that is said: by a usual one's name, as names, as {name: place} or {place: name}.
 
@@ -70,32 +52,32 @@ def read_class_order(said: str | Path | Sequence[str] | Mapping[Any, Any]) -> Cl
         )
     try:
         text = path.read_text("utf-8-sig")
-        held = text.split("\n") if path.suffix.lower() == ".txt" else json.loads(text)
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        held = lines if path.suffix.lower() == ".txt" else json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise DamagedFileError(f"'{path}' is no JSON file of names: {error}") from None
-    lines = [line.strip() for line in held if line.strip()] if path.suffix.lower() == ".txt" else held
-    return _names(f"'{path}'", lines)
+    return _names(f"'{path}'", held)
 
 
 def _names(what: str, said: Any) -> tuple[str, ...]:
     if isinstance(said, Mapping):
         said = next((said[name] for name in WITHIN if isinstance(said.get(name), dict | list)), said)
     if isinstance(said, Mapping):
-        of_place = {str(place): name for name, place in said.items() if type(place) is int}
-        of_place = of_place or {str(place): name for place, name in said.items()}
-        if of_place.keys() != {*map(str, range(len(said)))}:
+        by_name = all(type(place) is int for place in said.values())
+        name_of = {str(place): name for name, place in said.items()} if by_name else said
+        name_of = {str(place): name for place, name in name_of.items()}
+        if name_of.keys() != {*map(str, range(len(said)))}:
             raise RequestError(
                 f"{what} does not number its {len(said):,} classes from 0 to {len(said) - 1:,}: {{name:"
                 " place} or {place: name} is expected"
             )
-        said = [of_place[str(place)] for place in range(len(said))]
+        said = [name_of[str(place)] for place in range(len(said))]
     names = tuple(said) if isinstance(said, list | tuple) else ()
     if not names or not all(isinstance(name, str) for name in names):
         raise RequestError(
             f"{what} holds no order of classes: a list of names or {{name: place}} is expected"
         )
-    if len({*names}) < len(names):
-        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise RequestError(f"{what} names {some(twice, 'class', 'classes')} more than once")
     return names
 
@@ -108,10 +90,9 @@ def in_class_order(where: object, listing: Listing, order: ClassOrder) -> Listin
     if listing.labels.ndim > 1:
         raise RequestError(f"'{where}' has several labels for an image, and no order of classes")
     old = listing.class_names
-    names = in_usual_order(old, order) if isinstance(order, str) else order
+    names = tuple(sorted(sorted(old), key=KEYS[order])) if isinstance(order, str) else order
     place = {name: label for label, name in enumerate(names)}
-    lacking = [old[label] for label in np.unique(listing.labels) if old[label] not in place]
-    if lacking:
+    if lacking := [old[label] for label in np.unique(listing.labels) if old[label] not in place]:
         raise RequestError(
             f"the order of classes lacks {some(lacking, 'class', 'classes')} of '{where}', which has"
             f" {some(old, 'class', 'classes')}.{nearest(lacking[0], names)}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ TAIL = 4096
 """Bytes at the end of a file by which most files of one size are told apart."""
 Place = tuple[str, int]
 """A split, and a row in it."""
+Pairs = list[tuple[Place, Place]]
 
 
 @dataclass(frozen=True)
@@ -49,52 +51,45 @@ class Copies:
 
     def notes(self) -> list[str]:
         """Return what a reader must know, in sentences; none where there are no copies."""
-        across: dict[Place | tuple[str, str], list[tuple[Place, Place]]] = {}
-        within: dict[str, list[tuple[Place, Place]]] = {}
-        mixed = []
+        across: dict[tuple[str, str], Pairs] = {}
+        within: dict[str, Pairs] = {}
+        mixed: Pairs = []
         for group in self.groups:
             kept: dict[str, Place] = {}
             for place in group:
                 if kept.setdefault(place[0], place) != place:
                     within.setdefault(place[0], []).append((place, kept[place[0]]))
             for split, other in itertools.combinations(kept, 2):
-                of = [(place, kept[other]) for place in group if place[0] == split]
-                across.setdefault((split, other), []).extend(of)
-            if differing := [place for place in group if self._label(place) != self._label(group[0])]:
-                mixed.append((group[0], differing[0]))
+                pairs = [(place, kept[other]) for place in group if place[0] == split]
+                across.setdefault((split, other), []).extend(pairs)
+            differing = [place for place in group if self._label(place) != self._label(group[0])]
+            mixed += [(group[0], place) for place in differing[:1]]
         notes = [
-            f"{counted(len(pairs), f'{split} image')} of {len(self.splits[split]):,}"
-            + (
-                f" is an exact copy of a {other} image"
-                if len(pairs) == 1
-                else f" are exact copies of {other} images"
+            self._note(
+                f"{counted(len(pairs), f'{split} image')} of {len(self.splits[split]):,}",
+                (f"an exact copy of a {other} image", f"exact copies of {other} images"),
+                pairs,
             )
-            + f": {self._named(pairs)}"
             for (split, other), pairs in across.items()
         ]
         notes += [
-            f"{counted(len(pairs), f'{split} image')} {_are(pairs)} there more than once:"
-            f" {self._named(pairs)}"
+            self._note(counted(len(pairs), f"{split} image"), ("there more than once",) * 2, pairs)
             for split, pairs in within.items()
         ]
-        if mixed:
-            notes.append(
-                f"{counted(len(mixed), 'image')} {_are(mixed)} {self.differing}: {self._named(mixed)}"
-            )
-        return notes
+        return [
+            *notes,
+            *([self._note(counted(len(mixed), "image"), (self.differing,) * 2, mixed)] if mixed else []),
+        ]
 
     def _label(self, place: Place) -> str:
         return str(self.splits[place[0]].labels[place[1]].tolist())
 
-    def _named(self, pairs: Sequence[tuple[Place, Place]]) -> str:
+    def _note(self, what: str, one_or_many: tuple[str, str], pairs: Pairs) -> str:
+        are = f"is {one_or_many[0]}" if len(pairs) == 1 else f"are {one_or_many[1]}"
         names = [
             " and ".join(f"'{self.splits[split].name(row)}'" for split, row in pair) for pair in pairs[:3]
         ]
-        return ", ".join(names) + (", ..." if len(pairs) > 3 else "")
-
-
-def _are(of: Sequence[object]) -> str:
-    return "is" if len(of) == 1 else "are"
+        return f"{what} {are}: {', '.join(names)}{', ...' if len(pairs) > 3 else ''}"
 
 
 def exact_copies(splits: Mapping[str, Listing]) -> Copies:
@@ -108,12 +103,11 @@ def exact_copies(splits: Mapping[str, Listing]) -> Copies:
     with ThreadPoolExecutor() as pool:
         for look in (_size, _tail, _digest):
             keys: dict[object, list[Place]] = {}
+            tried: Callable[[Place], object] = partial(_tried, look, looked)
             for at in range(0, len(places), BLOCK):  # `map` holds a future for each of its images
                 block = places[at : at + BLOCK]
-                read = [(look, looked[split], row) for split, row in block]
-                for place, key in zip(
-                    block, map(_tried, read) if look is _size else pool.map(_tried, read), strict=True
-                ):
+                found = map(tried, block) if look is _size else pool.map(tried, block)
+                for place, key in zip(block, found, strict=True):
                     if key is not None:
                         keys.setdefault(key, []).append(place)
             groups = [group for group in keys.values() if len(group) > 1]
@@ -121,23 +115,18 @@ def exact_copies(splits: Mapping[str, Listing]) -> Copies:
     return Copies(looked, tuple(map(tuple, groups)))
 
 
-def _tried(of: tuple[Callable[[Listing, int], object], Listing, int]) -> object:
-    look, listing, row = of
+def _tried(look: Callable[[Listing, int], object], splits: Mapping[str, Listing], place: Place) -> object:
     try:
-        return look(listing, row)
+        return look(splits[place[0]], place[1])
     except (OSError, DamagedFileError, RequestError):
         return None
 
 
 def _size(listing: Listing, row: int) -> object:
     image = listing.image(row)
-    return (
-        image.stat().st_size
-        if isinstance(image, Path)
-        else len(image)
-        if isinstance(image, bytes)
-        else image.nbytes
-    )
+    if isinstance(image, Path):
+        return image.stat().st_size
+    return len(image) if isinstance(image, bytes) else image.nbytes
 
 
 def _tail(listing: Listing, row: int) -> object:

@@ -19,8 +19,6 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 
-RELATIONS = ("same", "other name", "superclass", "kind of", "none")
-
 
 @cache
 def imagenet_counterparts(dataset: str) -> Mapping[str, tuple[str, ...]]:

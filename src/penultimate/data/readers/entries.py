@@ -7,8 +7,8 @@ so the official validation images of Flowers are in it; ImageNet is tested on it
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -31,6 +31,8 @@ class PublishedSet:
     obtain        where to get it
     torchvision   torchvision's class of it, if there is one
     downloads     whether that class downloads it
+    parts         torchvision's names of our splits
+    wnids         the WordNet ids of the classes that a part of ImageNet has
     """
 
     card: DatasetCard
@@ -40,62 +42,24 @@ class PublishedSet:
     obtain: str
     torchvision: str = ""
     downloads: bool = False
+    parts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    wnids: str = ""
 
 
 def _read() -> dict[str, PublishedSet]:
+    blocks: dict[str, dict[str, Any]] = {}
     found = {}
-    for said in tomllib.loads(FILE.read_text("utf-8"))["set"]:
-        card: dict[str, Any] = {"accuracy": "top1", "note": "", "source": ""}
+    for block in tomllib.loads(FILE.read_text("utf-8"))["set"]:
+        said = blocks[block["name"]] = {**blocks.get(block.pop("of", ""), {}), **block}
         if said["reader"] == "corrupted":
             said["sizes"] = {f"{kind}/{severity}": 50000 for kind in PUBLISHED for severity in SEVERITIES}
-        card |= {name: said.pop(name) for name in DatasetCard.__dataclass_fields__ if name in said}
-        found[card["name"]] = PublishedSet(DatasetCard(**card), **said)
+        card = {name: said[name] for name in DatasetCard.__dataclass_fields__ if name in said}
+        others = {name: value for name, value in said.items() if name not in card}
+        found[said["name"]] = PublishedSet(DatasetCard(**{"accuracy": "top1", **card}), **others)
     return found
 
 
-def _part(whole: PublishedSet, reader: str, **changes: Any) -> PublishedSet:
-    """Return a part of a data set, which is read from the same folder."""
-    return replace(whole, card=replace(whole.card, **changes), reader=reader)
-
-
-def _with_holdout(whole: PublishedSet, count: int, reader: str, which: str) -> PublishedSet:
-    card, sizes = whole.card, whole.card.sizes
-    return _part(
-        whole,
-        reader,
-        name=f"{card.name}_tuning",
-        title=f"{card.title.partition(' (')[0]} with a holdout",
-        sizes={"train": sizes["train"] - count, "test": sizes["test"], "holdout": count},
-        note=f"Of its training images {count:,} are held out, as in Kornblith et al. (2021); {which} the"
-        " paper does not say: those whose names have the smallest sha256.",
-    )
-
-
-def _parts(whole: Mapping[str, PublishedSet]) -> tuple[PublishedSet, ...]:
-    return (
-        _with_holdout(whole["imagenet"], 50_046, "imagenet_held_out", "which"),
-        _part(
-            whole["imagenet"],
-            "imagenet100",
-            name="imagenet100",
-            title="ImageNet-100",
-            classes=100,
-            sizes={"train": 126689, "test": 5000},
-            citation="Tian et al., Contrastive Multiview Coding, ECCV 2020, whose hundred classes these are",
-            note="A hundred of ImageNet's classes, drawn by the authors cited. Tested on its validation"
-            " images.",
-        ),
-        *(
-            _with_holdout(whole[name], 5_000, "cifar", "how many and which")
-            for name in ("cifar10", "cifar100")
-        ),
-    )
-
-
-_SETS = _read()
-ENTRIES: Mapping[str, PublishedSet] = MappingProxyType(
-    {**_SETS, **{entry.card.name: entry for entry in _parts(_SETS)}}
-)
+ENTRIES: Mapping[str, PublishedSet] = MappingProxyType(_read())
 
 
 def entry(name: str) -> PublishedSet:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -11,18 +10,24 @@ from pathlib import Path
 import numpy as np
 
 from penultimate.data.listing import Files, Listing
-from penultimate.data.readers.labels import number_labels
+from penultimate.data.readers.found import Found, listings
 from penultimate.data.readers.places import Place, tables_in
-from penultimate.data.readers.reading import SPAN
 from penultimate.data.readers.split_names import FILLERS, expect_one_each, part_of, words_in_all, words_of
 from penultimate.data.readers.tables import Table, groups_by_level
-from penultimate.data.readers.walking import entries_of, folders_with_images, images_below, images_in, some
+from penultimate.data.readers.walking import (
+    are_there,
+    first_of,
+    folders_in,
+    folders_with_images,
+    images_below,
+    images_in,
+    lines_of,
+    some,
+)
 from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
 
 _NUMBERED = re.compile(r"(fold|split|part|partition|cv|batch|chunk|shard|subset)[\W_]*\d+", re.IGNORECASE)
 """What folders are called that hold parts of one data set, each with all classes."""
-COMPARED = 2000
-"""Rows of a table that are compared with the folders that its images lie in."""
 EXPECTED = "Expected: a folder for each class, in train and test or not; or a table: path,label,split"
 
 
@@ -39,6 +44,24 @@ def root_of(path: Path) -> Path:
     if len(within) != 1 or images_in(path) or images_in(within[0]) or part_of(within[0].name):
         return path
     return root_of(within[0])
+
+
+def cub(place: Place, flags: Path) -> tuple[dict[str, Listing], list[str]]:
+    """Read class folders whose split is in lists: images.txt and train_test_split.txt, as in CUB-200-2011."""
+    place.expect_only("lists of images and of their split")
+    named, trained = (
+        dict(line.split(maxsplit=1) for line in lines_of(file))
+        for file in (flags.with_name("images.txt"), flags)
+    )
+    names = sorted({path.partition("/")[0] for path in named.values()})
+    below = flags.parent.relative_to(place.path) / "images"
+    found = {}
+    for part, mark in (("train", "1"), ("test", "0")):
+        paths = [path for key, path in named.items() if trained.get(key) == mark]
+        labels = np.array([names.index(path.partition("/")[0]) for path in paths], np.int64)
+        paths = [(below / path).as_posix() for path in paths]
+        found[part] = Found(Files(place.path, tuple(paths)), labels, there=are_there(place.path, paths))
+    return listings(place.path, found, names)[0], [f"the splits are those of '{flags.name}'"]
 
 
 @dataclass
@@ -61,30 +84,28 @@ class _Folders:
             within = folders_with_images(folder)
             if not within and images_in(folder):
                 self._read_by_table(folder, part)
-            empty |= {entry.name for entry in entries_of(folder) if within and entry.is_dir()}
+            empty |= {each.name for each in folders_in(folder) if within}
             for each in within:
                 of_parts = {} if part or self.place.split is None else self._splits_within(each)
                 for inner, of in (of_parts or {each: part}).items():
                     self._add(inner, of, each.name, images_below(inner, self.others))
         self._expect_classes()
-        names = tuple(sorted(empty.union(*self.classes.values())))
+        names = sorted(empty.union(*self.classes.values()))
         label_of = {name: label for label, name in enumerate(names)}
-        parts = {}
-        for number, (part, paths) in enumerate(self.images.items()):
-            order = np.arange(len(paths))
-            labels = np.array([label_of[name] for name in self.classes[part]], np.int64)
-            groups = np.array(self.groups[part], str) if self.place.group else None
-            source = Files(self.place.path, tuple(paths))
-            parts[part] = Listing(source, order, labels, number * SPAN + order, names, groups=groups)
-        if self.root != self.place.path:
-            where = self.root.relative_to(self.place.path)
-            self.notes.append(f"read from '{where}', the only folder in it that holds images")
+        found = {
+            part: Found(
+                Files(self.place.path, tuple(paths)),
+                np.array([label_of[name] for name in self.classes[part]], np.int64),
+                self.groups.get(part),
+            )
+            for part, paths in self.images.items()
+        }
         if outside := images_in(self.root):
             self.notes.append(f"in no class folder, and left out: {some(outside, 'image', 'images')}")
         if self.others:
             counts = ", ".join(f"{count:,} {ending}" for ending, count in self.others.most_common())
             self.notes.append(f"no images by their names, and left out: {counts}")
-        return parts, self.notes
+        return listings(self.place.path, found, names)[0], self.notes
 
     def _add(self, folder: Path, part: str, name: str, images: list[str]) -> None:
         below = f"{folder.relative_to(self.place.path).as_posix()}/".removeprefix("./")
@@ -141,8 +162,8 @@ class _Folders:
             )
         expect_one_each(self.root, ((each.name, part) for each, part in named.items()))
         if others:
-            left = [each.relative_to(self.place.path).as_posix() for each in others]
-            self.notes.append(f"of no split, and left out: {some(left, 'folder', 'folders')}")
+            left_out = [each.relative_to(self.place.path).as_posix() for each in others]
+            self.notes.append(f"of no split, and left out: {some(left_out, 'folder', 'folders')}")
         return {_unwrapped(each, part): part for each, part in named.items()}
 
     def _splits_within(self, folder: Path) -> dict[Path, str]:
@@ -173,21 +194,24 @@ class _Folders:
             read = Table(replace(self.place, path=table, group=""), part).rows()
         except (RequestError, DamagedFileError) as error:
             raise RequestError(f"the images in '{folder}' lie in no class folders; {error}") from None
-        labels = number_labels(table, {part: read.labels}, read.names)
-        for path, label in zip(read.paths, labels.of[part], strict=True):
-            if label >= 0 and (table.parent / path).is_file():
-                self._add(table.parent, part, labels.names[label], [path])
+        there = np.array(are_there(table.parent, [*read["path"]]))
+        for path, label in read.loc[there & read["label"].notna(), ["path", "label"]].itertuples(index=False):
+            self._add(table.parent, part, str(label), [path])
         self.notes.append(f"the labels of '{name}' are those of the table '{table.name}'")
 
     def _lying(self) -> str:
         """Return which table may be given in place of the folder, as a part of a sentence."""
-        lying = [*tables_in(self.place.path), *tables_in(self.root)]
-        lying.sort(key=lambda table: part_of(table.stem) == "test")
+        lying = sorted(self._tables(), key=lambda table: part_of(table.stem) == "test")
         return f"; the table '{lying[0]}' may be given in its place" if lying else ""
+
+    def _tables(self) -> list[Path]:
+        return [
+            table for folder in dict.fromkeys((self.place.path, self.root)) for table in tables_in(folder)
+        ]
 
     def _expect_classes(self) -> None:
         """Raise RequestError unless the folders are classes: each split's among the training images', and no
-        table of the folder divides the images otherwise.
+        table beside them divides the images otherwise.
         """
         classes = {part: {*names} for part, names in self.classes.items()}
         every = set[str]().union(*classes.values())
@@ -196,45 +220,41 @@ class _Folders:
             raise self._refused(f"it holds images {found}{self._lying()}. {EXPECTED}")
         for part, names in classes.items():
             if "train" in classes and (new := sorted(names - classes["train"])):
-                inner = (Path(entry.path) for entry in entries_of(self.root) if entry.is_dir())
-                lists = [table for folder in inner for table in tables_in(folder)]
+                lists = [table for folder in folders_in(self.root) for table in tables_in(folder)]
                 told = f"; '{lists[0]}' may say what they show: give one table of all" if lists else ""
                 raise self._refused(
                     f"{some(new, 'class folder', 'class folders')} of the {part} images: not among the"
                     f" training images'{told}.{nearest(new[0], classes['train'])}"
                 )
-        for table in (*tables_in(self.place.path), *tables_in(self.root)):
-            if self.place.split is not None and self._divides_otherwise(table):
+        for table in self._tables() if {*classes} == {""} and self.place.split is not None else ():
+            if self._divides_otherwise(table):
                 raise self._refused(
-                    f"'{table}' lists the images, and gives those of one folder different labels: give the"
+                    f"'{table}' lists the images, and divides them otherwise than the folders do: give the"
                     f" table in place of the folder; {self._are_classes}"
                 )
 
     def _divides_otherwise(self, table: Path) -> bool:
-        """Return whether a table gives the images of one folder several labels, or may do so: it lists them,
-        and the folders are called like parts, as images_001 and images_002.
-        """
-        read, labels = None, []
-        with contextlib.suppress(RequestError, DamagedFileError):
-            read = Table(Place(table, split=None), most=COMPARED)
-            labels = [*map(str, read.rows().labels)]
+        """Return whether a table lists the images and no column of it tells the folders apart."""
         try:
-            paths = read.images()[1] if read is not None else []
+            read = Table(Place(table))
+            image, paths = read.images()
         except (RequestError, DamagedFileError):
             return False
         below = f"{table.parent.relative_to(self.place.path).as_posix()}/".removeprefix("./")
-        class_of = {
-            path: name
-            for part, its in self.images.items()
-            for path, name in zip(its, self.classes[part], strict=True)
-        }
-        classes = [class_of.get(below + path) for path in paths]
-        if labels:
-            pairs = {pair for pair in zip(classes, labels, strict=True) if None not in pair}
-            return len(pairs) > len({name for name, _ in pairs})
-        names = {*class_of.values()}
-        words = {re.sub(r"\d+", "", name) for name in names}
-        return any(classes) and len(words) == 1 < len(names) and len(words.pop()) > 2  # no n01440764
+        class_of = dict(zip(self.images[""], self.classes[""], strict=True))
+        classes = np.array([class_of.get(below + path, "") for path in paths])
+        others = read.frame.drop(columns=image)[classes != ""]
+        classes = classes[classes != ""]
+        if not others.size:
+            return False
+        one_each = others.groupby(classes).nunique(dropna=False).max() == 1
+        return not (one_each & (others.nunique(dropna=False) == len({*classes}))).any()
+
+
+def cub_lists(path: Path) -> Path | None:
+    """Return the list of the split in a folder that is laid out as CUB-200-2011, or None."""
+    root = root_of(path)
+    return first_of(*(base / "train_test_split.txt" for base in (path, root.parent, root)))
 
 
 def _unwrapped(folder: Path, part: str) -> Path:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from penultimate.data.catalog import DatasetCard
-from penultimate.data.listing import BLOCK, Files, Listing
+from penultimate.data.listing import Files, Listing
 from penultimate.data.readers.class_order import ClassOrder, in_class_order
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.opening import OpenedDataset, open_dataset
@@ -21,7 +21,6 @@ from penultimate.data.readers.places import is_table, read_place
 from penultimate.data.readers.saved import is_saved
 from penultimate.data.readers.walking import entries_of, images_below
 from penultimate.errors import RequestError
-from penultimate.files import canonical_json
 
 SPLITS = ("train", "test")
 """What a study asks of a data set."""
@@ -50,15 +49,12 @@ class Located:
         """The listings of those splits that there are."""
         there = {split: self.opened.splits[split] for split in self.asked if split in self.opened.splits}
         if self.class_order:
-            there = {
-                split: in_class_order(self.name, listing, self.class_order)
-                for split, listing in there.items()
-            }
-        if HOLDOUT not in self.asked or HOLDOUT in there or "train" not in there:
-            return there
-        held = held_out(there["train"], HELD_OUT)
-        parts = {"train": there["train"].subset(~held), HOLDOUT: there["train"].subset(held)}
-        return {split: (there | parts)[split] for split in self.asked if split in there | parts}
+            there = {split: in_class_order(self.name, of, self.class_order) for split, of in there.items()}
+        if HOLDOUT in self.asked and HOLDOUT not in there and "train" in there:
+            held = held_out(there["train"], HELD_OUT)
+            there[HOLDOUT] = there["train"].subset(held)
+            there["train"] = there["train"].subset(~held)
+        return {split: there[split] for split in self.asked if split in there}
 
     @cached_property
     def note(self) -> str:
@@ -74,48 +70,34 @@ class Located:
     def card(self) -> DatasetCard:
         """What studies and pages know of it, with the numbers of images that are there."""
         sizes = {split: len(listing) for split, listing in self.splits.items()}
-        names = next(iter(self.splits.values())).class_names
+        first = next(iter(self.splits.values()))
+        classes = len(first.class_names)
         if self.opened.entry is not None:
             published = self.opened.entry.card
-            classes = len(names) if self.class_order else published.classes
+            classes = classes if self.class_order else published.classes
             return replace(published, name=self.name, classes=classes, sizes=sizes, note=self.note, source="")
         relation = f"images of your own: {self.note}"
-        several = next(iter(self.splits.values())).labels.ndim == 2
-        accuracy: Literal["top1", "auc"] = "auc" if several else "top1"
-        return DatasetCard(
-            self.name, self.name, len(names), sizes, accuracy, relation, "unknown", "", self.note
-        )
+        accuracy = "auc" if first.labels.ndim == 2 else self.opened.accuracy
+        return DatasetCard(self.name, self.name, classes, sizes, accuracy, relation, "unknown", "", self.note)
 
     @cached_property
     def fingerprint(self) -> str:
         """sha256 of the images' names and labels and of their files' sizes and times: changes as they do."""
-        state = hashlib.sha256()
-        for number, (split, listing) in enumerate(self.splits.items()):
-            columns: tuple[Iterable[Any], ...] = (
-                map(listing.name, range(len(listing))),
-                (label.tolist() for label in listing.labels),
+        table = [
+            [
+                split,
+                listing.names,
+                listing.labels.tolist(),
                 listing.class_names,
-                (_state(file) for file in listing.source.files),
+                [_state(file) for file in listing.source.files],
                 *(() if listing.groups is None else (listing.groups.tolist(),)),
-            )
-            state.update(f"{',' if number else '['}[{canonical_json(split)}".encode())
-            for column in columns:
-                for piece in _as_json(column):
-                    state.update(piece.encode())
-            state.update(b"]")
-        state.update(b"]")
-        return state.hexdigest()
-
-
-def _as_json(column: Iterable[Any]) -> Iterator[str]:
-    """Yield what `canonical_json` makes of a list, behind a comma, in pieces:
-    it may have a million members.
-    """
-    members, before = iter(column), ",["
-    while block := list(itertools.islice(members, BLOCK)):
-        yield before + canonical_json(block)[1:-1]
-        before = ","
-    yield "]" if before == "," else ",[]"
+            ]
+            for split, listing in self.splits.items()
+        ]
+        digest = hashlib.sha256()
+        for piece in json.JSONEncoder(separators=(",", ":")).iterencode(table):  # it may have a million rows
+            digest.update(piece.encode())
+        return digest.hexdigest()
 
 
 def located(
@@ -151,12 +133,7 @@ def open_whole(name: str, where: str) -> OpenedDataset:
     if name in ENTRIES or not place.path.is_dir() or _says_more(place.path):
         return open_dataset(name, where)
     place.expect_only("images whose classes are not read")
-    try:
-        paths = tuple(images_below(place.path))
-    except OSError as error:
-        raise RequestError(
-            f"'{error.filename or where}' cannot be read ({error.strerror or error})"
-        ) from None
+    paths = tuple(images_below(place.path))
     if not paths:
         raise RequestError(f"'{place.path}' holds no images")
     order = np.arange(len(paths))
@@ -181,10 +158,8 @@ def held_out(listing: Listing, share: float) -> np.ndarray:
     count = max(1, round(share * len(listing)))
     if count >= len(listing):
         raise RequestError(f"{len(listing)} training images are too few to hold any out")
-    digests = [
-        hashlib.sha256(f"{HOLDOUT}\0{listing.name(row)}".encode(errors="surrogateescape")).digest()
-        for row in range(len(listing))
-    ]
+    texts = (f"{HOLDOUT}\0{name}".encode(errors="surrogateescape") for name in listing.names)
+    digests = [hashlib.sha256(text).digest() for text in texts]
     held = np.zeros(len(listing), bool)
     held[sorted(range(len(listing)), key=digests.__getitem__)[:count]] = True
     return held

@@ -23,21 +23,19 @@ class _Lazily(Mapping[str, Listing]):
     """Splits that are listed when they are first asked for: ImageNet-C has 95."""
 
     def __init__(self, names: tuple[str, ...], read: Callable[[str], Listing]) -> None:
-        self.names, self.read = names, read
-        self.known: dict[str, Listing] = {}
+        self.read = read
+        self.known: dict[str, Listing | None] = dict.fromkeys(names)
 
     def __getitem__(self, name: str) -> Listing:
-        if name not in self.names:
-            raise KeyError(name)
-        if name not in self.known:
-            self.known[name] = self.read(name)
-        return self.known[name]
+        listing = self.known[name] or self.read(name)
+        self.known[name] = listing
+        return listing
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
+        return iter(self.known)
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.known)
 
 
 @dataclass(frozen=True)
@@ -61,8 +59,9 @@ class OpenedDataset:
     def shortfall(self, split: str) -> str:
         """Return what a split lacks of what it should hold, in a sentence; empty if nothing."""
         listing = self.splits[split]
-        official = None if self.entry is None else self.entry.card.sizes[split]
-        there, expected = len(listing), official or len(listing) + len(listing.missing)
+        there, expected = len(listing), len(listing) + len(listing.missing)
+        if self.entry is not None:
+            expected = self.entry.card.sizes[split]
         if there == expected:
             return ""
         named = f", '{listing.missing[0]}' among them" if listing.missing else ""
@@ -105,28 +104,25 @@ def labelled(
     if isinstance(place, str | Path):
         read = read_place(place)
         told = place_of(read.path, **settings)
-        return _own(replace(read, **{name: getattr(told, name) for name in settings}), "", seed, TEST_SHARE)
+        return _own(replace(read, **{name: getattr(told, name) for name in settings}), "", seed)
     held = place_of("in memory", **settings)
     splits, notes = from_datasets(held, place)
     splits, further = train_and_test(held, splits, seed, TEST_SHARE)
     return OpenedDataset("in memory", "in memory", "top1", splits, (*notes, *further))
 
 
-def open_dataset(
-    name: str, root: Path | str | None = None, *, seed: int = 0, test_share: float = TEST_SHARE
-) -> OpenedDataset:
+def open_dataset(name: str, root: Path | str | None = None) -> OpenedDataset:
     """Return a published data set in the folder `root`, or, under any other name, what a user has at `root`.
 
     Without `root`, `name` is a path, behind which settings may stand, "t.csv(label='species')" (see
-    `labelled`). Where nothing in it says what is tested on, a `test_share` of each class is drawn with
-    `seed`. Raises RequestError for what is not there or is not laid out as expected, DamagedFileError.
+    `labelled`). Raises RequestError for what is not there or is not laid out as expected, DamagedFileError.
     """
     entry = ENTRIES.get(name)
     place = read_place(name if root is None else root)
     if entry is None:
         if root is None and not place.path.exists() and not str(place.path).startswith(BY_NAME):
             raise _nowhere(name, place)
-        return _own(place, "" if root is None else name, seed, test_share)
+        return _own(place, "" if root is None else name, 0)
     title, folder = entry.card.title, place.path
     if place.group:
         raise RequestError(f"group=... is of images of your own: {title} is split as it was published")
@@ -144,8 +140,8 @@ def open_dataset(
 def _nowhere(name: str, place: Place) -> RequestError:
     if name in names("dataset"):
         return RequestError(
-            f"'{name}' is drawn by this package: penultimate.data.generate('{name}', 0, 'FOLDER') writes it"
-            " into a folder, which can be opened"
+            f"'{name}' is drawn by this package: penultimate.data.generate('{name}', 0, 'FOLDER') draws it,"
+            " and evaluate takes its name"
         )
     return RequestError(
         f"'{name}' is neither a published data set (penultimate list datasets) nor a file or folder."
@@ -153,9 +149,9 @@ def _nowhere(name: str, place: Place) -> RequestError:
     )
 
 
-def _own(place: Place, title: str, seed: int, share: float) -> OpenedDataset:
+def _own(place: Place, title: str, seed: int) -> OpenedDataset:
     try:
-        splits, notes = read_own(place, seed, share)
+        splits, notes = read_own(place, seed)
     except OSError as error:  # a folder in it belongs to another user, say
         where, why = error.filename or place.path, error.strerror or error
         raise RequestError(f"'{where}' cannot be read ({why}); check the permissions") from None

@@ -6,18 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from penultimate.data.listing import Listing
 from penultimate.data.readers.arrays import arrays
-from penultimate.data.readers.folders import folders, root_of
+from penultimate.data.readers.folders import cub, cub_lists, folders, root_of
 from penultimate.data.readers.places import Place, is_table, tables_in
-from penultimate.data.readers.reading import SPAN, first_of, lines_of, listed
 from penultimate.data.readers.saved import is_saved, saved
 from penultimate.data.readers.split_names import expect_one_each, part_of, words_in_all
 from penultimate.data.readers.splitting import TEST_SHARE, Splits, train_and_test
-from penultimate.data.readers.tables import IMAGES, LABELS, read_table, tables
-from penultimate.data.readers.walking import entries_of, folders_with_images, images_in, some
+from penultimate.data.readers.tables import IMAGES, LABELS, plain, read_table, tables
+from penultimate.data.readers.walking import entries_of, folders_in, folders_with_images, images_in, some
 from penultimate.errors import DamagedFileError, RequestError
 
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet", "_classes.csv")
@@ -32,20 +29,17 @@ def read_own(place: Place, seed: int = 0, share: float = TEST_SHARE) -> tuple[Sp
 
     Raises RequestError for a layout that is none of `LAYOUTS`, DamagedFileError for what cannot be read.
     """
-    if not 0 < share < 1:
-        raise RequestError(f"the share of test images lies between 0 and 1; got {share}")
     for layout in LAYOUTS:
         if (read := layout(place)) is not None:
             parts, notes = read
             break
     else:
-        there = place.path.exists()
+        if not place.path.exists():
+            raise RequestError(f"'{place.path}' does not exist")
         raise RequestError(
             f"'{place.path}' is none of: a folder of images, a table (.csv, .tsv, .jsonl, .parquet) of paths"
             " and labels, arrays (.npz, or a folder of .npy), what Hugging Face's save_to_disk wrote; unpack"
             " an archive first"
-            if there
-            else f"'{place.path}' does not exist"
         )
     try:
         splits, further = train_and_test(place, parts, seed, share)
@@ -75,11 +69,10 @@ def _metadata(place: Place) -> Read | None:
     """Read tables of METADATA in a folder or in its folders of splits, if they say labels."""
     if not place.path.is_dir():
         return None
-    inner = (Path(entry.path) for entry in entries_of(place.path) if entry.is_dir())
-    beside = {place.path: ""} | {each: part for each in inner if (part := part_of(each.name))}
+    parts = {place.path: ""} | {each: part for each in folders_in(place.path) if (part := part_of(each.name))}
     found = {
         folder / name: part
-        for folder, part in beside.items()
+        for folder, part in parts.items()
         for name in METADATA
         if (folder / name).is_file() and (images_in(folder) or _has(folder / name, LABELS))
     }
@@ -102,27 +95,22 @@ def _tables_of_splits(place: Place) -> Read | None:
         if "train" in named.values():
             expect_one_each(folder, ((file.name, part) for file, part in named.items()))
             place.expect_only("tables that are called like splits", "image", "label", "labels", "group")
-            _expect_labels(place, named)
+            without = [file for file in named if not (place.label or place.labels or _has(file, LABELS))]
+            if without and len(without) < len(named):
+                first = next(file for file in named if file not in without)
+                raise RequestError(
+                    f"'{without[0]}' has no column of labels, as '{first.name}' has. If its images have none,"
+                    f" give '{first}' alone: what is tested on is drawn from its images"
+                )
             return _several(place, folder, dict(sorted(named.items(), key=lambda of: of[1] != "train")))
     return None
 
 
-def _expect_labels(place: Place, named: Mapping[Path, str]) -> None:
-    without = [file for file in named if not place.label and not place.labels and not _has(file, LABELS)]
-    if without and len(without) < len(named):
-        first = next(file for file in named if file not in without)
-        raise RequestError(
-            f"'{without[0]}' has no column of labels, as '{first.name}' has. If its images have none, give"
-            f" '{first}' alone: what is tested on is drawn from its images"
-        )
-
-
 def _has(file: Path, names: tuple[str, ...]) -> bool:
     try:
-        columns = read_table(file, 1).columns
+        return any(plain(name) in names for name in read_table(file, 1).columns)
     except (RequestError, DamagedFileError):
         return file.suffix.lower() != ".txt"  # whoever reads it says what is wrong
-    return any(name.lower().replace(" ", "_") in names for name in columns)
 
 
 def _several(place: Place, base: Path, files: Mapping[Path, str]) -> Read | None:
@@ -134,30 +122,8 @@ def _several(place: Place, base: Path, files: Mapping[Path, str]) -> Read | None
 
 
 def _cub(place: Place) -> Read | None:
-    """Read class folders whose split is in lists: images.txt and train_test_split.txt, as in CUB-200-2011."""
-    if not place.path.is_dir():
-        return None
-    root = root_of(place.path)
-    flags = first_of(*(base / "train_test_split.txt" for base in (place.path, root.parent, root)))
-    if flags is None:
-        return None
-    images = flags.with_name("images.txt")
-    if not images.is_file():
-        raise RequestError(
-            f"'{flags}' says which images are tested on, by numbers that images.txt beside it names; it is"
-            " missing. Write a table instead, with the columns path,label,split"
-        )
-    place.expect_only("lists of images and of their split")
-    below = flags.parent.relative_to(place.path) / "images"
-    named, trained = (dict(line.split(maxsplit=1) for line in lines_of(file)) for file in (images, flags))
-    names = sorted({path.partition("/")[0] for path in named.values()})
-    parts = {}
-    for number, (part, mark) in enumerate((("train", "1"), ("test", "0"))):
-        inner = [path for key, path in named.items() if trained.get(key) == mark]
-        labels = np.array([names.index(path.partition("/")[0]) for path in inner], np.int64)
-        paths = [(below / path).as_posix() for path in inner]
-        parts[part] = listed(place.path, paths, labels, names, number * SPAN)
-    return parts, [f"the splits are those of '{flags.name}'"]
+    flags = cub_lists(place.path) if place.path.is_dir() else None
+    return None if flags is None else cub(place, flags)
 
 
 def _folders(place: Place) -> Read | None:

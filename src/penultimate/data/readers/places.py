@@ -74,16 +74,12 @@ def place_of(path: str | Path, **settings: Any) -> Place:
     for name, value in settings.items():
         if name not in SETTINGS:
             raise unknown(f"setting of '{path}'", name, SETTINGS)
-        fits = isinstance(value, str) or (name == "split" and value is None)
+        several = value if isinstance(value, tuple | list) and name in LISTS else (value,)
+        fits = all(isinstance(one, str | int) for one in several) or (name == "split" and value is None)
+        if not fits or (name == "group" and value in (0, "0")):
+            raise RequestError(f"'{path}': {name} is a name, not {value!r}")
         if name in LISTS:
-            each = value if isinstance(value, tuple | list) else (value,)
-            fits = all(isinstance(one, str | int) for one in each)
-            settings[name] = tuple(map(str, each))
-        if name == "group":
-            fits = fits or (type(value) is int and value >= 1)
-        if not fits:
-            level = ", or the level of a folder (1 or more)" if name == "group" else ""
-            raise RequestError(f"'{path}': {name} is a name{level}, not {value!r}")
+            settings[name] = tuple(map(str, several))
     if settings.get("label") and settings.get("labels"):
         raise RequestError(
             f"'{path}': label=... is of images of one class each, labels=... of others; say one"
@@ -109,8 +105,7 @@ def with_group(text: str, group: str | int) -> str:
     >>> with_group("scans.csv", "patient"), with_group("scans.csv(label='dx')", 1)
     ("scans.csv(group='patient')", "scans.csv(label='dx', group=1)")
     """
-    said = _SAID.fullmatch(text)
-    if said is None or _is_there(text):
+    if _SAID.fullmatch(text) is None or _is_there(text):
         return f"{text}(group={group!r})"
     return text if read_place(text).group else f"{text.rstrip()[:-1]}, group={group!r})"
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from penultimate.data.listing import ImageSource, Listing
-from penultimate.data.readers.arrays import listings
-from penultimate.data.readers.labels import number_labels
+from penultimate.data.listing import Listing
+from penultimate.data.readers.found import Found, listings
 from penultimate.data.readers.places import Place
 from penultimate.data.readers.split_names import SPLITS, part_of
 from penultimate.data.readers.walking import some
@@ -62,7 +59,9 @@ def saved(place: Place) -> tuple[dict[str, Listing], list[str]]:
     except ImportError:
         raise RequestError(f"'{text}' is read by: pip install 'penultimate[datasets]'") from None
     except Exception as error:  # pyarrow's, the hub's and the reader's own
-        raise DamagedFileError(f"'{text}' cannot be read by Hugging Face's datasets: {error}") from None
+        offline = isinstance(error, OSError) and by_name
+        hint = "; HF_HUB_OFFLINE=1 reads what was downloaded before" if offline else ""
+        raise DamagedFileError(f"'{text}' cannot be read by Hugging Face's datasets: {error}{hint}") from None
     return from_datasets(place, held)
 
 
@@ -75,10 +74,9 @@ def from_datasets(place: Place, held: Any) -> tuple[dict[str, Listing], list[str
     parts = {name: part_of(name) for name in named if not name or part_of(name)}
     if not parts:
         raise unknown(f"split of '{place.path}'", ", ".join(named), SPLITS)
-    left = [name for name in named if name not in parts]
-    notes = [f"left out: {some(left, 'split', 'splits')}"] if left else []
-    columns, sources = dict[str, list[Any]](), dict[str, ImageSource]()
-    groups: dict[str, np.ndarray] = {}
+    others = [name for name in named if name not in parts]
+    notes = [f"left out: {some(others, 'split', 'splits')}"] if others else []
+    found: dict[str, Found] = {}
     class_names: set[tuple[str, ...]] = set()
     for name, part in parts.items():
         table = named[name].with_format(None)
@@ -86,27 +84,22 @@ def from_datasets(place: Place, held: Any) -> tuple[dict[str, Listing], list[str
         image = _column(place, "image", place.image, kinds, "Image")
         label = _column(place, "label", "".join(place.label), kinds, "ClassLabel")
         class_names.add(tuple(getattr(table.features[label], "names", None) or ()))
-        columns[part] = list(table[label])
-        if place.group:
-            group = _column(place, "group", str(place.group), kinds, "")
-            groups[part] = np.array([*map(str, table[group])])
+        group = _column(place, "group", str(place.group), kinds, "") if place.group else ""
         pictures = table.select_columns(image).cast_column(image, Image(decode=False))
-        sources[part] = Rows(pictures, name or place.path.name)
+        groups = [*map(str, table[group])] if group else None
+        found[part] = Found(Rows(pictures, name or place.path.name), list(table[label]), groups)
     if len(class_names) > 1:
         raise RequestError(f"'{place.path}': its splits name their classes differently")
-    numbered = number_labels(place.path, columns, class_names.pop())
-    made = listings(sources, numbered)
-    if groups:
-        made = {part: replace(of, groups=groups[part][of.places]) for part, of in made.items()}
-    return made, [*notes, *numbered.notes]
+    made, further = listings(place.path, found, class_names.pop())
+    return made, [*notes, *further]
 
 
 def _column(place: Place, what: str, said: str, kinds: dict[str, str], kind: str) -> str:
     """Return the column that is said, "label", or the only one of a kind."""
     if said and said not in kinds:
         raise unknown(f"column of '{place.path}'", said, kinds)
-    likely: Iterable[str] = [name for name, its in kinds.items() if its == kind]
-    likely = ["label"] if what == "label" and "label" in kinds else [*likely]
+    likely = [name for name, its in kinds.items() if its == kind]
+    likely = ["label"] if what == "label" and "label" in kinds else likely
     if not said and len(likely) != 1:
         hint = f"; cast_column(COLUMN, datasets.{kind}()) makes it one" if not likely else ""
         raise RequestError(

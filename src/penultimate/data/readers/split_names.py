@@ -7,15 +7,12 @@ from collections.abc import Collection, Iterable
 
 from penultimate.errors import RequestError
 
-TRAIN = ("train", "training", "trn")
-VALIDATION = ("val", "valid", "validation", "dev", "eval", "evaluation", "publictest")
-TEST = ("test", "testing", "tst", "privatetest")
-"""Kaggle's public test set counts as validation, because people choose their networks by it."""
 SPLITS = {
-    **dict.fromkeys(TRAIN, "train"),
-    **dict.fromkeys(VALIDATION, "validation"),
-    **dict.fromkeys(TEST, "test"),
+    **dict.fromkeys(("train", "training", "trn"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev", "eval", "evaluation", "publictest"), "validation"),
+    **dict.fromkeys(("test", "testing", "tst", "privatetest"), "test"),
 }
+"""Kaggle's public test set counts as validation, because people choose their networks by it."""
 FILLERS = frozenset(
     ("set", "data", "dataset", "image", "images", "img", "imgs", "split", "folder", "samples")
 )

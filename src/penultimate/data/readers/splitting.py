@@ -10,7 +10,6 @@ import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +40,7 @@ def train_and_test(place: Place, parts: Splits, seed: int, share: float) -> tupl
             f" were drawn with seed {seed}"
         )
         parts = {"train": replace(whole.subset(~tested), missing=whole.missing), "test": whole.subset(tested)}
-    elif "train" in parts and "validation" in parts:
+    elif {"train", "validation"} <= parts.keys():
         validation = parts.pop("validation")
         if "test" in parts:
             parts["train"] = _joined(parts["train"], validation)
@@ -54,30 +53,32 @@ def train_and_test(place: Place, parts: Splits, seed: int, share: float) -> tupl
             f"'{path}' holds {' and '.join(sorted(parts))} images only; images to train on and to test on are"
             " expected (train, test), or classes without a split"
         )
-    train, test = parts["train"], parts["test"]
     for split, listing in parts.items():
         if not len(listing):
-            listed = f": '{listing.missing[0]}' and others are listed" if listing.missing else ""
-            raise RequestError(f"'{path}': no image of the {split} split is there{listed}")
+            raise RequestError(f"'{path}': no image of the {split} split is there{_listed(listing)}")
+    train, test = parts["train"], parts["test"]
     if train.groups is not None and test.groups is not None:
         notes += filter(None, [crossing(train.groups, test.groups, place.groups_called)])
     notes += _unshown(parts) if train.labels.ndim == 2 else _absent(place, train, test)
     return {"train": train, "test": test}, notes
 
 
+def _listed(listing: Listing) -> str:
+    return f": '{listing.missing[0]}' and others that it lists are missing" if listing.missing else ""
+
+
 def _drawn(place: Place, whole: Listing, seed: int, share: float) -> npt.NDArray[np.bool_]:
-    try:
-        if whole.groups is not None:
+    if whole.groups is not None:
+        try:
             by = place.groups_called
             return drawn_by_group(whole.groups, whole.labels, whole.names, by=by, seed=seed, share=share)
-        tested = stratified(whole.names, whole.labels, seed, share)
-    except RequestError as error:
-        raise RequestError(f"'{place.path}': {error}") from None
+        except RequestError as error:
+            raise RequestError(f"'{place.path}': {error}") from None
+    tested = stratified(whole.names, whole.labels, seed, share)
     if not tested.any():
-        gone = f"; '{whole.missing[0]}' and others that it lists are not there" if whole.missing else ""
         raise RequestError(
             f"'{place.path}' holds {counted(len(whole), 'image')}, and no class has two images, one to train"
-            f" on and one to test on{gone}"
+            f" on and one to test on{_listed(whole)}"
         )
     return tested
 
@@ -179,11 +180,15 @@ def crossing(train: npt.NDArray[np.str_], test: npt.NDArray[np.str_], by: str, o
 
 def _absent(place: Place, train: Listing, test: Listing) -> Iterator[str]:
     """Yield notes on classes without images; raises RequestError for one that is only tested on."""
-    names, trained, tested = train.class_names, {*train.labels.tolist()}, {*test.labels.tolist()}
-    empty = {*range(len(names))} - trained
-    absent = {"tested on, but not trained on": tested - trained, "no test image": trained - tested}
-    for what, labels in {**absent, "no image at all": empty - tested}.items():
-        told = f"{what}: {some([names[label] for label in sorted(labels)], 'class', 'classes')}"
+    trained, tested = {*train.labels.tolist()}, {*test.labels.tolist()}
+    empty = {*range(len(train.class_names))} - trained - tested
+    for what, labels in (
+        ("tested on, but not trained on", tested - trained),
+        ("no test image", trained - tested),
+        ("no image at all", empty),
+    ):
+        names = [train.class_names[label] for label in sorted(labels)]
+        told = f"{what}: {some(names, 'class', 'classes')}"
         if labels and what.startswith("tested on"):
             raise RequestError(f"'{place.path}': {told}")
         if labels:
@@ -205,10 +210,12 @@ def _unshown(parts: Splits) -> Iterator[str]:
 
 
 def _joined(first: Listing, second: Listing) -> Listing:
-    arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(first, name), getattr(second, name)])
-        for name in ("labels", "ids", *(["groups"] if first.groups is not None else []))
-    }
-    places = np.concatenate([first.places, second.places + len(first.source)])
-    source, missing = Chain(first.source, second.source), first.missing + second.missing
-    return replace(first, source=source, places=places, missing=missing, **arrays)
+    return replace(
+        first,
+        source=Chain(first.source, second.source),
+        places=np.concatenate([first.places, second.places + len(first.source)]),
+        labels=np.concatenate([first.labels, second.labels]),
+        ids=np.concatenate([first.ids, second.ids]),
+        missing=first.missing + second.missing,
+        groups=None if first.groups is None else np.concatenate([first.groups, second.groups]),
+    )

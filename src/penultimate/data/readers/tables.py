@@ -7,22 +7,22 @@ their cells are columns of 0 and 1 that mark one class in each row, and a label 
 from __future__ import annotations
 
 import fnmatch
+import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from penultimate.data.listing import Listing
-from penultimate.data.readers.labels import number_labels
-from penultimate.data.readers.lookup import ImagesBelow
+from penultimate.data.listing import Files, Listing
+from penultimate.data.readers.found import Found, listings
 from penultimate.data.readers.places import Place
-from penultimate.data.readers.reading import SPAN, expect_once, listed
 from penultimate.data.readers.split_names import SPLITS, part_of
-from penultimate.data.readers.walking import is_image, some
+from penultimate.data.readers.walking import are_there, found_images, is_image, some
 from penultimate.errors import DamagedFileError, RequestError, counted, unknown
 
 if TYPE_CHECKING:
@@ -75,12 +75,8 @@ def read_table(path: Path, rows: int | None = None) -> pd.DataFrame:
         raise DamagedFileError(f"'{path}' cannot be read as a table: {error}") from None
     frame.columns = [str(name).strip() for name in frame.columns]
     frame = frame.loc[:, [not name.startswith("Unnamed: ") for name in frame.columns]]
-    pictures = [name for name in frame if frame[name].map(lambda cell: isinstance(cell, dict | bytes)).any()]
-    if pictures:
-        raise RequestError(
-            f"'{path}' holds images themselves, in {some(pictures, 'column', 'columns')}: give"
-            f" datasets:{path.parent} in its place"
-        )
+    if frame.map(lambda cell: isinstance(cell, dict | bytes)).any(axis=None):
+        raise RequestError(f"'{path}' holds images themselves: give datasets:{path.parent} in its place")
     cells: pd.DataFrame = frame.astype(object).where(frame.notna(), None)
     return cells
 
@@ -104,67 +100,57 @@ def _read_text(path: Path, rows: int | None) -> pd.DataFrame:
     )
 
 
-class Rows(NamedTuple):
-    """What a table says of its images: paths from its folder, labels, splits (None: in none), groups ("")."""
-
-    paths: list[str]
-    labels: Sequence[Any]
-    parts: list[str | None]
-    groups: list[str]
-    names: tuple[str, ...]
-
-
-def tables(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str, Listing], list[str]]:
-    """Read tables, {file: split, or "" where its rows say it}, whose paths are below their folders."""
-    notes: list[str] = []
-    rows: dict[str, list[tuple[str, Any, str]]] = {}
-    names: tuple[str, ...] = ()
-    for file, part in files.items():
-        table = Table(replace(place, path=file), part)
-        read = table.rows()
-        notes += table.notes
-        names = names or read.names
-        if read.names != names:
-            raise RequestError(f"'{file}' has other columns of labels than the table before")
-        below = file.parent.relative_to(base)
-        for path, label, of, group in zip(read.paths, read.labels, read.parts, read.groups, strict=True):
-            if of is not None:
-                rows.setdefault(part or of, []).append(((below / path).as_posix(), label, group))
-    expect_once(place.path, [path for its in rows.values() for path, _, _ in its])
-    columns = {part: [label for _, label, _ in its] for part, its in rows.items()}
-    labels: Mapping[str, np.ndarray] = {part: np.array(its) for part, its in columns.items()}
-    if not place.labels:
-        numbered = number_labels(place.path, columns, names)
-        labels, names = numbered.of, numbered.names
-        notes += numbered.notes
-    listings = {}
-    for number, (part, its) in enumerate(rows.items()):
-        kept = np.arange(len(its)) if place.labels else np.flatnonzero(labels[part] >= 0)
-        if len(kept):
-            paths, groups = ([its[row][at] for row in kept] for at in (0, 2))
-            said = groups if place.group else None
-            listings[part] = listed(base, paths, labels[part][kept], names, number * SPAN, said)
-    return listings, list(dict.fromkeys(notes))
-
-
 def plain(name: str) -> str:
     """Return the name of a column in small letters, with "_" for blanks."""
     return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 
-def _text(cell: Any) -> str:
-    return "" if cell is None else str(cell).strip()
+def tables(place: Place, base: Path, files: Mapping[Path, str]) -> tuple[dict[str, Listing], list[str]]:
+    """Read tables, {file: split, or "" where its rows say it}, whose paths are below their folders."""
+    import pandas as pd
+
+    notes: list[str] = []
+    frames = []
+    names: dict[tuple[str, ...], Path] = {}
+    for file, part in files.items():
+        table = Table(replace(place, path=file), part)
+        frame = table.rows()
+        notes += table.notes
+        if len({*names, table.names}) > 1:
+            raise RequestError(f"'{file}' has other columns of labels than '{next(iter(names.values()))}'")
+        names[table.names] = file
+        below = file.parent.relative_to(base)
+        frame["path"] = [(below / path).as_posix() for path in frame["path"]]
+        frames.append(frame[frame["part"].notna()])
+    rows = pd.concat(frames)
+    places = rows["path"].map(os.path.normpath)
+    if twice := [*places[places.duplicated()].unique()]:  # it could be trained and tested on
+        raise RequestError(f"'{place.path}': {some(twice, 'image', 'images')} listed more than once")
+    found = {
+        part: Found(
+            Files(base, tuple(its["path"])),
+            np.array([*its["label"]], np.int64) if place.labels else [*its["label"]],
+            [*its["group"]] if place.group else None,
+            are_there(base, [*its["path"]]),
+        )
+        for part, its in rows.groupby("part", sort=False)
+    }
+    listed, further = listings(place.path, found, next(iter(names)))
+    return listed, list(dict.fromkeys((*notes, *further)))
 
 
 class Table:
     """The cells of a table, read as its place says and as the names of its columns say.
 
-    `part` is the split that all its rows are of, "" where they say it, `most` how many rows are read.
+    `part` is the split that all its rows are of, "" where they say it. `names` are those of the classes or
+    labels, () where the labels say them.
     """
 
-    def __init__(self, place: Place, part: str = "", most: int | None = None) -> None:
+    def __init__(self, place: Place, part: str = "") -> None:
         self.place, self.part, self.notes = place, part, list[str]()
-        self.frame = read_table(place.path, most)
+        self.names: tuple[str, ...] = ()
+        self.frame = read_table(place.path)
+        self.text = self.frame.map(lambda cell: "" if cell is None else str(cell).strip())
         self.columns: dict[str, str] = {plain(name): name for name in self.frame.columns}
         if self.frame.empty:
             raise self._refused("it lists no images")
@@ -174,38 +160,38 @@ class Table:
                 " it, such as path,label"
             )
 
-    def rows(self) -> Rows:
-        """Return what it says of its images; raises RequestError for what is not clear."""
+    def rows(self) -> pd.DataFrame:
+        """Return the path (from the table's folder), label, part ("": not said; None: in none) and group of
+        each image; raises RequestError for what is not clear.
+        """
+        import pandas as pd
+
         image, paths = self.images()
         parts, of_splits = self._parts()
         group = self._said(self.place.group) if isinstance(self.place.group, str) else ""
-        names, labels = self._labels([image, group, *of_splits])
-        groups = self.texts(group) if group else [""] * len(paths)
+        labels = self._labels([image, group, *of_splits])
+        groups = [*self.text[group]] if group else [""] * len(paths)
         if group and "" in groups:
             raise self._refused(
-                f"the column '{group}' says no group in row {groups.index('') + 1}; fill it in, or give an"
-                " image that stands alone a group of its own"
+                f"the column '{group}' says no group in row {groups.index('') + 1}; fill it in"
             )
         if isinstance(self.place.group, int):
             groups = groups_by_level(self.place, paths, "the table's folder")
-        return Rows(paths, labels, parts, groups, names)
+        columns = {"path": paths, "label": labels, "part": parts, "group": groups}
+        return pd.DataFrame({name: pd.Series(cells, dtype=object) for name, cells in columns.items()})
 
     def images(self) -> tuple[str, list[str]]:
         """Return the column of images, and their paths from the table's folder."""
         image = self._said(self.place.image) or self._first(IMAGES)
         if not image:
-            raise self._ask("image", "names the images", [*self.frame.columns])
-        cells = [cell.replace("\\", "/") for cell in self.texts(image)]
+            raise self._unclear("image", "names the images", [*self.frame.columns])
+        cells = [*self.text[image]]
         if "" in cells:
             raise self._refused(f"row {cells.index('') + 1}: a path is expected in '{image}'")
-        return image, ImagesBelow(self.place.path.parent, self.part).found(cells, self.notes)
-
-    def texts(self, name: str) -> list[str]:
-        """Return the cells of a column as text."""
-        return [_text(cell) for cell in self.frame[name]]
+        return image, found_images(self.place.path.parent, cells, self.part)
 
     def _lower(self, name: str) -> list[str]:
-        return [text.lower().removesuffix(".0") for text in self.texts(name)]
+        return [text.lower().removesuffix(".0") for text in self.text[name]]
 
     def _refused(self, why: str) -> RequestError:
         return RequestError(f"'{self.place.path}': {why}")
@@ -219,106 +205,122 @@ class Table:
     def _first(self, names: Sequence[str]) -> str:
         return next((self.columns[name] for name in names if name in self.columns), "")
 
-    def _ask(self, setting: str, what: str, candidates: Sequence[str]) -> RequestError:
+    def _unclear(self, setting: str, what: str, candidates: Sequence[str]) -> RequestError:
         may_be = f"; it may be {' or '.join(map(repr, candidates[:6]))}" if candidates else ""
         said = self.place.with_setting(setting, (*candidates, "COLUMN")[0])
         return self._refused(f"which column {what} is not clear{may_be}. Say it: {said}")
 
-    def _labels(self, others: Sequence[str]) -> tuple[tuple[str, ...], Sequence[Any]]:
-        """Return the names of the classes ((): as the labels say) and the label of each row."""
+    def _labels(self, others: Sequence[str]) -> Sequence[Any]:
+        """Return the label of each row."""
         if self.place.labels:
             return self._several()
         said = [self._said(name) for name in self.place.label]
         free = [name for name in self.frame.columns if name not in others]
         label = said[0] if len(said) == 1 else "" if said else self._usual_label(free)
+        if label:
+            return [*self.frame[label]]
         marks = said or [name for name in free if {*map(MARKS.get, self._lower(name))} <= {0, 1}]
         marked = np.array([[MARKS.get(cell) == 1 for cell in self._lower(name)] for name in marks])
-        if not label and len(marks) > 1 and (marked.sum(0) == 1).all():
+        if len(marks) > 1 and (marked.sum(0) == 1).all():
+            self.names = tuple(marks)
             told = some(marks, "column", "columns")
             self.notes.append(f"the class of an image is the one that its row marks: {told}")
-            return tuple(marks), [marks[at] for at in marked.argmax(0)]
-        if len(said) > 1:
+            return [marks[at] for at in marked.argmax(0)]
+        if said:
             row = int(np.flatnonzero(marked.sum(0) != 1)[0])
             raise self._refused(
                 f"label={self.place.label!r} are columns of 0 and 1 that mark one class for each image; row"
                 f" {row + 1} marks {marked[:, row].sum()}. Several labels for an image:"
                 f" {self.place.with_setting('labels', self.place.label)}"
             )
-        if not label and len(free) == 1 and 2 <= len({*self.texts(free[0])}) <= len(self.frame) / 2:
-            label = free[0]
-            self.notes.append(f"the labels are those of the column '{label}'")
-        if not label:
-            raise self._ask("label", "holds the labels", free)
-        return (), list(self.frame[label])
+        if len(free) == 1 and 2 <= self.text[free[0]].nunique() <= len(self.frame) / 2:
+            self.notes.append(f"the labels are those of the column '{free[0]}'")
+            return [*self.frame[free[0]]]
+        raise self._unclear("label", "holds the labels", free)
 
     def _usual_label(self, free: Sequence[str]) -> str:
         """Return the column that its name says to be the label, "" for none."""
-        named: list[str] = [self.columns[name] for name in LABELS if self.columns.get(name) in free]
+        named = [self.columns[name] for name in LABELS if self.columns.get(name) in free]
         if not named:
             return ""
-        texts = self.texts(named[0])
-        if plain(named[0]) in PLURAL and any("," in text for text in texts):
+        if plain(named[0]) in PLURAL and self.text[named[0]].str.contains(",").any():
             raise self._refused(
                 f"a cell of '{named[0]}' holds several labels. Give columns of 0 and 1,"
                 f" {self.place.with_setting('labels', ('A', 'B'))}, or say that each cell is a class:"
                 f" {self.place.with_setting('label', named[0])}"
             )
         for other in named[1:] if plain(named[0]) not in LABELS[:2] else ():
-            others = self.texts(other)
-            if not len({*zip(texts, others, strict=True)}) == len({*texts}) == len({*others}):
-                raise self._ask("label", "holds the labels", [named[0], other])
+            both = self.text[[named[0], other]]
+            if {*both.nunique()} != {len(both.drop_duplicates())}:  # they group the images differently
+                raise self._unclear("label", "holds the labels", [named[0], other])
         return named[0]
 
-    def _several(self) -> tuple[tuple[str, ...], list[list[int]]]:
-        """Return the columns that are said as labels, and the marks 1, 0 or -1 of each row."""
+    def _several(self) -> list[list[int]]:
+        """Return the marks 1, 0 or -1 of each row in the columns that are said as labels."""
         names: list[str] = []
         for asked in self.place.labels:
-            found = [self.columns[name] for name in fnmatch.filter(self.columns, plain(asked))]
-            names += [name for name in found or [self._said(asked)] if name not in names]
+            matching = [self.columns[name] for name in fnmatch.filter(self.columns, plain(asked))]
+            names += [name for name in matching or [self._said(asked)] if name not in names]
         if len(names) < 2:
             said = self.place.with_setting("label", names[0])
             raise self._refused(f"labels=... are two columns or more; of one alone say {said}")
-        columns = []
-        for name in names:
-            marks = [MARKS.get(cell) for cell in self._lower(name)]
+        self.names = tuple(names)
+        columns = [[MARKS.get(cell) for cell in self._lower(name)] for name in names]
+        for name, marks in zip(names, columns, strict=True):
             if None in marks:
+                row = marks.index(None)
                 raise self._refused(
                     "labels=... are columns of 1 (present), 0 (absent) and -1 (uncertain); row"
-                    f" {marks.index(None) + 1} of '{name}' holds {self.texts(name)[marks.index(None)]!r}"
+                    f" {row + 1} of '{name}' holds {self.text[name][row]!r}"
                 )
-            columns.append(marks)
-        return tuple(names), np.array(columns).T.tolist()
+        marks_of_rows: list[list[int]] = np.array(columns).T.tolist()
+        return marks_of_rows
 
     def _parts(self) -> tuple[list[str | None], list[str]]:
         """Return the split of each row ("": nothing says it; None: in none), and the columns that say it."""
         if self.place.test and not self.place.split:
             raise self._refused(f"test={self.place.test!r} goes with split='COLUMN', whose cells they are")
-        unsaid: list[str | None] = [""] * len(self.frame)
+        parts: list[str | None] = [self.part] * len(self.frame)
         if self.place.split is None or self.part:
-            return unsaid, []
-        if self.place.split:
-            found = [self._said(self.place.split)]
-            parts = self._as_said(found[0])
-        else:
-            named = (self.columns[name] for name in (*PARTITIONS, *USAGES) if name in self.columns)
-            read = ((name, self._as_named(name)) for name in named)
-            name, parts = next((each for each in read if each[1]), ("", []))
-            found = [name] if name else [self.columns[name] for name in FLAGS if name in self.columns]
-            parts = parts or (self._as_flagged(found) if found else [])
+            return parts, []
+        asked = (*PARTITIONS, *USAGES) if not self.place.split else ()
+        used = [self._said(self.place.split)] if self.place.split else []
+        used = (
+            used or [self.columns[name] for name in asked if name in self.columns and self._is_used(name)][:1]
+        )
+        flags = [self.columns[name] for name in FLAGS if name in self.columns]
         folds = [self.columns[name] for name in ("fold", "folds", "cv") if name in self.columns]
-        if found:
-            self.notes.append(f"the splits are those of {some(found, 'column', 'columns')}")
-            if left := parts.count(None):
-                self.notes.append(f"of no split, and left out: {left:,} of {len(parts):,} images")
+        if used:
+            parts = self._as_named(used[0])
+        elif flags:
+            used, parts = flags, self._as_flagged(flags)
         elif folds:
             self.notes.append(f"the column '{folds[0]}' is not used; {self._how(folds[0])}")
-        return parts or unsaid, [*found, *folds]
+        if used:
+            self.notes.append(f"the splits are those of {some(used, 'column', 'columns')}")
+        if None in parts:
+            count = f"{parts.count(None):,} of {len(parts):,} images"
+            self.notes.append(f"of no split, and left out: {count}")
+        return parts, [*used, *folds]
 
     def _how(self, name: str) -> str:
-        said = f"split={name!r}, test={max(self.texts(name))!r}"
+        said = f"split={name!r}, test={max(self.text[name])!r}"
         return f'"{self.place.path}({said})" tests on the images of one of its values'
 
-    def _as_said(self, name: str) -> list[str | None]:
+    def _is_used(self, plain_name: str) -> bool:
+        """Return whether each cell of a column names a split; one called "split" must."""
+        name = self.columns[plain_name]
+        wrong = [cell for cell, part in _meant(self._lower(name)).items() if not part]
+        if wrong and plain_name in PARTITIONS:
+            error = unknown(f"split in the column '{name}' of '{self.place.path}'", wrong[0], SPLITS)
+            raise RequestError(
+                f"{error} To leave out what names no split: {self.place.with_setting('split', name)};"
+                f" {self._how(name)}"
+            )
+        return not wrong
+
+    def _as_named(self, name: str) -> list[str | None]:
+        """Return the split that each cell of a column names, or that is said of it."""
         cells = self._lower(name)
         if self.place.test:
             tested = {value.strip().lower() for value in self.place.test}
@@ -327,30 +329,10 @@ class Table:
                     f"value of '{name}' in '{self.place.path}'", lacking[0], sorted({*cells} - {""})
                 )
             return ["test" if cell in tested else "train" if cell else None for cell in cells]
-        meant = _meant({*cells})
+        meant = _meant(cells)
         if not any(meant.values()):
             raise self._refused(f"no cell of '{name}' names a split; {self._how(name)}")
         return [meant[cell] or None for cell in cells]
-
-    def _as_named(self, name: str) -> list[str | None]:
-        """Return the splits that a column names or numbers; [] if it is not sure to say the split."""
-        cells = self._lower(name)
-        meant = _meant({*cells})
-        if {*cells} <= NUMBERED.keys() and cells.count("0") < max(map(cells.count, meant)):
-            raise self._refused(
-                f"the column '{name}' numbers the splits, but 0, which is training elsewhere, is not the"
-                f" largest; {self._how(name)}"
-            )
-        if all(meant.values()):
-            return [meant[cell] for cell in cells]
-        if plain(name) in USAGES:
-            return []
-        wrong = next(cell for cell in cells if not meant[cell])
-        error = unknown(f"split in the column '{name}' of '{self.place.path}'", wrong, SPLITS)
-        raise RequestError(
-            f"{error} To leave out what names no split: {self.place.with_setting('split', name)};"
-            f" {self._how(name)}"
-        )
 
     def _as_flagged(self, names: Sequence[str]) -> list[str | None]:
         """Return the splits that columns of true and false mark; an unmarked row is in the one they lack."""
@@ -362,17 +344,16 @@ class Table:
                 if cell not in TRUTH:
                     raise self._refused(f"row {row + 1}: {name} is true or false, not '{cell}'")
                 if TRUTH[cell]:
-                    if parts[row] not in (rest, FLAGS[plain(name)]):
-                        raise self._refused(f"row {row + 1}: the image is in two splits")
                     parts[row] = FLAGS[plain(name)]
         return parts
 
 
-def _meant(cells: set[str]) -> dict[str, str]:
-    """Return the split that each different cell names or numbers, "" for none."""
-    if cells <= NUMBERED.keys():
-        return {cell: NUMBERED[cell] for cell in cells}
-    return {cell: part_of(cell) for cell in cells}
+def _meant(cells: Sequence[str]) -> dict[str, str]:
+    """Return the split that each different cell names, "" for none, or numbers, if 0 is the most usual."""
+    counts = Counter(cells)
+    if counts.keys() <= NUMBERED.keys() and counts["0"] == max(counts.values()):
+        return {cell: NUMBERED[cell] for cell in counts}
+    return {cell: part_of(cell) for cell in counts}
 
 
 def groups_by_level(place: Place, paths: Sequence[str], above: str) -> list[str]:

@@ -7,6 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 
+from penultimate.data.readers.split_names import part_of
+from penultimate.errors import DamagedFileError, RequestError
+
 ENDINGS = (
     *(".jpeg", ".jpg", ".jpe", ".jfif", ".png", ".apng", ".bmp", ".dib", ".webp", ".gif", ".tif", ".tiff"),
     *(".ppm", ".pgm", ".pbm", ".pnm", ".tga", ".qoi", ".jp2", ".j2k", ".jpx"),
@@ -31,6 +34,11 @@ def entries_of(folder: Path | str) -> list[os.DirEntry[str]]:
         )
 
 
+def folders_in(folder: Path | str) -> list[Path]:
+    """Return the visible folders in a folder; a link to a folder above is none."""
+    return [Path(entry.path) for entry in entries_of(folder) if entry.is_dir() and not _leads_up(entry)]
+
+
 def images_in(folder: Path) -> list[str]:
     """Return the names of the images that lie directly in a folder."""
     return [entry.name for entry in entries_of(folder) if is_image(entry.name)]
@@ -46,34 +54,101 @@ def images_below(folder: Path | str, others: Counter[str] | None = None) -> list
 
 def _below(folder: str, prefix: str, others: Counter[str]) -> Iterator[str]:
     for entry in entries_of(folder):
-        name = f"{prefix}{entry.name}"
         if entry.is_dir():
             if not _leads_up(entry):
-                yield from _below(entry.path, f"{name}/", others)
-        elif is_image(name.rpartition("/")[2]):
-            yield name
+                yield from _below(entry.path, f"{prefix}{entry.name}/", others)
+        elif is_image(entry.name):
+            yield f"{prefix}{entry.name}"
         else:
-            others[PurePath(name).suffix.lower() or "no ending"] += 1
+            others[PurePath(entry.name).suffix.lower() or "no ending"] += 1
+
+
+def holds_images(folder: Path) -> bool:
+    """Return whether images lie in a folder or below it."""
+    return next(_below(str(folder), "", Counter()), None) is not None
 
 
 def folders_with_images(folder: Path) -> list[Path]:
     """Return the folders in a folder that hold images, in themselves or below."""
-    return [Path(entry.path) for entry in entries_of(folder) if entry.is_dir() and holds_images(entry)]
-
-
-def holds_images(folder: os.DirEntry[str] | Path) -> bool:
-    """Return whether images lie in a folder or below it."""
-    if isinstance(folder, os.DirEntry) and _leads_up(folder):
-        return False
-    entries = entries_of(os.fspath(folder))
-    if any(is_image(entry.name) and not entry.is_dir() for entry in entries):
-        return True
-    return any(entry.is_dir() and holds_images(entry) for entry in entries)
+    return [each for each in folders_in(folder) if holds_images(each)]
 
 
 def _leads_up(entry: os.DirEntry[str]) -> bool:
-    above = Path(entry.path).parent.resolve()
-    return entry.is_symlink() and above.is_relative_to(Path(entry.path).resolve())
+    above = Path(entry.path).parent
+    return entry.is_symlink() and above.resolve().is_relative_to(Path(entry.path).resolve())
+
+
+def names_in(folder: Path) -> set[str]:
+    """Return the names in a folder; none where there is no such folder."""
+    try:
+        return {entry.name for entry in os.scandir(folder)}
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return set()
+
+
+def are_there(base: Path, paths: Sequence[str]) -> list[bool]:
+    """Return which of the paths below a folder are there, each folder read once."""
+    names: dict[str, set[str]] = {}
+    there = []
+    for folder, _, name in (path.rpartition("/") for path in paths):
+        if folder not in names:
+            names[folder] = names_in(base / folder)
+        there.append(name in names[folder])
+    return there
+
+
+def found_images(base: Path, cells: Sequence[str], part: str = "") -> list[str]:
+    """Return the path below a folder that each cell of a table stands for: a path, with its ending or not.
+
+    Where no cell leads to a file so, each stands for the only image of its name in whatever folder below; of
+    several, for that in the folder of the table's split. Raises RequestError where two files may be meant.
+    """
+    own = f"{base.name}/"  # CheXpert's table begins each path with the name of the folder it lies in
+    own = "" if (base / own).exists() else own
+    cells = [cell.replace("\\", "/").removeprefix(own) for cell in cells]
+    images = {
+        folder: _by_name(f"{folder}{'/' if folder else ''}{name}" for name in names_in(base / folder))
+        for folder in dict.fromkeys(cell.rpartition("/")[0] for cell in cells)
+    }
+    direct = [images[folder].get(name, []) for folder, _, name in (cell.rpartition("/") for cell in cells)]
+    if not any(direct) and not any("/" in cell for cell in cells):
+        anywhere = _by_name(images_below(base))
+        direct = [anywhere.get(cell, []) for cell in cells]
+        direct = [
+            [path for path in its if part and part_of(path.partition("/")[0]) == part] or its
+            for its in direct
+        ]
+    for cell, its in zip(cells, direct, strict=True):
+        if len(its) > 1:
+            raise RequestError(
+                f"'{base}': '{cell}' may be '{its[0]}' or '{its[1]}'; write the whole path from this folder"
+            )
+    return [its[0] if its else cell for cell, its in zip(cells, direct, strict=True)]
+
+
+def _by_name(paths: Sequence[str] | Iterator[str]) -> dict[str, list[str]]:
+    """Return the images by their names, with and without their endings."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(filter(lambda path: is_image(path.rpartition("/")[2]), paths)):
+        name = path.rpartition("/")[2]
+        for key in {name, name.rpartition(".")[0]}:
+            found.setdefault(key, []).append(path)
+    return found
+
+
+def lines_of(path: Path) -> list[str]:
+    """Return the lines of a text file that are not empty; raises RequestError where it cannot be read."""
+    try:
+        return [line.strip() for line in path.read_text("utf-8-sig").split("\n") if line.strip()]
+    except FileNotFoundError:
+        raise RequestError(f"'{path}' is missing; the data set is read by it") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise DamagedFileError(f"'{path}' is no list of images: {error}") from None
+
+
+def first_of(*paths: Path) -> Path | None:
+    """Return the first of some paths that exists."""
+    return next((path for path in paths if path.exists()), None)
 
 
 def some(names: Sequence[str], one: str, many: str) -> str:
