@@ -15,7 +15,6 @@ if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:  # `python -m` looks for 
 
 from typing import TYPE_CHECKING
 
-import penultimate.plugins  # noqa: F401  (has the registry look into installed packages for unknown names)
 from penultimate.errors import PenultimateError as PenultimateError
 from penultimate.errors import RequestError as RequestError
 from penultimate.lazy import attributes

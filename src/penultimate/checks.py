@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import keyword
 import math
 import sys
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import TypeGuard
 
-from penultimate.errors import RequestError, expect_apart, shortened, unknown
+from penultimate.errors import RequestError, shortened, unknown
 
 LARGEST = 2**63 - 1
 """The largest 64-bit integer."""
-LONGEST_NAME = 100
-"""The largest number of letters in the name of a plug-in, which folders are called by."""
 
 
 def is_whole(value: object, least: int = -LARGEST) -> TypeGuard[int]:
@@ -71,15 +68,3 @@ def one_of(value: object, kind: str, known: Iterable[str]) -> None:
     """Raise RequestError, with the nearest known name, unless `value` is one of the known names."""
     if not isinstance(value, str) or value not in known:
         raise unknown(kind, str(value), known)
-
-
-def identifier(name: str, kind: str, others: Iterable[str] = ()) -> None:
-    """Raise RequestError for a name of a plug-in that is no Python identifier, or nearly another's.
-
-    >>> identifier("top-1", "loss")
-    Traceback (most recent call last):
-    penultimate.errors.RequestError: a loss must be named by a Python identifier, not 'top-1'
-    """
-    if not name.isidentifier() or keyword.iskeyword(name) or len(name) > LONGEST_NAME:
-        raise RequestError(f"a {kind} must be named by a Python identifier, not '{shortened(name, 80)}'")
-    expect_apart(f"{kind} names", (*others, name))

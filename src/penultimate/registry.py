@@ -12,22 +12,30 @@ heavy, so listing names loads no tensor library. A plug-in is an ordinary functi
 >>> entry("loss", "doctest_focal").paper
 'Lin et al., 2017, eq. 4'
 >>> forget("loss", "doctest_focal")
+
+An installed package announces its plug-ins by an entry point in the group `penultimate.plugins`, whose value
+is the module that registers them. Such modules are imported only if a name is not found elsewhere, or if all
+names are listed.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import dataclasses
 import hashlib
 import importlib
 import inspect
 import json
+import keyword
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, overload
 
-from penultimate.checks import identifier
+from penultimate import userfile
 from penultimate.errors import RequestError, unknown
 
 ROOMS: Mapping[str, tuple[str, ...]] = {
@@ -60,20 +68,18 @@ PLUGIN_KINDS = ("loss", "head", "regulariser", "projector", "measurement", "data
 """The kinds of plug-ins that are functions or classes under a decorator."""
 BY_FIRST_ARGUMENT = {("head", "num_classes"): "fixed_head", ("regulariser", "logits"): "penalty"}
 """Kinds of objective parts that share a decorator, by what their function is given first."""
-OWN = "penultimate."
-"""The prefix of this package's own modules; what they register is built in."""
-
-SESSION = "__main__"
-"""The module of everything defined in a notebook or at a prompt."""
-
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-"""The parts of a file that may begin with a docstring."""
-
+SPOKEN = ("objective", "loss", "head", "fixed_head", "penalty", "projector", "regulariser")
+"""Kinds whose names share spec strings such as "focal + dropout", so that a name belongs to one of them."""
 OF_OBJECTIVE = ("label", "ranges", "grids")
 """What a plug-in that is a part of an objective may state of itself."""
+OWN = "penultimate."
+"""The prefix of this package's own modules; what they register is built in."""
+SESSION = "__main__"
+"""The module of everything defined in a notebook or at a prompt."""
+GROUP = "penultimate.plugins"
 
-Plugin = TypeVar("Plugin", bound=Callable[..., Any])
-Value = TypeVar("Value")
+Key = tuple[str, str]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ class Entry:
     """Registered name of one kind. `location` is "module:attribute"; a plug-in carries its object as well.
 
     `facts` are known without importing the object, such as the size of a backbone. `source` is the text of a
-    plug-in file as it was executed; that of an installed package's module is read where it lies.
+    plug-in file, or of an installed package's module, as it was executed.
     """
 
     name: str
@@ -102,18 +108,8 @@ class Entry:
 
     @property
     def is_plugin(self) -> bool:
-        """Whether it carries its object; a built-in is imported when it is needed."""
-        return self.target is not None
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether it is a plug-in from outside this package."""
-        return self.is_plugin and not self.location.startswith(OWN)
-
-    @property
-    def of_session(self) -> bool:
-        """Whether it was defined in a notebook or at a prompt; a file that registers the name replaces it."""
-        return self.location.startswith(f"{SESSION}:")
+        """Whether it comes from outside this package."""
+        return self.target is not None and not self.location.startswith(OWN)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -124,39 +120,34 @@ class Entry:
     @property
     def file(self) -> Path | None:
         """The file of a plug-in; one that was defined in this session has none."""
-        module = sys.modules.get(self.location.partition(":")[0])
-        found = getattr(module, "__file__", None)
-        return None if found is None or self.of_session else Path(found)
+        module = self.location.partition(":")[0]
+        found = getattr(sys.modules.get(module), "__file__", None)
+        return None if found is None or module == SESSION else Path(found)
 
     def source_digest(self) -> str:
         """Return the sha256 of a plug-in's code and files (part of a step's identity), or '' for a built-in.
 
-        Raises RequestError for a plug-in that was defined in this session, and for a declared file that
-        cannot be read.
+        Raises RequestError for a plug-in that is in no file that was loaded, which a study's processes do not
+        see, and for a declared file that cannot be read.
         """
-        if self.target is None:
+        if not self.is_plugin:
             return ""
-        if self.file is None:
+        if self.file is None or not self.source:
             raise RequestError(
-                f"the {self.kind} '{self.name}' was defined in this session, where a study's processes"
-                " cannot see it; put it in a file, mine.py say, and load that: --plugin mine.py, or"
+                f"the {self.kind} '{self.name}' was defined or imported by this session, where a study's"
+                " processes cannot see it; load its file instead: --plugin mine.py, or"
                 " penultimate.plugins.load_plugin('mine.py')"
             )
-        code = code_digest(self.source or self.file.read_bytes())
-        if not self.files:
-            return code
-        contents = {name: self._digest_of(self.file.parent / name) for name in self.files}
-        return hashlib.sha256(json.dumps([code, contents], sort_keys=True).encode()).hexdigest()
-
-    def _digest_of(self, path: Path) -> str:
+        code, folder = code_digest(self.source), self.file.parent
         try:
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
+            contents = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in self.files}
         except OSError as error:
             raise RequestError(
-                f"the {self.kind} '{self.name}' declares the file '{path}', which cannot be read:"
-                f" {error.strerror or error}"
+                f"the {self.kind} '{self.name}' declares the file '{error.filename}', which cannot be read:"
+                f" {error.strerror}"
             ) from None
+        text = json.dumps([code, contents], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest() if contents else code
 
 
 def code_digest(source: bytes) -> str:
@@ -172,14 +163,14 @@ def without_docstrings(source: bytes) -> ast.Module:
     """Return the syntax tree of a Python file without its docstrings."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
-        if isinstance(node, DOCUMENTED) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if documented and ast.get_docstring(node) is not None:  # type: ignore[arg-type]
+            node.body = node.body[1:] or [ast.Pass()]  # type: ignore[attr-defined]
     return tree
 
 
-_table: dict[tuple[str, str], Entry] = {}
+_table: dict[Key, Entry] = {}
 _rooms_open: set[str] = set()
-_openers: list[Callable[[], tuple[str, ...]]] = []
 
 
 def _open_room(kind: str) -> None:
@@ -189,18 +180,22 @@ def _open_room(kind: str) -> None:
             importlib.import_module(room)
 
 
-def _add(new: Entry) -> None:
+def add(new: Entry) -> None:
+    """Register an entry; raises RequestError for a name that is taken, unless this session defined it."""
     if new.kind not in KINDS:
         raise unknown("kind", new.kind, KINDS)
-    is_own = new.location.startswith(OWN)
-    identifier(new.name, new.kind, () if is_own else [name for kind, name in _table if kind == new.kind])
-    old = _table.get((new.kind, new.name))
-    is_same = old is not None and (old.location, old.target) == (new.location, new.target)
-    if old is not None and not is_same and not old.of_session:
-        raise RequestError(
-            f"{new.kind} '{new.name}' is registered twice: by {_place(old)} and by {_place(new)}."
-            " Rename one of them."
-        )
+    if not new.name.isidentifier() or keyword.iskeyword(new.name):
+        raise RequestError(f"a {new.kind} must be named by a Python identifier, not '{new.name[:80]}'")
+    kinds = SPOKEN if new.is_plugin and new.kind in SPOKEN else (new.kind,)
+    for kind in kinds:
+        old = _table.get((kind, new.name))
+        if old is None or old.location.startswith(f"{SESSION}:"):
+            continue
+        if (old.kind, old.location, old.target) != (new.kind, new.location, new.target):
+            raise RequestError(
+                f"the name '{new.name}' is registered twice: as {old.kind} by {_place(old)} and as"
+                f" {new.kind} by {_place(new)}. Rename one of them."
+            )
     _table[new.kind, new.name] = new
 
 
@@ -210,7 +205,7 @@ def _place(entry: Entry) -> str:
 
 def declare(kind: str, name: str, location: str, summary: str = "", paper: str = "", **facts: Any) -> None:
     """Declare a built-in by its location "module:attribute", without importing it."""
-    _add(Entry(name, kind, location, summary, paper, facts=facts))
+    add(Entry(name, kind, location, summary, paper, facts=facts))
 
 
 def forget(kind: str, name: str) -> None:
@@ -218,9 +213,29 @@ def forget(kind: str, name: str) -> None:
     _table.pop((kind, name), None)
 
 
-def registered() -> dict[tuple[str, str], Entry]:
-    """Return all present entries by kind and name, without the built-ins of rooms not yet imported."""
-    return dict(_table)
+def registered() -> dict[Key, Entry]:
+    """Return what was registered from outside this package until now; no room of it is imported."""
+    return {key: each for key, each in _table.items() if each.is_plugin}
+
+
+@contextlib.contextmanager
+def all_or_nothing() -> Iterator[None]:
+    """Give every name back to its previous owner if the block fails."""
+    before = registered()
+    try:
+        yield
+    except BaseException:
+        for key in registered():
+            del _table[key]
+        _table.update(before)
+        raise
+
+
+def adopt(entry: Entry, module: str, source: bytes) -> Entry:
+    """Have a plug-in count as one of a module whose text is known, and return it."""
+    adopted = dataclasses.replace(entry, location=f"{module}:{entry.name}", source=source)
+    _table[entry.kind, entry.name] = adopted
+    return adopted
 
 
 def names(kind: str) -> list[str]:
@@ -229,115 +244,106 @@ def names(kind: str) -> list[str]:
     return [name for entry_kind, name in _table if entry_kind == kind]
 
 
-def when_unknown(opener: Callable[[], tuple[str, ...]]) -> None:
-    """Add a function to call when a name is unknown; it may register more names, and returns failures."""
-    _openers.append(opener)
-
-
-def open_packages() -> tuple[str, ...]:
-    """Load the plug-ins of installed packages, once; returns a sentence for each that could not be loaded."""
-    return tuple(failure for opener in _openers for failure in opener())
-
-
 def entry(kind: str, name: str) -> Entry:
     """Return the entry of a name; installed packages are searched last.
 
     Raises RequestError for an unknown name, with the nearest known one.
     """
     _open_room(kind)
-    known = _table.get((kind, name))
-    if known is None:
-        failures = open_packages()
-        known = _table.get((kind, name))
-        if known is None:
-            raise RequestError(" ".join([str(unknown(kind, name, names(kind))), *failures]))
-    return known
+    failures = () if (kind, name) in _table else open_packages()
+    if (kind, name) not in _table:
+        raise RequestError(" ".join([str(unknown(kind, name, names(kind))), *failures]))
+    return _table[kind, name]
+
+
+@cache
+def open_packages() -> tuple[str, ...]:
+    """Load the plug-ins of installed packages, once; returns a sentence for each that could not be loaded."""
+    from importlib import metadata
+
+    failures = []
+    for point in metadata.entry_points(group=GROUP):
+        try:
+            with all_or_nothing():
+                importlib.import_module(point.module)
+                for each in registered().values():
+                    module = each.location.partition(":")[0]
+                    if f"{module}.".startswith(f"{point.module}.") and each.file is not None:
+                        adopt(each, module, each.file.read_bytes())
+        except (Exception, SystemExit) as error:
+            package = (
+                f" of the installed package {point.dist.name} {point.dist.version}" if point.dist else ""
+            )
+            reason = userfile.in_words(error, "plug-in", None)
+            failures.append(f"the plug-in '{point.name}'{package} cannot be loaded: {reason}")
+    return tuple(failures)
 
 
 class _Decorator:
     """Decorator such as `@register.loss` or `@register.loss(name=...)`, which returns the function itself.
 
-    What `@register.measurement(version=1, per=..., ...)` declares is kept by the function as `declared`.
+    `register.study(STUDY)` registers a value under its own name. What `@register.measurement(version=1,
+    per=..., ...)` declares is kept by the function as `declared`.
     """
-
-    def __init__(self, kind: str, *facts: str) -> None:
-        self.kind, self.facts = kind, ("files", *facts)
-
-    @overload
-    def __call__(self, function: Plugin) -> Plugin: ...
-    @overload
-    def __call__(self, *, name: str = "", paper: str = "", **facts: Any) -> Callable[[Plugin], Plugin]: ...
-
-    def __call__(
-        self, function: Plugin | None = None, *, name: str = "", paper: str = "", **facts: Any
-    ) -> Plugin | Callable[[Plugin], Plugin]:
-        declared = None
-        if self.kind == "measurement" and function is None:
-            declared, facts = facts, {"files": facts.pop("files", ())}
-        _expect_facts(self.kind, facts, self.facts)
-
-        def add(target: Plugin) -> Plugin:
-            if declared is not None:
-                target.declared = declared  # type: ignore[attr-defined]
-            kind = BY_FIRST_ARGUMENT.get((self.kind, _first_argument(target)), self.kind)
-            registered_name = name or getattr(target, "__name__", "")
-            summary = (inspect.getdoc(target) or "").partition("\n")[0]
-            location = f"{target.__module__}:{getattr(target, '__qualname__', registered_name)}"
-            if target.__module__.startswith(OWN):
-                declare(kind, registered_name, location, summary, paper, **facts)
-            else:
-                _open_room(kind)
-                _add(Entry(registered_name, kind, location, summary, paper, target, facts))
-            return target
-
-        return add if function is None else add(function)
-
-
-def _expect_facts(kind: str, facts: Iterable[str], known: Sequence[str]) -> None:
-    for fact in facts:
-        if fact not in known:
-            raise TypeError(f"register.{kind}() got an unexpected keyword argument '{fact}'")
-
-
-def _first_argument(function: Callable[..., Any]) -> str:
-    try:
-        return next(iter(inspect.signature(function).parameters), "")
-    except (TypeError, ValueError):
-        return ""
-
-
-class _Value:
-    """Function such as `register.study(STUDY)`, which registers a value under its own name and returns it."""
 
     def __init__(self, kind: str, *facts: str) -> None:
         self.kind, self.facts = kind, facts
 
-    def __call__(self, value: Value, *, name: str = "", **facts: Any) -> Value:
-        _expect_facts(self.kind, facts, self.facts)
-        name, summary = name or getattr(value, "name", ""), getattr(value, "title", "")
-        module = sys._getframe(1).f_globals.get("__name__", SESSION)
-        _open_room(self.kind)
-        _add(Entry(name, self.kind, f"{module}:{name}", summary, target=value, facts=facts))
-        return value
+    @overload
+    def __call__(self, target: T, *, name: str = "", paper: str = "", **facts: Any) -> T: ...
+    @overload
+    def __call__(self, *, name: str = "", paper: str = "", **facts: Any) -> Callable[[T], T]: ...
+
+    def __call__(self, target: Any = None, *, name: str = "", paper: str = "", **facts: Any) -> Any:
+        declared = None
+        if self.kind == "measurement" and target is None:
+            declared, facts = facts, {"files": facts.pop("files", ())}
+        for fact in facts.keys() - {*self.facts, "files"}:
+            raise TypeError(f"register.{self.kind}() got an unexpected keyword argument '{fact}'")
+
+        def register(target: Any) -> Any:
+            if declared is not None:
+                target.declared = declared
+            _register(self.kind, target, name, paper, facts, sys._getframe(1).f_globals["__name__"])
+            return target
+
+        if target is None:
+            return register
+        _register(self.kind, target, name, paper, facts, sys._getframe(1).f_globals["__name__"])
+        return target
 
 
-def _gone(kind: str, now: str) -> Callable[..., NoReturn]:
-    """Return a decorator of an earlier version, which names the one that replaces it."""
+def _register(kind: str, target: Any, name: str, paper: str, facts: dict[str, Any], module: str) -> None:
+    """Register a function, a class or a value under a decorator that was used in a module."""
+    attribute = getattr(target, "__qualname__", "")
+    name = name or getattr(target, "__name__", "") or getattr(target, "name", "")
+    summary = (inspect.getdoc(target) or "").partition("\n")[0] if attribute else getattr(target, "title", "")
+    if kind in ("head", "regulariser"):
+        kind = BY_FIRST_ARGUMENT.get((kind, next(iter(inspect.signature(target).parameters), "")), kind)
+    is_declared = bool(attribute) and module.startswith(OWN)
+    if not is_declared:
+        _open_room(kind)
+    location = f"{module}:{attribute or name}"
+    add(Entry(name, kind, location, summary, paper, None if is_declared else target, facts))
 
-    def refuse(*arguments: Any, **facts: Any) -> NoReturn:
-        raise RequestError(f"register.{kind} is gone: {now}")
 
-    return refuse
+GONE = {
+    "penalty": "write @register.regulariser over f(logits, head, *, ...)",
+    "fixed_head": "write @register.head over f(num_classes, num_features, generator, *, ...)",
+    "metric": "write a measurement (penultimate check --example measurement)",
+    "probe": "write a measurement (penultimate check --example measurement)",
+}
+"""Decorators of earlier versions, and what replaces them."""
 
 
 class Register:
     """Decorators for all kinds of plug-ins, and functions that register the values of a paper.
 
-    `penultimate.checking` says what each kind of plug-in is given and returns. Every plug-in declares the
-    files that it reads, `files=("weights.npz",)`, by paths relative to its own: what they hold is part of the
-    identity of its steps. A part of an objective may state its `label` in tables, and of its hyperparameters
-    the `ranges` and the `grids` that a search tries: `ranges={"gamma": "[0, inf)"}, grids={"gamma": (1, 2)}`.
-    A loss that is defined on one head alone names it, `head="cosines"`, and shares hyperparameters with it.
+    docs/plugins.md says what each kind of plug-in is given and returns. Every plug-in declares the files that
+    it reads, `files=("weights.npz",)`, by paths relative to its own: what they hold is part of the identity
+    of its steps. A part of an objective may state its `label` in tables, and of its hyperparameters the
+    `ranges` and the `grids` that a search tries: `ranges={"gamma": "[0, inf)"}, grids={"gamma": (1, 2)}`. A
+    loss that is defined on one head alone names it, `head="cosines"`, and shares hyperparameters with it.
 
     A file that adds a paper registers its `study(Study(...))`, each `exhibit(Exhibit(...))`, the tables that
     it prints, `printed(rows, name="table1")`, and its `page(StudyPage(...))`; with the page, the study to run
@@ -351,16 +357,15 @@ class Register:
     dataset = _Decorator("dataset")
     backbone = _Decorator("backbone", "size")
     measurement = _Decorator("measurement")
-    study = _Value("study")
-    exhibit = _Value("exhibit")
-    page = _Value("page", "baseline", "first", "further")
-    printed = _Value("printed")
-    penalty = staticmethod(_gone("penalty", "write @register.regulariser over f(logits, head, *, ...)"))
-    fixed_head = staticmethod(
-        _gone("fixed_head", "write @register.head over f(num_classes, num_features, generator, *, ...)")
-    )
-    metric = staticmethod(_gone("metric", "write a measurement (penultimate check --example measurement)"))
-    probe = staticmethod(_gone("probe", "write a measurement (penultimate check --example measurement)"))
+    study = _Decorator("study")
+    exhibit = _Decorator("exhibit")
+    page = _Decorator("page", "baseline", "first", "further")
+    printed = _Decorator("printed")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in GONE:
+            raise RequestError(f"register.{name} is gone: {GONE[name]}")
+        raise AttributeError(f"register has no '{name}'", name=name, obj=self)
 
 
 register = Register()

@@ -19,12 +19,21 @@ FOLDER = Path(__file__).with_name("examples")
 
 @cache
 def contents() -> dict[str, tuple[str, ...]]:
-    """Return what each file registers, by the name of the file.
+    """Return what each file registers, by the name of the file; no file is executed.
 
     >>> contents()["margins"]
     ('scaled_cosines', 'cosface', 'arcface', 'negative_margin')
     """
-    return {file.stem: tuple(_registered(file)) for file in sorted(FOLDER.glob("*.py"))}
+    trees = {file.stem: ast.parse(file.read_bytes()) for file in sorted(FOLDER.glob("*.py"))}
+    return {
+        file: tuple(
+            each.name
+            for each in tree.body
+            if isinstance(each, ast.FunctionDef)
+            and "register." in " ".join(map(ast.unparse, each.decorator_list))
+        )
+        for file, tree in trees.items()
+    }
 
 
 def every_name() -> list[str]:
@@ -37,22 +46,15 @@ def path_of(name: str) -> Path:
 
     >>> path_of("arcface").name
     'margins.py'
-    >>> path_of("focl")
-    Traceback (most recent call last):
-    penultimate.errors.RequestError: unknown example 'focl'. Did you mean 'focal'? Known: ...
     """
-    files = {name: file for file, names in contents().items() for name in (file, *names)}
-    if name not in files:
-        raise unknown("example", name, every_name())
-    return FOLDER / f"{files[name]}.py"
+    for file, names in contents().items():
+        if name in (file, *names):
+            return FOLDER / f"{file}.py"
+    raise unknown("example", name, every_name())
 
 
 def not_loaded(name: str) -> RequestError:
-    """Return an error that says how to load the file of an objective of this name.
-
-    >>> str(not_loaded("focal"))[:50]
-    "the objective 'focal' comes with the package and i"
-    """
+    """Return an error that says how to load the file of an objective of this name."""
     return RequestError(
         f"the objective '{name}' comes with the package and is not loaded yet: add --plugin {PREFIX}{name},"
         f" or in Python penultimate.plugins.load_plugin('{PREFIX}{name}')"
@@ -61,12 +63,4 @@ def not_loaded(name: str) -> RequestError:
 
 def resolved(path: Path | str) -> Path | str:
     """Return the file that `examples:NAME` names; any other path stays as it is."""
-    if isinstance(path, str) and path.startswith(PREFIX):
-        return path_of(path.removeprefix(PREFIX))
-    return path
-
-
-def _registered(file: Path) -> list[str]:
-    """Return the names of the functions under `@register`, read without executing the file."""
-    functions = (node for node in ast.parse(file.read_bytes()).body if isinstance(node, ast.FunctionDef))
-    return [of.name for of in functions if any("register." in ast.unparse(one) for one in of.decorator_list)]
+    return path_of(str(path).removeprefix(PREFIX)) if str(path).startswith(PREFIX) else path

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
-import math
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
-from penultimate.errors import RequestError
+from penultimate.errors import RequestError, shortened
 
-NOT_LITERAL = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
+NOT_LITERAL = (ValueError, TypeError, SyntaxError, ArithmeticError, RecursionError, MemoryError)
 """Exceptions that Python's parser raises for text that is not a literal, or that is nested too deeply."""
-Literal = None | bool | int | float | str | tuple[Any, ...] | list[Any]
+LONGEST = 2000
 
 
 @dataclass(frozen=True)
@@ -38,61 +36,44 @@ class Spec:
 
 
 def literal(text: str) -> Any:
-    """Return the value of a literal; raises one of NOT_LITERAL for other text and for a huge integer."""
-    node = ast.parse(text.strip(), mode="eval")
-    if _holds_huge(node):
-        raise ValueError("an integer beyond the largest float")
-    return ast.literal_eval(node)
+    """Return the value of a literal; raises one of NOT_LITERAL for other text."""
+    return ast.literal_eval(text.strip())
 
 
-def _holds_huge(node: ast.AST) -> bool:
-    """Return whether a syntax tree holds an integer that exceeds every float; Python may not print it."""
-    numbers = (part.value for part in ast.walk(node) if isinstance(part, ast.Constant))
-    return any(isinstance(value, int) and value.bit_length() > sys.float_info.max_exp for value in numbers)
-
-
-def _literal(node: ast.expr, text: str) -> Literal:
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, MemoryError):
-        raise RequestError(
-            f"in '{text}': '{ast.unparse(node)}' is not a literal; arguments are numbers, strings, True,"
-            " False or None, and nothing is evaluated"
-        ) from None
-    for part in _parts(value):
-        if not isinstance(part, None | bool | int | float | str):
-            raise RequestError(f"in '{text}': '{part!r}' is not a literal that a spec can hold")
-        if isinstance(part, float) and not math.isfinite(part):
-            raise RequestError(f"in '{text}': '{ast.unparse(node)}' is not a finite number")
-    return value  # type: ignore[no-any-return]
-
-
-def _parts(value: Any) -> Iterator[Any]:
-    """Yield the leaves of nested tuples and lists, or the value itself if it is neither."""
-    if not isinstance(value, tuple | list):
-        yield value
-        return
-    for part in value:
-        yield from _parts(part)
+def _value(node: ast.expr) -> Any:
+    """Return a finite number, text, True, False, None, or a tuple or list of these."""
+    value = ast.literal_eval(node)
+    parts = [value]
+    for part in parts:
+        if isinstance(part, tuple | list):
+            parts.extend(part)
+        elif not (
+            part is None or isinstance(part, str) or (isinstance(part, int | float) and isfinite(part))
+        ):
+            raise TypeError(f"a spec holds no {type(part).__name__}")
+    return value
 
 
 def _term(node: ast.expr, text: str) -> Spec:
     if isinstance(node, ast.Name):
         return Spec(node.id)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        if node.args:
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+        raise TypeError("neither a name nor a call of one")
+    name = node.func.id
+    if node.args or not all(item.arg for item in node.keywords):
+        raise RequestError(f"in '{text}': write the arguments of '{name}' by name: {name}(name=value)")
+    arguments: dict[str, Any] = {}
+    if len({item.arg for item in node.keywords}) < len(node.keywords):
+        raise RequestError(f"in '{text}': an argument of '{name}' is given twice")
+    for item in node.keywords:
+        try:
+            arguments[str(item.arg)] = _value(item.value)
+        except NOT_LITERAL:
             raise RequestError(
-                f"in '{text}': write the arguments of '{node.func.id}' by name: {node.func.id}(name=value)"
-            )
-        arguments: dict[str, Any] = {}
-        for item in node.keywords:
-            if item.arg is None:
-                raise RequestError(f"in '{text}': '**' is not allowed; write each argument by name")
-            if item.arg in arguments:
-                raise RequestError(f"in '{text}': '{item.arg}' is given twice")
-            arguments[item.arg] = _literal(item.value, text)
-        return Spec(node.func.id, arguments)
-    raise RequestError(f"'{ast.unparse(node)}' is not of the form name or name(argument=value)")
+                f"in '{text}': the value of '{item.arg}' is not a literal; arguments are finite numbers,"
+                " strings, True, False, None and tuples of these, and nothing is evaluated"
+            ) from None
+    return Spec(name, arguments)
 
 
 def parse_sum(text: str) -> tuple[Spec, ...]:
@@ -101,25 +82,19 @@ def parse_sum(text: str) -> tuple[Spec, ...]:
     >>> [str(term) for term in parse_sum("sigmoid + dropout(keep=0.8)")]
     ['sigmoid', 'dropout(keep=0.8)']
     """
-    if len(text) > 2000:
-        raise RequestError(f"the spec has {len(text)} characters; at most 2000 are allowed")
     try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except NOT_LITERAL:
-        raise RequestError(f"'{text}' is not of the form name(argument=value) + name(...)") from None
-    if _holds_huge(node):
-        raise RequestError(f"'{text}' holds an integer beyond the largest float")
-    terms: list[Spec] = []
-    try:
+        if len(text) > LONGEST:
+            raise ValueError("too long")
+        node, terms = ast.parse(text.strip(), mode="eval").body, []
         while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             terms.append(_term(node.right, text))
             node = node.left
-        terms.append(_term(node, text))
-    except RecursionError:  # from reading or writing a node that Python's parser accepted
-        raise RequestError(
-            f"'{text}' is not of the form name(argument=value) + name(...): it is nested too deeply"
-        ) from None
-    return tuple(reversed(terms))
+        return (_term(node, text), *reversed(terms))
+    except RequestError:
+        raise
+    except NOT_LITERAL:
+        form = "name(argument=value) + name(...)"
+        raise RequestError(f"'{shortened(text, 200)}' is not of the form {form}") from None
 
 
 def parse(text: str) -> Spec:

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import importlib.util
 import inspect
 import re
 import sys
 import traceback
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from penultimate.errors import PenultimateError, RequestError, nearest
-from penultimate.files import digest_bytes
 
 UNEXPECTED = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'$")
-NOT_IN = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 PACKAGES = {"site-packages", "dist-packages"}
 
 
@@ -28,10 +26,6 @@ def read(what: str, name: str, path: Path) -> bytes:
     """Return the text of a file; raises RequestError, with the nearest file, if it cannot be read."""
     try:
         return path.read_bytes()
-    except IsADirectoryError:
-        files = sorted(path.glob("*.py"))
-        hint = f"; give one file, such as '{files[0]}'" if files else ""
-        raise RequestError(f"the {what} '{name}' is a folder; a {what} is one Python file{hint}") from None
     except FileNotFoundError:
         file = what if what.endswith("file") else f"{what} file"
         beside = [str(Path(name).with_name(each.name)) for each in path.parent.glob("*.py")]
@@ -50,32 +44,24 @@ def executed(what: str, name: str, path: Path, source: bytes) -> Iterator[Module
     """
     try:
         code = compile(source, str(path), "exec", dont_inherit=True)
-    except SyntaxError as error:
-        line = f", line {error.lineno}" if error.lineno else ""
-        text = f": {error.text.strip()}" if error.text else ""
-        raise RequestError(f"the {what} '{name}'{line} is not Python: {error.msg}{text}") from None
-    except ValueError as error:  # it has null bytes
-        raise RequestError(f"the {what} '{name}' is not Python: {error}") from None
+    except (SyntaxError, ValueError) as error:
+        raise RequestError(f"the {what} '{name}' is not Python: {first_line(error)}") from None
     kind, stem = (re.sub(r"[^A-Za-z0-9]+", "_", text) for text in (what, path.stem))
-    module_name = f"penultimate_{kind}_{stem}_{digest_bytes(bytes(path))[:8]}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None:
-        raise RequestError(f"'{name}' is not a Python file; a {what} is one file whose name ends in .py")
-    module = importlib.util.module_from_spec(spec)
-    before = sys.modules.get(module_name)
-    sys.modules[module_name] = module
+    module = ModuleType(f"penultimate_{kind}_{stem}_{zlib.crc32(bytes(path)):08x}")
+    module.__file__ = str(path)
+    before = sys.modules.get(module.__name__)
+    sys.modules[module.__name__] = module
     try:
         try:
             exec(code, module.__dict__)
         except (Exception, SystemExit) as error:
-            raise RequestError(
-                f"the {what} '{name}'{line_of(error, path)}: {in_words(error, what, path)}"
-            ) from error
+            words = in_words(error, what, path)
+            raise RequestError(f"the {what} '{name}'{line_of(error, path)}: {words}") from error
         yield module
     except BaseException:
-        del sys.modules[module_name]
+        del sys.modules[module.__name__]
         if before is not None:
-            sys.modules[module_name] = before
+            sys.modules[module.__name__] = before
         raise
 
 
@@ -116,7 +102,7 @@ def in_words(error: BaseException, what: str, path: Path | None) -> str:
         return str(error)
     if isinstance(error, ModuleNotFoundError) and error.name:
         return _missing(error.name, what, path)
-    first, hint = first_line(error), _nearest_meant(error)
+    first, hint = first_line(error)[:300], _nearest_meant(error)
     return f"{type(error).__name__}: {first}{hint and '.'}{hint}" if first else type(error).__name__
 
 
@@ -132,10 +118,12 @@ def first_line(error: BaseException) -> str:
         return ""
 
 
-def line_of(error: BaseException, path: Path) -> str:
+def line_of(error: BaseException, path: Path | str) -> str:
     """Return the line of the file where an exception was raised, as words for a message."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-    return f", line {frames[-1].lineno}" if frames else ""
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
+    ]
+    return f", line {lines[-1]}" if lines else ""
 
 
 def _missing(name: str, what: str, path: Path | None) -> str:
@@ -153,15 +141,15 @@ def _missing(name: str, what: str, path: Path | None) -> str:
 
 def _nearest_meant(error: BaseException) -> str:
     """Return the nearest name to a missing variable, attribute, import or argument, as a hint."""
-    first = first_line(error)
     if isinstance(error, AttributeError):
         return nearest(error.name or "", dir(error.obj))
-    if isinstance(error, ImportError) and (found := NOT_IN.match(first)):
-        return nearest(found[1], dir(sys.modules.get(found[2])))
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    known = {**vars(builtins), **frames[-1].f_globals, **frames[-1].f_locals} if frames else {}
+    if isinstance(error, ImportError) and "cannot import name '" in first_line(error):
+        return nearest(first_line(error).split("'")[1], dir(sys.modules.get(error.name or "")))
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    known = {**vars(builtins), **frame.f_globals, **frame.f_locals}
     if isinstance(error, NameError) and error.name:
         return nearest(error.name, known)
-    if isinstance(error, TypeError) and (found := UNEXPECTED.match(first)) and callable(known.get(found[1])):
-        return nearest(found[2], inspect.signature(known[found[1]]).parameters)
+    if isinstance(error, TypeError) and (found := UNEXPECTED.match(first_line(error))):
+        function = known.get(found[1])
+        return nearest(found[2], inspect.signature(function).parameters) if callable(function) else ""
     return ""

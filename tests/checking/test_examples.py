@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy, normalize, one_hot
 
 import penultimate as pu
 from penultimate import checking as check
-from penultimate.checking import check_file, example, render_report
+from penultimate.checking import check_file, example
 from penultimate.cli import main
 from penultimate.registry import PLUGIN_KINDS
 
@@ -32,7 +32,7 @@ def test_an_example_is_sound_and_used_as_it_says(
     assert commands
     with plugged(file) as (plugin,):
         report = check_file(file)
-        assert report.ok, render_report(report)
+        assert report.ok, report
         assert {entry.kind for entry in plugin.entries} == {kind}
         for command in commands:
             assert main(["plan", *shlex.split(command)[2:], *UNTIMED]) == 0, command

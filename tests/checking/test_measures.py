@@ -11,7 +11,7 @@ import pytest
 from tests.plugged import SAMPLES, plugged
 
 from penultimate import registry
-from penultimate.checking import CheckOutcome, check_entry, check_file, render_report
+from penultimate.checking import CheckOutcome, check_entry, check_file
 from penultimate.measures import measurement
 
 STAGES = {name for name in registry.names("measurement") if measurement(name).stage}
@@ -61,10 +61,10 @@ def test_the_measurements_of_the_package_keep_the_contract(name: str) -> None:
 def test_a_protocol_of_a_plugin_is_sound() -> None:
     with plugged("protocol"):
         report = check_file(SAMPLES / "protocol.py")
-    assert report.ok, render_report(report)
+    assert report.ok, report
     assert {finding.name for finding in report.findings} == {"cell", "choice", "final"}
     (final,) = (finding for finding in report.findings if (finding.name, finding.check) == ("final", "run"))
-    assert final.sentence.startswith("8 rows of 2 quantities in 4 steps")
+    assert final.sentence.startswith("It yields 8 rows of 2 quantities in 4 steps")
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +85,6 @@ def test_what_is_wrong_is_told_and_nothing_else(wrong: dict[str, list[CheckOutco
     assert list(told) == [check]
     assert phrase in told[check]
     assert told[check].endswith((".", "?", ")"))
-
-
-@pytest.mark.long
-def test_every_wrong_sample_is_expected(wrong: dict[str, list[CheckOutcome]]) -> None:
-    assert {name for name, findings in wrong.items() if findings} == WRONG.keys()
 
 
 @pytest.mark.long

@@ -8,7 +8,6 @@ import math
 import random
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -90,7 +89,6 @@ def test_a_loader_that_shuffles_and_draws_leaves_its_generators_where_they_were(
     (alone, drawn), (watched, again) = trained(False), trained(True, loader)
     assert drawn == again
     assert torch.equal(generator.get_state(), before)
-    assert torch.equal(alone(IMAGES[:2].clone()), watched(IMAGES[:2].clone())) or alone.training
     torch.testing.assert_close([*alone.parameters()], [*watched.parameters()], rtol=0, atol=0)
 
 
@@ -152,8 +150,6 @@ def test_it_measures_at_every_third_step_and_goes_on_after_a_stop() -> None:
     assert [*again.frame().columns] == ["step", "nonzero_share", "seconds"]
     assert len(again.frame()) == 3
     assert repr(again) == "Monitor(nonzero_share; 3 measurements, the last at step 9)"
-    with pytest.raises(RequestError, match="holds steps and history"):
-        again.load_state_dict({"steps": 3})
 
 
 def _saved(state: dict[str, Any]) -> Any:
@@ -193,13 +189,6 @@ def test_every_kind_of_logger_is_told(
     assert capsys.readouterr().out == f"{row}\n"
 
 
-def test_tensorboard_is_written(tmp_path: Path) -> None:
-    boards = pytest.importorskip("torch.utils.tensorboard")
-    with boards.SummaryWriter(tmp_path) as writer:
-        pu.Monitor(network(), HELD_OUT, measure="nonzero_share", log=writer).step()
-    assert [path.stat().st_size > 100 for path in tmp_path.iterdir()] == [True]
-
-
 def test_what_cannot_be_measured_is_nan_with_a_sentence_said_once() -> None:
     net = network()
     images = IMAGES[:20]
@@ -215,7 +204,7 @@ def test_what_cannot_be_measured_is_nan_with_a_sentence_said_once() -> None:
     broken = pu.Monitor(net, HELD_OUT, measure="nonzero_share")
     with torch.no_grad():
         net[-3].weight.fill_(math.nan)
-    with pytest.warns(UserWarning, match="nothing was measured at step 1: features of 40 examples"):
+    with pytest.warns(UserWarning, match="nothing was measured at step 1: RequestError: features of 40"):
         broken.step()
     broken.step()  # without a second warning, which would be an error
     assert [math.isnan(row["nonzero_share"]) for row in broken.history] == [True, True]
@@ -239,7 +228,7 @@ def test_a_logger_or_a_loader_that_fails_ends_no_training() -> None:
     with pytest.warns(UserWarning, match="could not be logged, and are in monitor.history: ConnectionError"):
         monitor.step()
     data.fails = True
-    with pytest.warns(UserWarning, match="nothing was measured at step 2: the disk is gone"):
+    with pytest.warns(UserWarning, match="nothing was measured at step 2: OSError: the disk is gone"):
         monitor.step()
     assert [math.isnan(row["nonzero_share"]) for row in monitor.history] == [False, True]
 
@@ -247,19 +236,14 @@ def test_a_logger_or_a_loader_that_fails_ends_no_training() -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"network": "net"}, "a monitor is of an nn.Module or a pu.Model, not of a str"),
         ({"data": iter([HELD_OUT])}, "an iterator can be read once"),
-        ({"data": 3}, r"held-out data are \(images, labels\) or a DataLoader of such batches, not a int"),
-        ({"data": (IMAGES, LABELS[:3])}, r"got \[60, 3, 8, 8\] and \[3\]"),
+        ({"data": (IMAGES, LABELS[:3])}, "there are 60 held-out images and 3 labels"),
         ({"data": []}, "no batch to extract features from"),
         ({"data": (IMAGES[:, :2], LABELS)}, "the model refused batch 0"),
         ({"every": 0}, "every must be a whole number of at least 1"),
         ({"measure": "rankmee"}, "unknown measurement 'rankmee'. Did you mean 'rankme'"),
         ({"measure": "class_separation(distance='cosin')"}, "'cosin'"),
-        ({"measure": "leep"}, "the measurement 'leep' is not one of a feature bank alone"),
-        ({"measure": ["knn", "knn"]}, "the name 'knn' is that of another measurement"),
-        ({"measure": {"step": "knn"}}, "the name 'step' is that of the step"),
-        ({"measure": [3]}, "a measurement is a name or a function of a feature bank, not a int"),
+        ({"measure": "leep"}, "'leep' does not give one number of a feature bank"),
         ({"measure": []}, "nothing to measure"),
         ({"log": 3}, "log is a function of a row, .*; a int is none of these"),
     ],
@@ -346,20 +330,3 @@ def test_weights_that_are_shared_out_are_not_measured(monkeypatch: pytest.Monkey
     monkeypatch.setattr("penultimate.monitoring.monitor.SHARDED", "Parameter")
     with pytest.warns(UserWarning, match="the weights are shared out among processes"):
         monitor.step()
-
-
-def test_a_model_that_draws_random_numbers_is_warned_of_once() -> None:
-    class Drawing(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.net = network()
-
-        def forward(self, images: Tensor) -> Tensor:
-            scores: Tensor = self.net(nn.functional.dropout(images, 0.5))
-            return scores
-
-    with pytest.warns(UserWarning, match="not deterministic"):
-        monitor = pu.Monitor(Drawing(), HELD_OUT)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert monitor.step() is not None

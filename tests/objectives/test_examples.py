@@ -384,7 +384,7 @@ def test_an_example_that_is_not_loaded_is_named_with_the_option_that_loads_it() 
         with pytest.raises(RequestError, match="--plugin examples:poly1"):
             resolve("poly1")
     finally:
-        registry._add(entry)
+        registry.add(entry)
 
 
 # In a training.

@@ -112,11 +112,6 @@ def by_position(logits, targets, gamma=2.0):
 
 
 @register.loss
-def with_anything(logits, targets, **anything):
-    return cross_entropy(logits, targets)
-
-
-@register.loss
 def with_a_tensor(logits, targets, *, weights=torch.ones(5)):  # noqa: B008
     return cross_entropy(logits, targets * weights)
 
@@ -128,11 +123,6 @@ class Smooth(torch.nn.CrossEntropyLoss):
 
 
 @register.loss
-def of_logits_alone(logits):
-    return logits.logsumexp(-1)
-
-
-@register.loss
 def ending_the_program(logits, targets):
     raise SystemExit(0)
 
@@ -140,11 +130,6 @@ def ending_the_program(logits, targets):
 @register.loss
 def of_targets_first(targets, logits):
     return -(targets * logits.log_softmax(-1)).sum(-1)
-
-
-@register.loss
-def of_centres(logits, targets, features, *, weight=0.1):
-    return cross_entropy(logits, targets) + weight * features.square().sum(-1)
 
 
 @register.loss

@@ -17,11 +17,6 @@ def of_lengths(features, targets, head):
 
 
 @register.regulariser
-def log_of_nothing(features, targets, head):
-    return (features - 1e6).sum(-1).log()
-
-
-@register.regulariser
 def of_logits(logits, targets, head):
     return logits.sum(-1)
 

@@ -1,86 +1,170 @@
-"""Examination of a plug-in, check by check. Every check ends in a sentence, even if the plug-in raises."""
+"""Examination of a plug-in, check by check: each check ends in a sentence, even if the plug-in fails."""
 
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, TypeAlias
 
-import torch
-from torch import Tensor
-
-from penultimate.checking.report import CheckOutcome, WrongError, require
 from penultimate.errors import PenultimateError, RequestError, as_sentence
-from penultimate.plugins import raised_by
+from penultimate.plugins import one_line
 from penultimate.registry import Entry
 from penultimate.specs import Spec, parse
 
+ARGUMENTS = {
+    "loss": ("logits", "targets"),
+    "head": ("features", "weight", "bias"),
+    "fixed_head": ("num_classes", "num_features", "generator"),
+    "penalty": ("logits", "head"),
+    "regulariser": ("features", "targets", "head"),
+    "projector": ("num_features",),
+    "dataset": ("draw",),
+    "backbone": (),
+    "measurement": ("inputs",),
+}
+"""The arguments of each kind of plug-in; its hyperparameters follow a star."""
 
-@dataclass(frozen=True)
+
+class WrongError(PenultimateError):
+    """What is wrong with a plug-in and what helps, in words that continue the plug-in's name."""
+
+
+@dataclass
 class Examined:
-    """A plug-in under examination; `notes` pass what one check found on to later ones."""
-
-    entry: Entry
-    function: Callable[..., Any]
-    notes: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """The name of the plug-in."""
-        return self.entry.name
-
-    def call(self, function: Callable[..., Any], *arguments: Any, given: str) -> Any:
-        """Return the result of the plug-in, or of an object that it made; exceptions become WrongErrors."""
-        try:
-            return function(*arguments)
-        except (Exception, SystemExit) as error:
-            raise WrongError(f"{raised_by(self.name, self.function, error)} It was given {given}.") from error
-
-
-@dataclass(frozen=True)
-class Check:
-    """One question to a plug-in: `ask` returns a sentence, or raises WrongError with one.
-
-    If an `essential` check fails, the later checks are left out, since they would only repeat its finding.
-    """
+    """A plug-in under examination; `given` describes the arguments of the call that is made."""
 
     name: str
-    ask: Callable[[Examined], str]
-    essential: bool = False
+    kind: str
+    function: Callable[..., Any]
+    given: str = ""
 
 
-def examine(entry: Entry, checks: Sequence[Check]) -> list[CheckOutcome]:
-    """Return the findings of a list of checks on an entry; nothing is drawn from torch's own generator."""
+Check: TypeAlias = Callable[[Any], str | None]
+"""A question to a plug-in: the function raises WrongError, or its docstring (or result) is the answer."""
+
+
+@dataclass(frozen=True)
+class CheckOutcome:
+    """The outcome of one check of a plug-in: whether it passed, and a sentence on what to do if not."""
+
+    name: str
+    kind: str
+    check: str
+    ok: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """All findings on a file, in the order of its plug-ins; `print(report)` shows them.
+
+    >>> finding = CheckOutcome("focal", "loss", "shape", False, "focal returns [7, 5]; sum over the classes.")
+    >>> print(Report(Path("focal.py"), (finding,)))
+    focal.py
+    <BLANKLINE>
+    loss focal
+      WRONG  shape  focal returns [7, 5]; sum over the classes.
+    <BLANKLINE>
+    1 of 1 checks found something wrong.
+    """
+
+    path: Path
+    findings: tuple[CheckOutcome, ...]
+
+    @property
+    def wrong(self) -> tuple[CheckOutcome, ...]:
+        """The findings on what is wrong."""
+        return tuple(finding for finding in self.findings if not finding.ok)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong; the command's exit code is then 0, otherwise 1."""
+        return not self.wrong
+
+    def __str__(self) -> str:
+        lines = [self.path.name]
+        column = max((len(finding.check) for finding in self.findings), default=0)
+        for (kind, name), findings in groupby(self.findings, key=lambda each: (each.kind, each.name)):
+            lines += ["", f"{kind} {name}"]
+            for finding in findings:
+                head = f"  {'ok' if finding.ok else 'WRONG':<5}  {finding.check:<{column}}  "
+                indent = " " * len(head)
+                lines += textwrap.wrap(finding.sentence, 100, initial_indent=head, subsequent_indent=indent)
+        count, wrong = len(self.findings), len(self.wrong)
+        verdict = (
+            f"{wrong} of {count} checks found something wrong." if wrong else f"All {count} checks passed."
+        )
+        return "\n".join([*lines, "", verdict])
+
+
+def examine(
+    entry: Entry, first: Sequence[Check], then: Sequence[Check], form: type[Examined] = Examined
+) -> list[CheckOutcome]:
+    """Return the findings of all checks; a failure of one of the `first` ends the examination.
+
+    What follows such a failure would only repeat it.
+    """
+    import torch
+
     findings: list[CheckOutcome] = []
-    examined = Examined(entry, entry.resolve())
-    for position, check in enumerate(checks):
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(position)
-            try:
-                ok, sentence = True, check.ask(examined)
-            except PenultimateError as refused:
-                ok, sentence = False, str(refused)
-            except (Exception, SystemExit) as error:
-                ok, sentence = False, raised_by(examined.name, examined.function, error)
-        sentence, waiting = as_sentence(sentence), len(checks) - position - 1
-        stops = not ok and check.essential
-        if stops and waiting:
-            sentence += f" ({waiting} more check{'s wait' if waiting > 1 else ' waits'} for this.)"
-        findings.append(CheckOutcome(entry.name, entry.kind, check.name, ok, sentence))
-        if stops:
+    examined = form(entry.name, entry.kind, entry.resolve())
+    for check in (*first, *then):
+        examined.given = ""
+        torch.manual_seed(0)
+        try:
+            ok, sentence = True, check(examined) or str(check.__doc__)
+        except WrongError as wrong:
+            ok, sentence = False, f"{entry.name} {wrong}"
+        except PenultimateError as refused:
+            ok, sentence = False, str(refused)
+        except (Exception, SystemExit) as error:
+            given = f" It was given {examined.given}" if examined.given else ""
+            ok, sentence = False, f"{entry.name} raises {one_line(error).rstrip('.')}.{given}"
+        name = check.__name__.replace("_", " ")
+        findings.append(CheckOutcome(entry.name, entry.kind, name, ok, as_sentence(sentence)))
+        if not ok and check in first:
             break
     return findings
 
 
-def described(tensors: dict[str, Tensor]) -> str:
-    """Return the shapes and the dtype of tensors in words.
+def signature(examined: Examined) -> str:
+    """Check the arguments, and that hyperparameters have defaults that a spec string can hold."""
+    name, kind, arguments = examined.name, examined.kind, ARGUMENTS[examined.kind]
+    if getattr(examined.function, "needs_class_counts", False):
+        arguments = (*arguments, "class_counts")
+    form = f"{name}({', '.join(arguments)})"
+    if arguments and isinstance(examined.function, type):
+        raise WrongError(f"is a class; a {kind} is a function, called as {form}")
+    listed = [*inspect.signature(examined.function).parameters.values()]
+    fixed = [each for each in listed if each.kind is not each.KEYWORD_ONLY] if arguments else []
+    are_swapped = any(
+        each.name != given and each.name in arguments for each, given in zip(fixed, arguments, strict=False)
+    )
+    are_unnamed = any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in listed)
+    if len(fixed) != len(arguments) or are_swapped or are_unnamed:
+        raise WrongError(
+            f"takes ({', '.join(map(str, listed))}); a {kind} is called as {form}, and its hyperparameters"
+            f" follow a star: {name}({', '.join([*arguments, '*'])}, strength=1.0)"
+        )
+    settings = {each.name: each.default for each in listed[len(fixed) :]}
+    for setting, default in settings.items():
+        if default is inspect.Parameter.empty or not _can_be_written(default):
+            raise WrongError(
+                f"needs a default for '{setting}' that can be written in a spec string: a finite number, a"
+                " string, True, False, None or a tuple of these"
+            )
+    return f"It is called as {form}; in a spec string {Spec(name, settings)}"
 
-    >>> described({"logits": torch.zeros(7, 5), "targets": torch.zeros(7, 5)})
-    'logits [7 5], targets [7 5], torch.float32'
-    """
-    parts = [f"{name} [{' '.join(map(str, tensor.shape))}]" for name, tensor in tensors.items()]
-    return f"{', '.join(parts)}, {next(iter(tensors.values())).dtype}"
+
+def _can_be_written(value: Any) -> bool:
+    try:
+        return bool(parse(str(Spec("name", {"value": value}))).arguments["value"] == value)
+    except (RequestError, RuntimeError, ValueError):
+        return False
 
 
 def kind_of(value: object) -> str:
@@ -90,70 +174,3 @@ def kind_of(value: object) -> str:
     ('None', 'a value of type float')
     """
     return "None" if value is None else f"a value of type {type(value).__name__}"
-
-
-def signature_of(arguments: Sequence[str], keyword_only: bool = True) -> Check:
-    """Return the check of a plug-in's signature: positional arguments, then hyperparameters with defaults.
-
-    `keyword_only` requires the hyperparameters to follow a `*`, where objectives look for them.
-    """
-    parameter = inspect.Parameter
-
-    def ask(examined: Examined) -> str:
-        name, kind = examined.name, examined.entry.kind
-        form = f"{name}({', '.join(arguments)})"
-        require(
-            not (arguments and isinstance(examined.function, type)),
-            f"{name} is a class; a {kind} is a function, called as {form}.",
-        )
-        try:
-            listed = list(inspect.signature(examined.function).parameters.values())
-        except (TypeError, ValueError):
-            raise WrongError(f"{name} has no signature to read; register a Python function") from None
-        for argument in listed:
-            require(
-                argument.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD),
-                f"{name} takes '{argument}'; name each of its hyperparameters instead.",
-            )
-        positional = [argument for argument in listed if argument.kind is not parameter.KEYWORD_ONLY]
-        hyperparameters = listed[len(arguments) :]
-        require(
-            len(positional) >= len(arguments),
-            f"{name}({', '.join(each.name for each in positional)}) takes too few arguments; a {kind} is"
-            f" called as {form}.",
-        )
-        for given, argument in zip(arguments, positional, strict=False):
-            require(
-                argument.name == given or argument.name not in arguments,
-                f"{name}'s argument '{argument.name}' is given {given}; a {kind} is called as {form}.",
-            )
-        for extra in positional[len(arguments) :] if keyword_only else ():
-            value = "..." if extra.default is parameter.empty else repr(extra.default)
-            raise WrongError(
-                f"{name} takes '{extra.name}' by position, where nothing sets it; a {kind} is called as"
-                f" {form}. Write a hyperparameter after a star, with a default:"
-                f" {name}({', '.join([*arguments, '*'])}, {extra.name}={value})."
-            )
-        for extra in hyperparameters:
-            require(
-                extra.default is not parameter.empty,
-                f"{name}'s hyperparameter '{extra.name}' has no default; give it one, so that '{name}' alone"
-                " has a meaning.",
-            )
-            require(
-                _can_be_written(name, extra),
-                f"the default of {name}'s '{extra.name}', {extra.default!r}, cannot be written in a spec"
-                " string; use a finite number, a string, True, False, None or a tuple of these.",
-            )
-        values = {extra.name: extra.default for extra in hyperparameters}
-        return f"called as {form}; in a spec string {Spec(name, values)}"
-
-    return Check("signature", ask, essential=True)
-
-
-def _can_be_written(name: str, extra: inspect.Parameter) -> bool:
-    try:
-        text = str(Spec(name, {extra.name: extra.default}))
-        return bool(parse(text).arguments[extra.name] == extra.default)
-    except (RequestError, RuntimeError, ValueError):
-        return False

@@ -1,33 +1,40 @@
 """The checks of the parts of an objective: losses, heads, penalties, regularisers and fixed heads.
 
-What holds for all of them is checked by their form (`penultimate.checking.forms`).
+These functions differ in their inputs and outputs. Once those are written down axis by axis ("logits nk",
+"weight km"), one set of checks serves all: permuting the classes permutes every axis k.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd.gradcheck import GradcheckError
 from torch.func import functional_call
 
-from penultimate.checking.examination import Check, Examined, kind_of, signature_of
-from penultimate.checking.forms import SIZES, Form, Tensors
-from penultimate.checking.report import require
+from penultimate.checking.examination import Check, Examined, WrongError, kind_of, signature
 from penultimate.objectives.heads import Head, linear
 from penultimate.objectives.losses import needs_class_counts
 from penultimate.objectives.objective import objective
+from penultimate.userfile import first_line
 
-EXTREME = 1e4
-HINTS = (
+N, K, M = 7, 5, 4
+"""Numbers of examples, classes and features, all different, so that a wrong axis is noticed."""
+OF_LOGARITHMS = (
     "Compute the logarithms of probabilities with log_softmax or logsigmoid, never softmax(...).log(), and"
-    " log(1 + exp(z)) with softplus.",
-    "The slope of a root, a norm or a power below 1 is infinite at 0, and NaN wherever infinity meets 0;"
-    " torch.where and clamp do not help after that: change what goes into the root, not what comes out.",
+    " log(1 + exp(z)) with softplus; add a small number to what goes into another logarithm or a quotient"
 )
-"""Advice where a value, or a gradient, is not finite."""
+OF_ROOTS = (
+    "The slope of a root, a norm or a power below 1 is infinite at 0, and NaN wherever infinity meets 0;"
+    " torch.where and clamp do not help after that: change what goes into the root, not what comes out"
+)
+
+Tensors = dict[str, Tensor]
 
 
 class _WithHead(nn.Module):
@@ -43,228 +50,358 @@ class _WithHead(nn.Module):
         return self.function(*given, self.head)
 
 
-def _with_head(function: Callable[..., Any], given: Tensors, *names: str) -> Any:
+def _with_head(function: Callable[..., Any], given: Tensors) -> Any:
     of_head = {name: values for name, values in given.items() if name in ("weight", "bias", "centres")}
+    others = tuple(values for name, values in given.items() if name not in of_head)
     weights = {f"head.{name}": values for name, values in of_head.items()}
-    return functional_call(_WithHead(function, of_head), weights, tuple(given[name] for name in names))
+    return functional_call(_WithHead(function, of_head), weights, others)
 
 
-def _regularised(regulariser: Callable[..., Any], given: Tensors) -> Any:
-    """Call a regulariser; as in training, it may ask for a gradient by the features."""
-    features = given["features"]
-    if features.requires_grad or not torch.is_grad_enabled():
-        return _with_head(regulariser, given, "features", "targets")
-    shown = features.detach().requires_grad_().clone()
-    value = _with_head(regulariser, {**given, "features": shown}, "features", "targets")
-    features.copy_(shown.detach())  # so that a change in place is found
-    sloped = any(values.requires_grad for values in given.values())
-    return value.detach() if isinstance(value, Tensor) and not sloped else value
+@dataclass(frozen=True)
+class Form:
+    """Inputs and output of a function, with a letter for each axis (n examples, k classes, m features).
+
+    `smooth` names the inputs by which it is differentiated. `needed` lists groups of inputs; the value must
+    depend on at least one input of each group. `invoke` calls the function.
+    """
+
+    inputs: Mapping[str, str]
+    smooth: tuple[str, ...]
+    needed: tuple[tuple[str, ...], ...]
+    output: str = "n"
+    hint: str = (
+        "Sum over the classes alone: .sum(-1), no .mean() and no .squeeze(); expand(n) repeats a value"
+    )
+    invoke: Callable[[Callable[..., Any], Tensors], Any] = lambda function, given: function(*given.values())
 
 
-LOSS = Form(
-    inputs={"logits": "nk", "targets": "nk"},
-    output="n",
-    invoke=lambda function, given: function(given["logits"], given["targets"]),
-    smooth=("logits",),
-    needed=(("logits",),),
-    remark="; targets are always distributions [n k], never class indices",
-)
-COUNTED_LOSS = dataclasses.replace(
-    LOSS,
-    inputs={**LOSS.inputs, "class_counts": "k"},
-    invoke=lambda function, given: function(given["logits"], given["targets"], given["class_counts"]),
-)
-"""The form of a loss that asks for the number of training images of each class."""
-HEAD = Form(
-    inputs={"features": "nm", "weight": "km", "bias": "k"},
-    output="nk",
-    invoke=lambda function, given: function(given["features"], given["weight"], given["bias"]),
-    smooth=("features", "weight", "bias"),
-    needed=(("features",), ("weight",)),
-)
-PENALTY = Form(
-    inputs={"logits": "nk", "weight": "km", "bias": "k"},
-    output="n",
-    invoke=lambda function, given: _with_head(function, given, "logits"),
-    smooth=("logits", "weight", "bias"),
-    needed=(("logits", "weight", "bias"),),
-)
-REGULARISER = Form(
-    inputs={"features": "nm", "targets": "nk", "weight": "km", "bias": "k", "centres": "km"},
-    output="n",
-    invoke=_regularised,
-    smooth=("features", "weight", "bias", "centres"),
-    needed=(("features",),),
-    remark=LOSS.remark,
-)
+LOSS = Form({"logits": "nk", "targets": "nk"}, ("logits",), (("logits",),))
+COUNTED_LOSS = dataclasses.replace(LOSS, inputs={**LOSS.inputs, "class_counts": "k"})
+FORMS = {
+    "loss": LOSS,
+    "head": Form(
+        {"features": "nm", "weight": "km", "bias": "k"},
+        ("features", "weight", "bias"),
+        (("features",), ("weight",)),
+        "nk",
+        "The plain logits are features @ weight.T + bias",
+    ),
+    "penalty": Form(
+        {"logits": "nk", "weight": "km", "bias": "k"},
+        ("logits", "weight", "bias"),
+        (("logits", "weight", "bias"),),
+        invoke=_with_head,
+    ),
+    "regulariser": Form(
+        {"features": "nm", "targets": "nk", "weight": "km", "bias": "k", "centres": "km"},
+        ("features", "weight", "bias", "centres"),
+        (("features",),),
+        invoke=_with_head,
+    ),
+}
 
 
-def _one_hot(examples: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    return torch.eye(SIZES["k"], dtype=dtype)[torch.arange(examples) % SIZES["k"]]
+class Part(Examined):
+    """A part of an objective under examination."""
+
+    @property
+    def form(self) -> Form:
+        return COUNTED_LOSS if needs_class_counts(self.function) else FORMS[self.kind]
+
+    def draw(self, examples: int = N, dtype: torch.dtype = torch.float64) -> Tensors:
+        """Return ordinary inputs.
+
+        Weights are unit normal, logits twice that, features non-negative as after a ReLU, targets one-hot and
+        soft in turn, and class counts unequal.
+        """
+        generator = torch.Generator().manual_seed(0)
+        sizes = {"n": examples, "k": K, "m": M}
+        drawn = {}
+        for name, axes in self.form.inputs.items():
+            values = torch.randn([sizes[axis] for axis in axes], generator=generator, dtype=torch.float64)
+            if name == "logits":
+                values = 2 * values
+            elif name == "features":
+                values = values.abs()
+            elif name == "class_counts":
+                values = 10.0 * torch.arange(1, K + 1, dtype=torch.float64)
+            elif name == "targets":
+                is_hard = torch.arange(examples)[:, None] % 2 == 0
+                values = torch.where(is_hard, one_hot(examples, torch.float64), values.softmax(-1))
+            drawn[name] = values.to(dtype)
+        return drawn
+
+    def invoke(self, tensors: Tensors) -> Tensor:
+        """Return the function's value on copies of the inputs, which it must leave as they are.
+
+        As in training, a regulariser may ask for a gradient by the features.
+        """
+        copies = {name: values.clone() for name, values in tensors.items()}
+        if self.kind == "regulariser" and not copies["features"].requires_grad:
+            copies["features"] = copies["features"].requires_grad_().clone()
+        value: Tensor = self.form.invoke(self.function, copies)
+        for name, values in tensors.items():
+            if values.device.type == "cpu" and not torch.equal(values, copies[name]):
+                raise WrongError(
+                    f"changes its {name} in place; replace += and the like by what makes a new one"
+                )
+        return value
+
+    def call(self, tensors: Tensors, remark: str = "") -> Tensor:
+        """Return the function's value; if it raises, `remark` is said beside the shapes."""
+        listed = ", ".join(f"{name} [{' '.join(map(str, each.shape))}]" for name, each in tensors.items())
+        self.given = f"{listed}, {next(iter(tensors.values())).dtype}{remark}"
+        if "targets" in tensors:
+            self.given += "; targets are always distributions [n k], never class indices"
+        return self.invoke(tensors)
+
+    def call_on(self, axis: str, index: Tensor) -> Tensor:
+        """Return the value on ordinary inputs with some entries of an axis, wherever that axis occurs."""
+        places = {name: axes.find(axis) for name, axes in self.form.inputs.items()}
+        drawn = self.draw().items()
+        chosen = {
+            name: each if places[name] < 0 else each.index_select(places[name], index) for name, each in drawn
+        }
+        return self.call(chosen, ": one example alone" if axis == "n" and len(index) == 1 else "")
+
+    def gradients(self, tensors: Tensors) -> tuple[Tensor, dict[str, Tensor | None]]:
+        """Return the function's value, and the gradient of its sum by each smooth input (None if unused)."""
+        smooth = self.form.smooth
+        leaves = {
+            name: values.detach().requires_grad_() if name in smooth else values
+            for name, values in tensors.items()
+        }
+        value = self.call(leaves)
+        if not value.requires_grad:
+            raise WrongError(
+                "carries no gradient; .detach(), .item(), torch.no_grad, NumPy or argmax cuts it"
+            )
+        slopes = torch.autograd.grad(value.sum(), [leaves[name] for name in smooth], allow_unused=True)
+        return value.detach(), dict(zip(smooth, slopes, strict=True))
 
 
-def _extreme_logits() -> Iterator[tuple[str, Tensor]]:
-    """Yield extreme logits of every kind, after their description in an error message."""
-    right, size = 2 * _one_hot(SIZES["n"]) - 1, f"{EXTREME:g}"
-    yield f"at logits of {size} for the right class and -{size} for the others", EXTREME * right
-    yield f"at logits of -{size} for the right class and {size} for the others", -EXTREME * right
-    yield "at logits that are all 0 (dead features)", 0 * right
+def one_hot(examples: int = N, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return targets of class 0, 1, 2 and so on."""
+    return torch.eye(K, dtype=dtype)[torch.arange(examples) % K]
 
 
-def _form_of(examined: Examined) -> Form:
-    return COUNTED_LOSS if needs_class_counts(examined.function) else LOSS
+def _is_close(first: Tensor, second: Tensor) -> bool:
+    return first.shape == second.shape and torch.allclose(first, second, rtol=1e-6, atol=1e-8)
 
 
-def loss_targets(examined: Examined) -> str:
-    """Check that the whole distribution of a target matters, and not only its largest entry."""
-    form, hard = _form_of(examined), _one_hot(SIZES["n"], torch.float64)
-    tensors, other = form.draw(), hard.roll(1, dims=-1)
+def _worst(values: Tensor) -> str:
+    return "NaN" if values.isnan().any() else "infinite"
+
+
+def shape(part: Part) -> str:
+    """Check that there is a value, or a row of logits, for each example."""
+    output = part.form.output
+    axes = f"[{' '.join(output)}]"
+    for count in (N, 1):
+        value = part.call(part.draw(count, torch.float32))
+        if not isinstance(value, Tensor):
+            raise WrongError(f"returns {kind_of(value)}; return a torch.Tensor {axes}")
+        found, expected = list(value.shape), [{"n": count, "k": K}[axis] for axis in output]
+        if found != expected:
+            whole = f"return {axes}, {expected} here. {part.form.hint}"
+            raise WrongError(f"returns {found} for {count} examples; {whole}")
+    return f"It returns {'one value per example' if output == 'n' else 'logits'}, {axes}"
+
+
+def dtype(part: Part) -> None:
+    """Float32 gives float32, and float64 gives float64."""
+    first = next(iter(part.form.inputs))
+    helps = f"create tensors with {first}.new_tensor(...) or torch.zeros_like({first}), and cast nothing"
+    for each in (torch.float32, torch.float64):
+        value = part.call(part.draw(dtype=each), f"; {helps}")
+        if value.dtype is not each:
+            raise WrongError(f"returns {value.dtype} for inputs of {each}; {helps}")
+
+
+def values(part: Part) -> None:
+    """It is finite on ordinary inputs, and the same every time."""
+    first, second = (part.call(part.draw()) for _ in range(2))
+    if not first.isfinite().all():
+        hint = ". Is it the logarithm of a target that is 0? torch.xlogy(t, t) is 0 there"
+        raise WrongError(
+            f"is {_worst(first)} on ordinary inputs{hint if 'targets' in part.form.inputs else ''}"
+        )
+    if not torch.equal(first, second):
+        raise WrongError(
+            "gives different values for the same inputs; draw nothing at random and keep no state"
+        )
+
+
+def gradient(part: Part) -> str:
+    """Check that the value depends on its inputs."""
+    _, gradients = part.gradients(part.draw())
+    for group in part.form.needed:
+        found = [each for name in group if (each := gradients[name]) is not None]
+        if not found:
+            raise WrongError(f"does not depend on {' or '.join(group)}, or its gradient is cut")
+        if not any(each.any() for each in found):
+            steps = "a step (round, sign, a comparison) passes nothing on"
+            raise WrongError(f"has a gradient by {' and '.join(group)} that is 0 everywhere: {steps}")
+    return f"A gradient reaches {' and '.join(name for name, each in gradients.items() if each is not None)}"
+
+
+def slope(part: Part) -> None:
+    """Its gradient is the slope of its value (torch.autograd.gradcheck, float64)."""
+    tensors = part.draw()
+    for name in [name for name, each in part.gradients(tensors)[1].items() if each is not None]:
+
+        def value_at(values: Tensor, name: str = name) -> Tensor:
+            return part.call({**tensors, name: values})
+
+        try:
+            torch.autograd.gradcheck(value_at, tensors[name].detach().requires_grad_())
+        except GradcheckError as error:
+            raise WrongError(
+                f"has a gradient by {name} that is not the slope of its value (torch.autograd.gradcheck):"
+                " part of it is detached, which may be on purpose, or rounded, or its own backward is wrong"
+            ) from error
+
+
+def device(part: Part) -> None:
+    """It follows its inputs to another device."""
+    drawn, first = part.draw(dtype=torch.float32), next(iter(part.form.inputs))
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True):  # fake tensors, without values, stand for a GPU
+            moved = {name: torch.empty(each.shape, device="cuda") for name, each in drawn.items()}
+            on_cpu = part.invoke(moved).device.type != "cuda"
+    except (Exception, SystemExit) as error:
+        # An attempt to read a value (.item(), a mask) fails too, but says nothing about a GPU; nor does one
+        # to take a gradient, for which torch asks a real GPU (hasPrimaryContext).
+        line = first_line(error)
+        on_cpu = "device" in line and "PrimaryContext" not in line
+    if on_cpu:
+        helps = f"torch.arange(..., device={first}.device), or torch.zeros_like({first})"
+        raise WrongError(
+            f"creates a tensor on the CPU when its {first} are on a GPU; name the device: {helps}"
+        )
+
+
+def classes(part: Part) -> None:
+    """It treats all classes alike."""
+    order, output = torch.tensor([2, 0, 4, 1, 3]), part.form.output
+    value = part.call(part.draw())
+    expected = value.index_select(output.index("k"), order) if "k" in output else value
+    if not _is_close(part.call_on("k", order), expected):
+        raise WrongError(
+            "changes when the classes are reordered; a class has no number: do not use its index, and weight"
+            " all classes alike"
+        )
+
+
+def examples(part: Part) -> None:
+    """It treats each example alone."""
+    whole = part.call(part.draw())
+    for index in torch.arange(N)[:, None]:
+        if not _is_close(part.call_on("n", index), whole[index]):
+            raise WrongError(
+                "gives an example a value that depends on the others of its batch; sum, normalise and compare"
+                " along the last axis (dim=-1), not along the batch, and take no mean over it"
+            )
+
+
+def order(part: Part) -> str:
+    """Check that a function that compares the examples of a batch ignores their order."""
+    turned, value = torch.arange(N).flip(0), part.call(part.draw())
+    if not _is_close(part.call_on("n", turned), value[turned]):
+        raise WrongError("gives an example another value when the batch is reordered")
+    if _is_close(part.call_on("n", turned[:1]), value[turned[:1]]):
+        return "It treats each example alone"
+    return "It compares the examples of a batch, so that processes cannot share a training with it"
+
+
+def targets(part: Part) -> None:
+    """Soft targets count in full."""
+    hard = one_hot(dtype=torch.float64)
+    other = hard.roll(1, dims=-1)
     value, of_other, mixed = (
-        form.call(examined, {**tensors, "targets": targets})
-        for targets in (hard, other, 0.7 * hard + 0.3 * other)
+        part.call({**part.draw(), "targets": each}) for each in (hard, other, 0.7 * hard + 0.3 * other)
     )
-    require(not torch.equal(value, of_other), f"{examined.name} does not depend on its targets.")
-    require(
-        not torch.equal(value, mixed),
-        f"{examined.name} reads only the largest entry of a target (argmax); Mixup and label smoothing give"
-        " distributions: weight by them, as in (targets * values).sum(-1).",
-    )
-    return "soft targets count in full"
+    if torch.equal(value, of_other):
+        raise WrongError("does not depend on its targets")
+    if torch.equal(value, mixed):
+        raise WrongError(
+            "reads only the largest entry of a target (argmax); Mixup and label smoothing give distributions:"
+            " weight by them, as in (targets * values).sum(-1)"
+        )
 
 
-def loss_direction(examined: Examined) -> str:
-    """Check that a step down the gradient makes the correct class likelier."""
-    form, count = _form_of(examined), SIZES["k"]
-    tensors = form.draw(count, torch.float32)
-    _, gradients = form.gradients(
-        examined, {**tensors, "logits": tensors["logits"] / 20, "targets": _one_hot(count)}
-    )
-    slope = gradients["logits"]
-    assert slope is not None
-    others = (slope.sum() - slope.diagonal().sum()) / (slope.numel() - count)
-    require(
-        slope.diagonal().mean() < others,
-        f"{examined.name} does not fall as the correct class becomes likelier; is a minus sign missing?",
-    )
-    return "falls as the correct class becomes likelier"
+def direction(part: Part) -> None:
+    """It falls as the correct class becomes likelier."""
+    tensors = part.draw(K, torch.float32)
+    near = {**tensors, "logits": tensors["logits"] / 20, "targets": one_hot(K)}
+    slopes = part.gradients(near)[1]["logits"]
+    assert slopes is not None
+    if slopes.diagonal().mean() >= (slopes.sum() - slopes.diagonal().sum()) / (slopes.numel() - K):
+        raise WrongError("does not fall as the correct class becomes likelier; is a minus sign missing?")
 
 
-def extreme_logits(examined: Examined) -> str:
-    """Check a loss or a penalty at extreme logits, with hard and with soft targets."""
-    form, hard = PENALTY if examined.entry.kind == "penalty" else _form_of(examined), _one_hot(SIZES["n"])
-    tensors = form.draw(dtype=torch.float32)
-    for where, logits in _extreme_logits():
-        for targets in (hard, 0.7 * hard + 0.3 / SIZES["k"]):
-            given = {**tensors, "logits": logits, "targets": targets}
-            form.ask_finite(examined, {name: given[name] for name in form.inputs}, where, HINTS)
-    return f"finite, with a finite gradient, at logits of +-{EXTREME:g} and 0 (float32)"
+def _extremes(part: Part) -> Iterator[tuple[str, Tensors]]:
+    tensors, right = part.draw(dtype=torch.float32), 2 * one_hot() - 1
+    if "logits" in tensors:
+        cases = {
+            "at logits of 10000 for the right class and -10000 for the others": 1e4 * right,
+            "at logits of -10000 for the right class and 10000 for the others": -1e4 * right,
+            "at logits that are all 0 (dead features)": 0 * right,
+        }
+        for where, logits in cases.items():
+            for each in (one_hot(), 0.7 * one_hot() + 0.3 / K) if "targets" in tensors else (None,):
+                yield where, {**tensors, "logits": logits} | ({} if each is None else {"targets": each})
+        return
+    features = tensors["features"].clone()
+    features[1], features[2:4] = features[0], 0
+    yield "where examples are equal, or all features of an example are 0", {**tensors, "features": features}
+    for size in (1e4, 1e-4) if part.kind == "head" else ():
+        yield f"at features of about {size:g}", {**tensors, "features": size * tensors["features"]}
 
 
-def head_extremes(examined: Examined) -> str:
-    """Check that large, small and dead features do not spoil the gradient of the weights."""
-    tensors = HEAD.draw(dtype=torch.float32)
-    dead = tensors["features"].clone()
-    dead[2] = 0
-    cases = {
-        f"at features of about {factor:g}": factor * tensors["features"] for factor in (EXTREME, 1 / EXTREME)
-    }
-    hints = ("Divide by a norm only where it is not 0; a power overflows.", HINTS[1])
-    for where, features in {"where all features of an example are 0": dead, **cases}.items():
-        HEAD.ask_finite(examined, {**tensors, "features": features}, where, hints)
-    return f"finite, with a finite gradient, at features of 0 and {1 / EXTREME:g} to {EXTREME:g} (float32)"
-
-
-def regulariser_copies(examined: Examined) -> str:
-    """Check that examples that are copies of each other, or dead, do not spoil the gradient of the batch."""
-    tensors = REGULARISER.draw(dtype=torch.float32)
-    tensors["features"][1] = tensors["features"][0]
-    tensors["features"][2:4] = 0
-    hints = ("Add a small number to what goes into a logarithm or a quotient.", HINTS[1])
-    REGULARISER.ask_finite(examined, tensors, "where examples are equal, or all their features 0", hints)
-    return "finite, with a finite gradient, where examples are equal or all their features are 0 (float32)"
+def extremes(part: Part) -> None:
+    """It is finite, with a finite gradient, for very large, very small, equal and dead inputs (float32)."""
+    for where, tensors in _extremes(part):
+        value, gradients = part.gradients(tensors)
+        if not value.isfinite().all():
+            raise WrongError(f"is {_worst(value)} {where}. {OF_LOGARITHMS}")
+        for name, each in gradients.items():
+            if each is not None and not each.isfinite().all():
+                raise WrongError(
+                    f"is finite {where}, but its gradient by {name} is {_worst(each)}. {OF_ROOTS}"
+                )
 
 
 def as_objective(examined: Examined) -> str:
-    """Check that the plug-in works as part of an objective, and that a gradient reaches what is trained."""
-    counts = torch.arange(SIZES["k"]) + 1
-    built = objective(examined.name, num_features=6, num_classes=SIZES["k"], class_counts=counts)
-    leaves = torch.rand(SIZES["n"], 6, requires_grad=True)
-    features = leaves * 1  # the output of a network that is trained
-    built.loss(features, torch.arange(SIZES["n"]) % SIZES["k"]).mean().backward()  # type: ignore[no-untyped-call]
-    fixed = examined.entry.kind == "fixed_head"
-    gradient = leaves.grad if fixed else built.head.weight.grad
-    require(
-        gradient is not None and gradient.isfinite().all() and (gradient.any() or not fixed),
-        f"as the objective '{built.spec}' it gives the {'features' if fixed else 'final layer'} no finite"
-        " gradient.",
-    )
-    sums = built.probabilities(built(features)).sum(-1)
-    require(
-        torch.allclose(sums, torch.ones_like(sums), atol=1e-4),
-        f"as the objective '{built.spec}' its class probabilities do not sum to 1.",
-    )
-    return f"runs as the objective '{built.spec}'"
+    """Check that the plug-in works as part of an objective that is trained."""
+    built = objective(examined.name, num_features=6, num_classes=K, class_counts=torch.arange(K) + 1)
+    features = torch.rand(N, 6, requires_grad=True)
+    loss = built.loss(features * 1, torch.arange(N) % K).mean()  # features * 1: a network's output is no leaf
+    loss.backward()  # type: ignore[no-untyped-call]
+    if not loss.isfinite():
+        raise WrongError(f"gives no finite loss as the objective '{built.spec}'")
+    return f"It runs as the objective '{built.spec}'"
 
 
-def _fixed(examined: Examined) -> Any:
-    generator, (k, m) = torch.Generator().manual_seed(0), (SIZES["k"], SIZES["m"])
-    given = f"{k} classes, {m} features and a generator"
-    return examined.call(examined.function, k, m, generator, given=given)
+def weight(examined: Examined) -> None:
+    """It returns a finite weight [k m], the same for the same generator."""
+    examined.given = f"{K} classes, {M} features and a generator"
+    made, again = (examined.function(K, M, torch.Generator().manual_seed(0)) for _ in range(2))
+    found = list(made.shape) if isinstance(made, Tensor) else kind_of(made)
+    if found != [K, M] or made.dtype is not torch.float32 or not made.isfinite().all():
+        expected = f"return the weight [k m], {[K, M]}, finite and of torch.float32"
+        raise WrongError(f"returns {found} for {K} classes and {M} features; {expected}")
+    if not torch.equal(made, again):
+        raise WrongError("returns another weight for the same generator; draw from the generator alone")
 
 
-def fixed_weight(examined: Examined) -> str:
-    """Check that a constructed weight has its shape, is finite, and comes from the generator alone."""
-    made, expected = _fixed(examined), [SIZES["k"], SIZES["m"]]
-    shape = list(made.shape) if isinstance(made, Tensor) else kind_of(made)
-    require(
-        shape == expected and made.dtype is torch.float32 and made.isfinite().all(),
-        f"{examined.name} returns {shape} for {expected[0]} classes and {expected[1]} features; return the"
-        f" weight [k m], {expected}, finite and of torch.float32.",
-    )
-    require(
-        torch.equal(made, _fixed(examined)),
-        f"{examined.name} returns another weight for the same generator; draw from the generator alone, so"
-        " that a seed decides it.",
-    )
-    return "returns the weight [k m], the same for the same generator"
-
-
-def _loss_checks(form: Form) -> tuple[Check, ...]:
-    return (
-        signature_of(tuple(form.inputs)),
-        *form.checks(),
-        Check("examples", form.ask_examples),
-        Check("targets", loss_targets),
-        Check("direction", loss_direction),
-        Check("extreme logits", extreme_logits),
-        Check("objective", as_objective),
-    )
-
-
-LOSS_CHECKS, COUNTED_LOSS_CHECKS = _loss_checks(LOSS), _loss_checks(COUNTED_LOSS)
-HEAD_CHECKS = (
-    signature_of(("features", "weight", "bias")),
-    *HEAD.checks(),
-    Check("examples", HEAD.ask_examples),
-    Check("extreme features", head_extremes),
-    Check("objective", as_objective),
-)
-PENALTY_CHECKS = (
-    signature_of(("logits", "head")),
-    *PENALTY.checks(),
-    Check("examples", PENALTY.ask_examples),
-    Check("extreme logits", extreme_logits),
-    Check("objective", as_objective),
-)
-REGULARISER_CHECKS = (
-    signature_of(("features", "targets", "head")),
-    *REGULARISER.checks(),
-    Check("order", REGULARISER.ask_order),
-    Check("copies", regulariser_copies),
-    Check("objective", as_objective),
-)
-FIXED_HEAD_CHECKS = (
-    signature_of(("num_classes", "num_features", "generator")),
-    Check("weight", fixed_weight, essential=True),
-    Check("objective", as_objective),
-)
+FIRST: tuple[Check, ...] = (signature, shape, dtype, values, gradient)
+EVERY: tuple[Check, ...] = (slope, device, classes, extremes, as_objective)
+CHECKS: dict[str, tuple[tuple[Check, ...], tuple[Check, ...], type[Examined]]] = {
+    "loss": (FIRST, (*EVERY, examples, targets, direction), Part),
+    "head": (FIRST, (*EVERY, examples), Part),
+    "penalty": (FIRST, (*EVERY, examples), Part),
+    "regulariser": (FIRST, (*EVERY, order), Part),
+    "fixed_head": ((signature, weight), (as_objective,), Examined),
+}
+"""The checks of each kind: those whose failure ends the examination, and the others."""

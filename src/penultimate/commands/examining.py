@@ -21,7 +21,7 @@ def _takes_check(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from penultimate.checking import check_file, example, render_report
+    from penultimate.checking import check_file, example
 
     if (options.file is None) == (options.example is None):
         raise RequestError("give a file to check, or --example KIND for one to start from")
@@ -29,7 +29,7 @@ def _check(options: argparse.Namespace) -> int:
         print(example(options.example), end="")
         return 0
     report = check_file(options.file)
-    say(render_report(report))
+    say(report)
     return 0 if report.ok else 1
 
 

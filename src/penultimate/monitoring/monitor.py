@@ -6,7 +6,8 @@ import contextlib
 import math
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,8 @@ from penultimate.errors import RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.extraction import extract, extract_again
 from penultimate.metrics.inputs import as_tensor
-from penultimate.monitoring.lightning import callback_of
-from penultimate.monitoring.logs import Row, recorders_of
-from penultimate.monitoring.numbers import USUAL, measures_of, number
+from penultimate.monitoring.logs import Row, callback_of, recorders_of
+from penultimate.monitoring.numbers import USUAL, measures_of
 from penultimate.networks.model import Model
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 SHARDED = "DTensor"
 """The type of a parameter that is split over processes (FSDP, tensor parallelism)."""
-HELD = ("steps", "history")
 
 
 class Monitor:
@@ -86,10 +85,6 @@ class Monitor:
         batch_size: int = 256,
     ) -> None:
         module = network.module if isinstance(network, Model) else network
-        if not isinstance(module, nn.Module):
-            raise RequestError(
-                f"a monitor is of an nn.Module or a pu.Model, not of a {type(module).__name__}"
-            )
         self.network, self.prefix = network, prefix
         self.every = whole_number(every, "every", 1)
         self.batch_size = whole_number(batch_size, "batch_size", 1)
@@ -109,38 +104,39 @@ class Monitor:
         return self.measure() if self.steps % self.every == 0 else None
 
     def measure(self) -> Row | None:
-        """Measure now, record the numbers and return them; None in a process that is not of rank 0."""
+        """Measure now, record the numbers and return them; None in a process that is not of rank 0.
+
+        A training is worth more than a measurement: what fails is NaN, and a warning says why.
+        """
         if not _is_first():
             return None
-        began, remarks = time.perf_counter(), dict[tuple[str, str], str]()
+        began, bank = time.perf_counter(), None
         row: Row = {"step": self.steps, **dict.fromkeys(self.measures, math.nan)}
-        bank: FeatureBank | None = None
         with self._undisturbed():
             try:
                 bank = self._bank()
-            except Exception as error:  # a training is worth more than one measurement
-                remarks["features", type(error).__name__] = (
-                    f"nothing was measured at step {self.steps}: {error}"
-                )
-            moved = None if bank is None else _moved(bank, device_of(self._module))
-            for name, (function, takes_tensors) in self.measures.items() if bank is not None else ():
+            except Exception as error:
+                self._warn("features", error, f"nothing was measured at step {self.steps}")
+            for name, measure in self.measures.items() if bank is not None else ():
                 try:
-                    row[name] = number(function(moved if takes_tensors else bank))
+                    row[name] = float(measure(self._moved(bank) if isinstance(measure, partial) else bank))
                 except Exception as error:
-                    said = f"{name} at step {self.steps} is recorded as NaN: {error}"
-                    remarks[name, type(error).__name__] = said
+                    self._warn(name, error, f"{name} at step {self.steps} is recorded as NaN")
         row["seconds"] = time.perf_counter() - began
         self.history.append(row)
         for record in self._recorders:
             try:
                 record(row)
             except Exception as error:
-                said = f"the numbers of step {self.steps} could not be logged, and are in monitor.history"
-                remarks["log", type(error).__name__] = f"{said}: {type(error).__name__}: {error}"
-        for key in remarks.keys() - self._warned:
-            self._warned.add(key)
-            warnings.warn(f"{remarks[key]} (said once)", stacklevel=2)
+                what = f"the numbers of step {self.steps} could not be logged, and are in monitor.history"
+                self._warn("log", error, what)
         return row
+
+    def _warn(self, about: str, error: Exception, consequence: str) -> None:
+        key = about, type(error).__name__
+        if key not in self._warned:
+            self._warned.add(key)
+            warnings.warn(f"{consequence}: {type(error).__name__}: {error} (said once)", stacklevel=4)
 
     def frame(self) -> pd.DataFrame:
         """Return the history as a pandas DataFrame, a row for each measurement."""
@@ -161,11 +157,8 @@ class Monitor:
         return {"steps": self.steps, "history": [dict(row) for row in self.history]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from what `state_dict` returned; raise RequestError for anything else."""
-        if not isinstance(state, Mapping) or not {*HELD} <= state.keys():
-            raise RequestError(f"the state of a monitor holds {' and '.join(HELD)}, as state_dict() gives it")
-        self.steps = whole_number(state["steps"], "steps", 0)
-        self.history = [dict(row) for row in state["history"]]
+        """Go on from what `state_dict` returned."""
+        self.steps, self.history = state["steps"], [dict(row) for row in state["history"]]
 
     def __repr__(self) -> str:
         last = "" if not self.history else f", the last at step {self.history[-1]['step']}"
@@ -187,10 +180,22 @@ class Monitor:
         """Return the first few images, on which the constructor tries the network."""
         if isinstance(self._data, Images):
             return self._data.subset(slice(FEW))
-        first = next(iter(self._batches()), None)
-        if not isinstance(first, tuple | list):
-            return [] if first is None else [first]
-        return [tuple(part[:FEW] for part in first)]
+        for first in self._batches():
+            return [tuple(part[:FEW] for part in first)] if isinstance(first, tuple | list) else [first]
+        return []
+
+    def _moved(self, bank: FeatureBank) -> Any:
+        """Return a feature bank as tensors on the network's GPU, where metrics are faster."""
+        device = device_of(self._module)
+        if device.type != "cuda":
+            return bank
+        arrays = {"features": bank.features, "labels": bank.labels, "logits": bank.logits}
+        return SimpleNamespace(
+            **{
+                name: each if each is None else torch.from_numpy(each).to(device)
+                for name, each in arrays.items()
+            }
+        )
 
     @contextlib.contextmanager
     def _undisturbed(self) -> Iterator[None]:
@@ -213,33 +218,16 @@ def _is_first() -> bool:
     return not (group.is_available() and group.is_initialized()) or group.get_rank() == 0
 
 
-def _moved(bank: FeatureBank, device: torch.device) -> Any:
-    """Return a feature bank on a GPU, where metrics are faster; the bank itself for any other device."""
-    if device.type != "cuda":
-        return bank
-    arrays = {"features": bank.features, "labels": bank.labels, "logits": bank.logits}
-    return SimpleNamespace(
-        **{name: each if each is None else torch.from_numpy(each).to(device) for name, each in arrays.items()}
-    )
-
-
 def _readable(data: Any) -> Any:
     """Return held-out data: a pair of tensors, or what gives batches each time that it is read."""
     if isinstance(data, tuple) and len(data) == 2 and not isinstance(data[0], tuple | list):
         images, labels = as_tensor(data[0], "images"), as_tensor(data[1], "labels")
-        if not images.ndim or not labels.ndim or len(images) != len(labels):
-            raise RequestError(
-                f"held-out images [n c h w] go with labels [n]; got {list(images.shape)} and"
-                f" {list(labels.shape)}"
-            )
+        if len(images) != len(labels):
+            raise RequestError(f"there are {len(images)} held-out images and {len(labels)} labels")
         return images, labels
     if isinstance(data, Iterator):
         raise RequestError(
             "held-out data are read at each measurement, and an iterator can be read once: give tensors, a"
             " list of batches or a DataLoader"
-        )
-    if not isinstance(data, Images | Iterable):
-        raise RequestError(
-            f"held-out data are (images, labels) or a DataLoader of such batches, not a {type(data).__name__}"
         )
     return data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,34 +17,23 @@ from penultimate.registry import entry, names
 from penultimate.specs import parse
 
 Measure: TypeAlias = Callable[[Any], Any]
-"""A function from a feature bank to one number."""
-
-
-class Meter(NamedTuple):
-    """A function from a feature bank to one number, and whether the bank may hold tensors on a GPU."""
-
-    function: Measure
-    takes_tensors: bool
-
-
+"""A function from a feature bank to one number; a `partial` takes banks of tensors on a GPU as well."""
 USUAL = ("class_separation", "nonzero_share", "rankme", "knn")
 """What is measured unless something else is asked for."""
-NEIGHBOURS = 20
 
 
-def knn(bank: Bank, max_k: int = NEIGHBOURS, metric: str = "cosine") -> float:
+def knn(bank: Bank, max_k: int = 20, metric: str = "cosine") -> float:
     """Return the accuracy of a vote of the k nearest other examples, with the best k up to `max_k`."""
     return float(KNNProbe(metric, max_k=max_k).fit(bank).leave_one_out_.max())
 
 
 def measures_of(
     asked: str | Measure | Iterable[str | Measure] | Mapping[str, str | Measure],
-) -> dict[str, Meter]:
+) -> dict[str, Measure]:
     """Return a function from a feature bank to a number for each name under which it is recorded.
 
     A name stands for a registered metric of features, labels and logits, with settings if need be, or for the
-    kNN probe. Raises RequestError for an unknown name, for settings that are refused, for what does not give
-    one number, and for two measurements of one name.
+    kNN probe. Raises RequestError for an unknown name, and for settings that are refused.
 
     >>> [*measures_of(["class_separation(unbiased=True)", "knn(max_k=5)"])]
     ['class_separation(unbiased=True)', 'knn(max_k=5)']
@@ -52,63 +41,27 @@ def measures_of(
     Traceback (most recent call last):
     penultimate.errors.RequestError: unknown measurement 'knm'. Did you mean 'knn'? All ...
     """
-    if isinstance(asked, Mapping):
-        pairs = [(name, each) for name, each in asked.items()]
-    else:
-        listed = [asked] if isinstance(asked, str) or callable(asked) else list(asked)
-        pairs = [(each if isinstance(each, str) else _name_of(each), each) for each in listed]
-    found: dict[str, Meter] = {}
-    for name, each in pairs:
-        if name in found or name == "step":
-            taken = "the step" if name == "step" else "another measurement"
-            raise RequestError(
-                f"the name '{name}' is that of {taken}: give measure={{'NAME': ...}}, a name for each"
-            )
-        if not isinstance(each, str) and not callable(each):
-            raise RequestError(
-                f"a measurement is a name or a function of a feature bank, not a {type(each).__name__}"
-            )
-        found[name] = Meter(_named(each), True) if isinstance(each, str) else Meter(each, False)
-    if not found:
+    if not isinstance(asked, Mapping):
+        listed = [asked] if isinstance(asked, str) or callable(asked) else [*asked]
+        asked = {str(getattr(each, "__name__", each)): each for each in listed}
+    if not asked:
         raise RequestError(f"nothing to measure; usual are {', '.join(USUAL)}")
-    return found
-
-
-def number(value: Any) -> float:
-    """Return what a measurement gave as a float; raise RequestError unless it is one number."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, RuntimeError):
-        raise RequestError(f"it gave a {type(value).__name__}, not one number") from None
-
-
-def _name_of(function: Any) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
+    return {name: each if callable(each) else _named(each) for name, each in asked.items()}
 
 
 def _named(text: str) -> Measure:
-    spec = parse(text)
-    known = [name for name in names("metric") if name != "knn"]
-    if spec.name != "knn" and spec.name not in known:
-        raise unknown("measurement", spec.name, ["knn", *known])
+    spec, known = parse(text), ["knn", *(name for name in names("metric") if name != "knn")]
+    if spec.name not in known:
+        raise unknown("measurement", spec.name, known)
     function: Measure = knn if spec.name == "knn" else entry("metric", spec.name).resolve()
     measure = partial(function, **spec.arguments)
+    random, labels = np.random.default_rng(0), np.arange(80) % 20  # a bank on which the settings are tried
+    features = random.normal(size=(80, 8)).astype(np.float32)
+    logits = features @ random.normal(size=(8, 20)).astype(np.float32)
     try:
-        number(measure(_tiny()))
+        float(measure(FeatureBank(features, labels, logits)))
     except UndefinedError:
         pass
-    except RequestError as error:
-        raise RequestError(f"the measurement '{text}': {error}") from None
-    except (TypeError, AttributeError) as error:
-        raise RequestError(
-            f"the measurement '{text}' is not one of a feature bank alone ({error}); give a function of a"
-            " bank: lambda bank: ..."
-        ) from None
+    except (RequestError, TypeError, AttributeError) as error:
+        raise RequestError(f"'{text}' does not give one number of a feature bank: {error}") from None
     return measure
-
-
-def _tiny() -> FeatureBank:
-    """Return a feature bank of twenty classes on which a measurement's form is tried."""
-    random, labels = np.random.default_rng(0), np.arange(80) % 20
-    features = random.normal(size=(80, 8)).astype(np.float32)
-    return FeatureBank(features, labels, features @ random.normal(size=(8, 20)).astype(np.float32))

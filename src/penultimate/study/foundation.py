@@ -20,7 +20,7 @@ from penultimate.measures.declaration import Scope
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import fingerprint, has_projector, read_source
 from penultimate.objectives.presets import Composition, resolve
-from penultimate.plugins import Accepted, identity, refuse_unshared
+from penultimate.plugins import Accepted, identity
 from penultimate.study.blocks import Given, Runs
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
@@ -71,7 +71,6 @@ class Foundation:
         Both are {} for a built-in.
         """
         if (kind, name) not in self._plugins:
-            refuse_unshared(registry.entry(kind, name))
             self._plugins[kind, name] = identity(kind, name), identity(kind, name, self.accepted)
         return self._plugins[kind, name]
 

@@ -43,7 +43,7 @@ def load_study(name: str | Path) -> Study:
         return named
     path, before = Path(name).absolute(), registry.registered()
     with (
-        plugins.all_or_nothing(),
+        registry.all_or_nothing(),
         userfile.executed(WHAT, name, path, userfile.read(WHAT, name, path)) as module,
     ):
         study = getattr(module, "STUDY", None)
