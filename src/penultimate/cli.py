@@ -6,20 +6,17 @@ EXIT_CODES explains the exit codes; `penultimate --help` ends with it.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import errno
 import io
 import itertools
 import os
 import shlex
 import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import NoReturn
 
-from penultimate.command import Command, say
-from penultimate.commands import data, examining, listing, running, showing, tuning
+from penultimate.command import Command, notice, say
+from penultimate.commands import listing, running, showing, tuning
 from penultimate.errors import (
     DamagedFileError,
     PenultimateError,
@@ -29,9 +26,7 @@ from penultimate.errors import (
     unknown,
 )
 from penultimate.evaluation import command as evaluation
-from penultimate.files import FULL
 from penultimate.portrait import command as portrait
-from penultimate.variables import expect_variables
 
 EXIT_CODES = """exit codes:
   0    done
@@ -39,20 +34,17 @@ EXIT_CODES = """exit codes:
        number to show, `check`, `data check` or `status --verify` found something to do, the system refused
        something
   2    the request was wrong, or a file is damaged: what to do is said
-  130  stopped by Ctrl-C (143: by SIGTERM, 129: by SIGHUP, 141: nothing reads the output); a command that
-       computes goes on where it was when it is given again
+  130  stopped by Ctrl-C (141: nothing reads the output); a command that computes goes on where it was when
+       it is given again, however it was stopped
 """
-STOPS = (signal.SIGTERM, signal.SIGHUP)
-"""Signals that Slurm, systemd and docker send to stop a process, or that a closing terminal sends."""
-FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""Errors of the system about who may read and write, or that nobody may write."""
-COMMANDS = {
-    command.name: command
-    for module in (running, evaluation, portrait, showing, listing, tuning, data, examining)
-    for command in module.COMMANDS
-}
-
-
+MODULES = (running, evaluation, portrait, showing, listing, tuning)
+ORDER = "run show report evaluate portrait check plan status why list tune data keep join".split()
+COMMANDS = dict(
+    sorted(
+        ((each.name, each) for module in MODULES for each in module.COMMANDS),
+        key=lambda pair: ORDER.index(pair[0]),
+    )
+)
 LEFT_OUT = ("--out", "--verify", "--accept")
 """Options that are no part of a command as results record it."""
 GONE = {
@@ -70,152 +62,98 @@ GONE = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code; a user's mistake never ends in a traceback."""
-    os.environ["MPLBACKEND"] = (
-        "agg"  # pages need no window, and a notebook may name a backend that is not installed here
-    )
+    os.environ["MPLBACKEND"] = "agg"  # a notebook may name a backend that is not installed here
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # it prints "?" for characters that its encoding lacks
             stream.reconfigure(errors="replace")
-    with _stopped_as_by_ctrl_c() as came:
-        return _main(list(sys.argv[1:] if arguments is None else arguments), came)
-
-
-def _main(arguments: list[str], came: list[int]) -> int:
+    words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        if not arguments:
-            arguments = ["--help"]
-        _known_command(arguments[0])
-        if ("--set", "--help") in itertools.pairwise(arguments):
-            return running.settings_help(arguments)
-        options, extra = _parser().parse_known_args(arguments)
-        if extra:
-            of = arguments[0] if arguments[0] in COMMANDS else ""
-            raise RequestError(f"unrecognized arguments: {' '.join(extra)}.{_guess(extra, of)}\n{_usage(of)}")
-        if options.version:
-            from penultimate import __version__
-
-            say(__version__)
-            return 0
-        expect_variables()
-        options.line = _line(arguments)
-        command: Command = COMMANDS[options.command]
-        return command.do(options)
+        return _done(words)
     except PenultimateError as error:
-        say(f"penultimate: {shortened(str(error))}", file=sys.stderr)
+        notice(shortened(str(error)))
         return 2 if isinstance(error, RequestError | DamagedFileError) else 1
     except KeyboardInterrupt:
-        with contextlib.suppress(OSError):  # the terminal may be closed already
-            goes_on = arguments[0] in COMMANDS and COMMANDS[arguments[0]].goes_on
-            left = "the same command continues from here" if goes_on else "nothing was changed"
-            say(f"\npenultimate: stopped; {left}", file=sys.stderr)
-        return 128 + next(iter(came), signal.SIGINT)
+        goes_on = words[0] in COMMANDS and COMMANDS[words[0]].goes_on
+        say(file=sys.stderr)
+        notice(f"stopped; {'the same command continues from here' if goes_on else 'nothing was changed'}")
+        return 128 + signal.SIGINT
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if arguments[0] not in COMMANDS or not COMMANDS[arguments[0]].goes_on:
-            return 0
-        with contextlib.suppress(OSError):
-            left = "its output is no longer read; the same command continues from here"
-            say(f"penultimate: stopped: {left}", file=sys.stderr)
         return 128 + signal.SIGPIPE
     except OSError as error:
-        say(f"penultimate: {_of_the_system(error)}", file=sys.stderr)
+        where = f"'{error.filename}': " if error.filename else ""
+        notice(
+            f"{where}{error.strerror or error}; nothing done is lost: free some space, change who may write, or"
+            " name another place (--to, --out), and give the same command again"
+        )
         return 1
 
 
-def _of_the_system(error: OSError) -> str:
-    """Return what the operating system refused, where, and what helps."""
-    why, where = error.strerror or str(error), f" '{error.filename}'" if error.filename else ""
-    if error.errno in FULL:
-        at = f" of{where}" if where else ""
-        return (
-            f"the disk{at} is full ({why}); nothing done is lost: free some space, or name a place on another"
-            " disk, and give the same command again"
+def _done(words: list[str]) -> int:
+    if words[0] in GONE:
+        raise RequestError(f"the command '{words[0]}' is gone: {GONE[words[0]]}")
+    if not words[0].startswith("-") and words[0] not in COMMANDS:
+        raise unknown("command", words[0], COMMANDS)
+    if ("--set", "--help") in itertools.pairwise(words):
+        return running.settings_help(words)
+    options, extra = _parser().parse_known_args(words)
+    if extra:
+        parser = _parser_of(words[0]) if words[0] in COMMANDS else _parser()
+        hint = _hint(extra, words[0], parser)
+        raise RequestError(
+            f"unrecognized arguments: {' '.join(extra)}.{hint}\n{parser.format_usage().strip()}"
         )
-    if where and error.errno in FORBIDDEN:
-        return (
-            f"{where.lstrip()} cannot be read or written ({why}); nothing done is lost: mend who may use it,"
-            " or name another place (--to, --out)"
-        )
-    return f"{why}{f' ({error.filename})' if where else ''}; nothing done is lost"
+    if options.version:
+        from penultimate import __version__
+
+        say(__version__)
+        return 0
+    options.line = _line(words)
+    command: Command = COMMANDS[options.command]
+    return command.do(options)
 
 
-@contextlib.contextmanager
-def _stopped_as_by_ctrl_c() -> Iterator[list[int]]:
-    """Turn the first signal of STOPS into KeyboardInterrupt and ignore later ones; yield those received.
-
-    A signal that is ignored (nohup) or already handled is left as it is.
-    """
-    came: list[int] = []
-
-    def stop(number: int, frame: Any) -> None:
-        came.append(number)
-        if len(came) == 1:
-            raise KeyboardInterrupt
-
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    ours = [each for each in STOPS if in_main_thread and signal.getsignal(each) is signal.SIG_DFL]
-    for each in ours:
-        signal.signal(each, stop)
-    try:
-        yield came
-    finally:
-        for each in ours:
-            signal.signal(each, signal.SIG_DFL)
-
-
-def _line(arguments: Sequence[str]) -> str:
+def _line(words: Sequence[str]) -> str:
     """Return the command line as results record it, without the results folder, --verify and --accept.
 
     Who repeats it accepts no change that was made later.
     """
-    kept: list[str] = []
-    for place, argument in enumerate(arguments):
-        before = arguments[place - 1] if place else ""
-        if before != "--out" and argument not in LEFT_OUT and not argument.startswith("--out="):
-            kept.append(argument)
+    pairs = itertools.pairwise(["", *words])
+    kept = [
+        word
+        for before, word in pairs
+        if before != "--out" and word not in LEFT_OUT and not word.startswith("--out=")
+    ]
     return "penultimate " + shlex.join(kept)
 
 
-def _known_command(name: str) -> None:
-    if name in GONE:
-        raise RequestError(f"the command '{name}' is gone: {GONE[name]}")
-    if not name.startswith("-") and name not in COMMANDS:
-        raise unknown("command", name, COMMANDS)
-
-
-class _Parser(argparse.ArgumentParser):
-    """Parser that reports errors in sentences and suggests the nearest command."""
-
-    def error(self, message: str) -> NoReturn:
-        raise RequestError(f"{message}\n{self.format_usage().strip()}")
-
-
-def _usage(name: str) -> str:
-    """Return the usage of a command, or of the whole."""
-    if not name:
-        return _parser().format_usage().strip()
-    parser = _Parser(prog=f"penultimate {name}")
-    COMMANDS[name].takes(parser)
-    return parser.format_usage().strip()
-
-
-def _guess(extra: Sequence[str], name: str) -> str:
-    """Return the command of an option's name, or the nearest option as a question, or an empty string."""
-    text = extra[0]
-    if (gone := text.partition("=")[0]) in GONE:
-        return f" The option {gone} is gone: {GONE[gone]}."
+def _hint(extra: Sequence[str], name: str, parser: argparse.ArgumentParser) -> str:
+    """Return what replaces an option that is gone, or the nearest option as a question, or nothing."""
+    option = extra[0].partition("=")[0]
+    if option in GONE:
+        return f" The option {option} is gone: {GONE[option]}."
     if name == "evaluate" and not any(each.startswith("-") for each in extra):
         from penultimate.networks.sources import is_a_network
 
         options = (f"--{'model' if is_a_network(each) else 'data'} {each}" for each in extra)
         return f" Did you mean {' '.join(options)}?"
-    if not name or not text.startswith("-"):
-        return ""
-    if text.startswith("--") and text[2:] in COMMANDS:
-        return f" That is a command: penultimate {text[2:]}."
+    if option[2:] in COMMANDS:
+        return f" That is a command: penultimate {option[2:]}."
+    options = (each for each in parser._option_string_actions if each.startswith("--"))
+    return nearest(option, options) if option.startswith("-") else ""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Parser that reports errors in sentences."""
+
+    def error(self, message: str) -> NoReturn:
+        raise RequestError(f"{message}\n{self.format_usage().strip()}")
+
+
+def _parser_of(name: str) -> argparse.ArgumentParser:
     parser = _Parser(prog=f"penultimate {name}")
     COMMANDS[name].takes(parser)
-    return nearest(text.partition("=")[0], (one for one in parser._option_string_actions if one[:2] == "--"))
+    return parser
 
 
 def _parser() -> argparse.ArgumentParser:

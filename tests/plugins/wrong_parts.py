@@ -7,11 +7,6 @@ from penultimate import register
 
 
 @register.regulariser
-def of_roots(features, targets, head):
-    return (features - features.roll(1, 0) + 100).square().sum(-1).sqrt()
-
-
-@register.regulariser
 def of_lengths(features, targets, head):
     return features.square().sum(-1).sqrt()
 

@@ -90,13 +90,6 @@ class Hidden(Sound):
 
 
 @register.backbone
-class SeededByNumPy(Sound):
-    def __init__(self):
-        super().__init__()
-        self.convolution.weight.data += float(np.random.default_rng().random())
-
-
-@register.backbone
 class OfTheBatch(Sound):
     def forward(self, images):
         features = super().forward(images)

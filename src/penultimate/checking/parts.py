@@ -147,10 +147,10 @@ class Part(Examined):
                 )
         return value
 
-    def call(self, tensors: Tensors, remark: str = "") -> Tensor:
-        """Return the function's value; if it raises, `remark` is said beside the shapes."""
+    def call(self, tensors: Tensors) -> Tensor:
+        """Return the function's value; if it raises, the shapes and the dtype are said."""
         listed = ", ".join(f"{name} [{' '.join(map(str, each.shape))}]" for name, each in tensors.items())
-        self.given = f"{listed}, {next(iter(tensors.values())).dtype}{remark}"
+        self.given = f"{listed}, {next(iter(tensors.values())).dtype}"
         if "targets" in tensors:
             self.given += "; targets are always distributions [n k], never class indices"
         return self.invoke(tensors)
@@ -162,7 +162,7 @@ class Part(Examined):
         chosen = {
             name: each if places[name] < 0 else each.index_select(places[name], index) for name, each in drawn
         }
-        return self.call(chosen, ": one example alone" if axis == "n" and len(index) == 1 else "")
+        return self.call(chosen)
 
     def gradients(self, tensors: Tensors) -> tuple[Tensor, dict[str, Tensor | None]]:
         """Return the function's value, and the gradient of its sum by each smooth input (None if unused)."""
@@ -206,16 +206,6 @@ def shape(part: Part) -> str:
             whole = f"return {axes}, {expected} here. {part.form.hint}"
             raise WrongError(f"returns {found} for {count} examples; {whole}")
     return f"It returns {'one value per example' if output == 'n' else 'logits'}, {axes}"
-
-
-def dtype(part: Part) -> None:
-    """Float32 gives float32, and float64 gives float64."""
-    first = next(iter(part.form.inputs))
-    helps = f"create tensors with {first}.new_tensor(...) or torch.zeros_like({first}), and cast nothing"
-    for each in (torch.float32, torch.float64):
-        value = part.call(part.draw(dtype=each), f"; {helps}")
-        if value.dtype is not each:
-            raise WrongError(f"returns {value.dtype} for inputs of {each}; {helps}")
 
 
 def values(part: Part) -> None:
@@ -304,16 +294,6 @@ def examples(part: Part) -> None:
             )
 
 
-def order(part: Part) -> str:
-    """Check that a function that compares the examples of a batch ignores their order."""
-    turned, value = torch.arange(N).flip(0), part.call(part.draw())
-    if not _is_close(part.call_on("n", turned), value[turned]):
-        raise WrongError("gives an example another value when the batch is reordered")
-    if _is_close(part.call_on("n", turned[:1]), value[turned[:1]]):
-        return "It treats each example alone"
-    return "It compares the examples of a batch, so that processes cannot share a training with it"
-
-
 def targets(part: Part) -> None:
     """Soft targets count in full."""
     hard = one_hot(dtype=torch.float64)
@@ -395,13 +375,13 @@ def weight(examined: Examined) -> None:
         raise WrongError("returns another weight for the same generator; draw from the generator alone")
 
 
-FIRST: tuple[Check, ...] = (signature, shape, dtype, values, gradient)
+FIRST: tuple[Check, ...] = (signature, shape, values, gradient)
 EVERY: tuple[Check, ...] = (slope, device, classes, extremes, as_objective)
 CHECKS: dict[str, tuple[tuple[Check, ...], tuple[Check, ...], type[Examined]]] = {
     "loss": (FIRST, (*EVERY, examples, targets, direction), Part),
     "head": (FIRST, (*EVERY, examples), Part),
     "penalty": (FIRST, (*EVERY, examples), Part),
-    "regulariser": (FIRST, (*EVERY, order), Part),
+    "regulariser": (FIRST, EVERY, Part),
     "fixed_head": ((signature, weight), (as_objective,), Examined),
 }
 """The checks of each kind: those whose failure ends the examination, and the others."""

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penultimate.command import (
+    FLAG,
+    OF_A_RUN,
+    REPEATABLE,
     Command,
-    check_processes,
     load_plugins,
+    notice,
     say,
     say_as_it_is,
     seeds,
-    takes_data,
-    takes_engine,
-    takes_gpus,
-    takes_json,
-    takes_out,
-    takes_plugins,
-    takes_processes,
-    takes_settings,
+    takes,
     tell,
     tell_plan,
-    verifies,
     with_gpus,
 )
 from penultimate.console import terminal_width
@@ -37,12 +31,10 @@ if TYPE_CHECKING:
 
 def _takes_study(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", help="a study's name (penultimate list studies) or the path of a study file")
-    takes_out(parser)
-    parser.add_argument("--seeds", help="other seeds, such as 0,1,2 or 0-7")
+    takes(parser, "--seeds", "--set", "--data", "--root", "--plugin")
     parser.add_argument(
         "--add",
-        action="append",
-        default=[],
+        **REPEATABLE,
         metavar="OBJECTIVE",
         help="train this objective beside all of the study's: 'poly1(epsilon=2)', with --plugin FILE if it is"
         " your own; repeatable",
@@ -58,66 +50,48 @@ def _takes_study(parser: argparse.ArgumentParser) -> None:
         help="train nothing: the study's networks are the files of a table (CSV or JSON; columns file,"
         " objective, seed and, if wanted, arm)",
     )
-    takes_settings(parser)
-    takes_data(parser)
-    takes_processes(parser)
-    takes_plugins(parser)
-    takes_gpus(parser)
 
 
 def _takes_plan(parser: argparse.ArgumentParser) -> None:
     _takes_study(parser)
-    takes_json(parser)
+    takes(parser, "--out", "--processes", "--gpus", "--json")
 
 
 def _takes_run(parser: argparse.ArgumentParser) -> None:
     _takes_study(parser)
-    verifies(parser)
+    takes(parser, *OF_A_RUN)
     parser.add_argument(
         "--accept",
-        action="store_true",
+        **FLAG,
         help="keep what is done although plug-ins have changed since: you know that the change is harmless",
     )
-    takes_engine(parser)
 
 
 def _study(options: argparse.Namespace) -> Study:
+    """Return the study that is asked for; notices say what is unusual about it."""
     from penultimate.objectives.advice import few_classes
     from penultimate.objectives.presets import resolve
+    from penultimate.plugins import loaded
     from penultimate.study.existing import what_is_left_out
     from penultimate.study.selection import changed, load_study, located_in, names_in
+    from penultimate.study.usage import not_used
 
     load_plugins(options)
     named = list(dict.fromkeys(names_in(options.only or "")))
     if options.only is not None and not named:
         raise RequestError("--only names no objective; without it, all are run")
     only = [name for name in named if not name.startswith("+")]
-    further = [name for text in options.add for name in names_in(text)]
-    further += [name[1:].strip() for name in named if name.startswith("+")]
-    add = list(dict.fromkeys(further))
+    add = [name for text in options.add for name in names_in(text)]
+    add = list(dict.fromkeys([*add, *(name[1:].strip() for name in named if name.startswith("+"))]))
     whole = load_study(options.study)
     study = changed(whole, options.assignments, only, seeds(options.seeds), options.networks, add)
-    for told in (
-        what_is_left_out(changed(whole, options.assignments, only, add=add), study)
-        if options.networks
-        else ()
-    ):
-        say(f"penultimate: {told}", file=sys.stderr)
-    study = located_in(study, options.data, options.root)
-    for term in (term for text in study.objectives for term in resolve(text).terms):
-        told = few_classes(term, study.card(study.source).classes)
-        if told:
-            say(f"penultimate: {told}", file=sys.stderr)
-    return with_gpus(study, options)
-
-
-def _tell_of_plugins(study: Study) -> None:
-    """Report for each plug-in file which of its entries the study does not use."""
-    from penultimate.plugins import loaded
-    from penultimate.study.usage import not_used
-
-    for said in filter(None, (not_used(study, plugin) for plugin in loaded())):
-        say(f"penultimate: {said}", file=sys.stderr)
+    if options.networks:
+        notice(*what_is_left_out(changed(whole, options.assignments, only, add=add), study))
+    study = with_gpus(located_in(study, options.data, options.root), options)
+    terms = [term for text in study.objectives for term in resolve(text).terms]
+    notice(*filter(None, (few_classes(term, study.card(study.source).classes) for term in terms)))
+    notice(*filter(None, (not_used(study, plugin) for plugin in loaded())))
+    return study
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -126,15 +100,12 @@ def _run(options: argparse.Namespace) -> int:
     from penultimate.results.refreshing import refresh_page, study_answer
     from penultimate.store import Store
 
-    check_processes(options)
     study = _study(options)
-    _tell_of_plugins(study)
-    display = Display(Store(options.out))
     summary = run(
         study,
         options.out,
         options.processes,
-        display,
+        Display(Store(options.out)),
         options.line,
         options.on,
         verify=options.verify,
@@ -142,7 +113,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     report = refresh_page(options.out, study.name)
     if options.verify:
-        print(f"Every file of {counted(summary.cached, 'finished step')} is as it was written.")
+        say(f"Every file of {counted(summary.cached, 'finished step')} is as it was written.")
     tell(summary, report)
     answer = study_answer(options.out, study.name)
     if answer:
@@ -151,16 +122,14 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    check_processes(options)
     study = _study(options)
-    _tell_of_plugins(study)
-    told = tell_plan(study, options, options.json)
+    code = tell_plan(study, options, options.json)
     if study.search is not None and not options.json:
         from penultimate.tuning.grid import search_study
 
         trainings = counted(len(search_study(study).keys()), "training")
         say(f"Its search ({trainings}): penultimate tune all --study {study.name}")
-    return told
+    return code
 
 
 def settings_help(arguments: Sequence[str]) -> int:

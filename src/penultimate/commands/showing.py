@@ -5,42 +5,28 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penultimate.command import (
-    Command,
-    folder_of,
-    load_plugins,
-    say,
-    say_as_it_is,
-    takes_json,
-    takes_out,
-    takes_plugins,
-    write_joint_page,
-    write_page,
-)
+from penultimate.command import FLAG, Command, load_plugins, notice, say, say_as_it_is, takes
 from penultimate.console import folded, terminal_width
 from penultimate.errors import PenultimateError, RequestError, counted
 
-LONG = 150
-"""The number of lines of an exhibit from which its last line says how to print fewer."""
 if TYPE_CHECKING:
     from penultimate.results.exhibit import Shown
 
+LONG = 150
+"""The number of lines of an exhibit from which its last line says how to print fewer."""
+PAGES = "pages"
+"""The folder of a store in which pages of several studies lie, each in a folder of its own."""
 
-def _takes_results(parser: argparse.ArgumentParser, several: str = "") -> None:
+
+def _takes_results(parser: argparse.ArgumentParser, several: str = "", reference: bool = True) -> None:
     parser.add_argument("--study", default="", help=f"the study's name{several} (default: the one run last)")
-    takes_out(parser)
-
-
-def _takes_reference(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--reference",
-        action="store_true",
-        help="read a reference run that comes with the package (evidence, unless --study names another)",
-    )
+    takes(parser, "--out")
+    if reference:
+        text = "read a reference run that comes with the package (evidence, unless --study names another)"
+        parser.add_argument("--reference", **FLAG, help=text)
 
 
 def _takes_show(parser: argparse.ArgumentParser) -> None:
@@ -48,67 +34,49 @@ def _takes_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "words", nargs="*", help="print only the rows with these words: show claims separation"
     )
-    parser.add_argument(
-        "--verdict", action="store_true", help="for claims: print only each claim and its verdict"
-    )
+    parser.add_argument("--verdict", **FLAG, help="for claims: print only each claim and its verdict")
     form = parser.add_mutually_exclusive_group()
-    takes_json(form)
-    form.add_argument("--csv", action="store_true", help="its tables as CSV, with unrounded numbers")
-    form.add_argument("--latex", action="store_true", help="its tables as LaTeX, for a paper")
-    form.add_argument("--open", action="store_true", help="show its figures and tables in a browser")
-    _takes_reference(parser)
+    takes(form, "--json")
+    form.add_argument("--csv", **FLAG, help="its tables as CSV, with unrounded numbers")
+    form.add_argument("--latex", **FLAG, help="its tables as LaTeX, for a paper")
+    form.add_argument("--open", **FLAG, help="show its figures and tables in a browser")
     _takes_results(parser, ", or several, separated by commas")
-    parser.add_argument(
-        "--allow-limited", action="store_true", help="accept a study too small to be evidence"
-    )
-    takes_plugins(parser)
+    parser.add_argument("--allow-limited", **FLAG, help="accept a study too small to be evidence")
+    takes(parser, "--plugin")
 
 
 def _takes_status(parser: argparse.ArgumentParser) -> None:
-    takes_out(parser)
-    takes_json(parser)
-    parser.add_argument(
-        "--verify",
-        action="store_true",
-        help="compare every file of every finished step with its digest, and list what is damaged",
-    )
+    takes(parser, "--out", "--json")
+    text = "compare every file of every finished step with its digest, and list what is damaged"
+    parser.add_argument("--verify", **FLAG, help=text)
 
 
 def _takes_why(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("exhibit", help="the exhibit that shows the number (penultimate list exhibits)")
     parser.add_argument("objective", help="an objective of the study, or a network that was given")
     parser.add_argument("target", nargs="?", help="a data set of the study (default: the pretraining set)")
-    _takes_reference(parser)
     _takes_results(parser)
 
 
 def _takes_report(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "studies",
-        nargs="*",
-        metavar="STUDY",
-        help="the study, or several finished ones on one page; what is named first comes first",
-    )
-    parser.add_argument(
-        "--to", metavar="FILE", help="where to (default: in the study's folder; of several in one of its own)"
-    )
-    _takes_reference(parser)
+    text = "the study, or several finished ones on one page; what is named first comes first"
+    parser.add_argument("studies", nargs="*", metavar="STUDY", help=text)
+    text = "where to (default: in the study's folder; of several in one of its own)"
+    parser.add_argument("--to", metavar="FILE", help=text)
     _takes_results(parser)
-    takes_plugins(parser)
+    takes(parser, "--plugin")
 
 
 def _takes_keep(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", required=True, metavar="FOLDER", help="the folder for the three files")
-    _takes_results(parser)
+    _takes_results(parser, reference=False)
 
 
 def _takes_join(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", help="the whole: its name or its Python file")
     parser.add_argument("parts", nargs="+", metavar="FOLDER", help="what keep wrote of a part")
     parser.add_argument("--to", required=True, metavar="FOLDER", help="the folder for the whole")
-    parser.add_argument(
-        "--partial", action="store_true", help="allow networks or measurements that no part has"
-    )
+    parser.add_argument("--partial", **FLAG, help="allow networks or measurements that no part has")
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -141,8 +109,7 @@ def _status(options: argparse.Namespace) -> int:
             say(f"  report: {folder.path / PAGE}")
     if options.json:
         print(json.dumps(found, indent=2))
-    for told in damaged:
-        say(f"penultimate: {told}", file=sys.stderr)
+    notice(*damaged)
     return max(2 if damaged else 0, _verify(options.out) if options.verify else 0)
 
 
@@ -211,7 +178,7 @@ def _why(options: argparse.Namespace) -> int:
     import pandas as pd
 
     from penultimate.records.archive import KeptStudy, reference
-    from penultimate.records.reading import StudyFolder
+    from penultimate.records.reading import StudyFolder, study_folder
     from penultimate.records.tracing import explain
     from penultimate.registry import entry
     from penultimate.results.rows import read_reference, read_run
@@ -221,47 +188,50 @@ def _why(options: argparse.Namespace) -> int:
     if options.reference:
         folder, run = reference(options.study), read_reference(options.study)
     else:
-        folder = folder_of(options.out, options.study)
+        folder = study_folder(options.out, options.study)
         run = read_run(options.out, folder.name)
-    exhibit = entry("exhibit", options.exhibit).resolve()
     log: list[pd.DataFrame] = []
-    exhibit(dataclasses.replace(run, log=log), allow_limited=True)
+    entry("exhibit", options.exhibit).resolve()(dataclasses.replace(run, log=log), allow_limited=True)
     objective, target = options.objective, options.target
     data = {folder.description["source"], *folder.description["targets"]}
     if objective in data and target is not None and target not in data:  # the words in the other order
         objective, target = target, objective
-    shown = pd.concat(log) if log else run.frame[:0]
-    say(explain(folder, options.exhibit, shown, objective, target))
+    say(explain(folder, options.exhibit, pd.concat(log) if log else run.frame[:0], objective, target))
     return 0
 
 
 def _report(options: argparse.Namespace) -> int:
+    from penultimate.records.reading import study_folder
+    from penultimate.results import page, refreshing, rows
+    from penultimate.study.selection import own_name
+
     load_plugins(options)
     if options.studies and (options.study or options.reference):
         other = "--study" if options.study else "--reference"
         raise RequestError(f"name the studies, or give {other}, not both")
-    if len(options.studies) > 1:
-        say(f"Report: {write_joint_page(options.out, options.studies, options.to)}")
-        return 0
-    options.study = options.study or "".join(options.studies)
     _expect_one_place(options)
+    names, path = options.studies or [options.study], options.to
     if options.reference:
-        from penultimate.results import page, rows
-
         run = rows.read_reference(options.study)
-        target = options.to or f"{run.name}.html"
-        page.write_page(run, target)
-        say(f"Report: {target}")
-        return 0
-    folder = folder_of(options.out, options.study)
-    say(f"Report: {write_page(options.out, folder.name, options.to)}")
+        path = path or f"{run.name}.html"
+    elif len(names) > 1:
+        run = rows.read_run(options.out, ",".join(names))
+        path = path or Path(options.out) / PAGES / own_name("-".join(names)) / "report.html"
+    else:
+        study = study_folder(options.out, names[0]).name
+        if path is None:
+            say(f"Report: {refreshing.refresh_page(options.out, study, again=True)}")
+            return 0
+        run = rows.read_run(options.out, study)
+    say(f"Report: {page.write_page(run, path)[0]}")
     return 0
 
 
 def _keep(options: argparse.Namespace) -> int:
     from penultimate.records.keeping import keep
+    from penultimate.records.reading import study_folder
 
-    say(f"Kept: {keep(folder_of(options.out, options.study), options.to)}")
+    say(f"Kept: {keep(study_folder(options.out, options.study), options.to)}")
     return 0
 
 
@@ -294,29 +264,11 @@ def _expect_one_place(options: argparse.Namespace) -> None:
 
 COMMANDS = (
     Command("status", "Show the studies of a folder and how far each has come.", _takes_status, _status),
-    Command(
-        "show",
-        "Print an exhibit (a table or figure of the paper) from a study's results.",
-        _takes_show,
-        _show,
-    ),
-    Command(
-        "why",
-        "Show where a number comes from: its rows, steps, settings, machine and files.",
-        _takes_why,
-        _why,
-    ),
+    Command("show", "Print a table or figure of the paper from a study's results.", _takes_show, _show),
+    Command("why", "Show where a number comes from: its rows, steps, settings and files.", _takes_why, _why),
     Command("report", "Write the report of a study again, or one of several.", _takes_report, _report),
     Command(
-        "keep",
-        "Write a finished study's rows and provenance into a folder, small and readable.",
-        _takes_keep,
-        _keep,
+        "keep", "Write a study's rows and provenance into a folder, small and readable.", _takes_keep, _keep
     ),
-    Command(
-        "join",
-        "Join the kept parts of a study that was run in parts or on several machines.",
-        _takes_join,
-        _join,
-    ),
+    Command("join", "Join the kept parts of a study that was run in parts.", _takes_join, _join),
 )

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from penultimate.command import (
+    FLAG,
+    OF_A_RUN,
+    REPEATABLE,
     Command,
-    check_processes,
-    folder_of,
     load_plugins,
+    notice,
     say,
     seeds,
-    takes_data,
-    takes_engine,
-    takes_gpus,
-    takes_out,
-    takes_plugins,
-    takes_processes,
-    takes_settings,
+    takes,
     tell,
-    verifies,
     with_gpus,
 )
 from penultimate.errors import counted
@@ -41,24 +35,15 @@ def _takes(tune: argparse.ArgumentParser) -> None:
         help=f"an objective, such as 'sigmoid + dropout' ({SUM}), or all of the study's: all",
     )
     tune.add_argument("--study", default="nine", help="whose data, recipe and values to start from")
-    tune.add_argument("--seeds", help="the seeds of every cell, such as 0,1 (default: the study's)")
     tune.add_argument(
         "--grid",
-        action="append",
-        default=[],
+        **REPEATABLE,
         metavar="NAME=VALUES",
         help="the values to try, such as temperature=0.04,0.05 or recipe.learning_rate=0.5,1; one value fixes"
         " it; repeatable (default: the study's, or factors of two around the start)",
     )
-    tune.add_argument("--product", action="store_true", help="try every combination of the grids' values")
-    takes_settings(tune)
-    takes_data(tune)
-    takes_out(tune)
-    verifies(tune)
-    takes_processes(tune)
-    takes_engine(tune)
-    takes_gpus(tune)
-    takes_plugins(tune)
+    tune.add_argument("--product", **FLAG, help="try every combination of the grids' values")
+    takes(tune, "--seeds", "--set", "--data", "--root", "--plugin", *OF_A_RUN)
 
 
 def _plan_lines(plan: Tuning, epochs: int) -> list[str]:
@@ -92,6 +77,7 @@ def _choice_lines(search: Tuning) -> list[str]:
 def _tune(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.engine.run import run
+    from penultimate.records.reading import study_folder
     from penultimate.results.refreshing import refresh_page
     from penultimate.store import Store
     from penultimate.study.selection import load_study, located_in, restrict
@@ -100,7 +86,6 @@ def _tune(options: argparse.Namespace) -> int:
     from penultimate.tuning.chosen import CHOSEN_FILE, chosen_source, run_command
     from penultimate.tuning.grid import search_study
 
-    check_processes(options)
     load_plugins(options)
     study = override(load_study(options.study), options.assignments)
     study = with_gpus(located_in(study, options.data, options.root), options)
@@ -113,7 +98,7 @@ def _tune(options: argparse.Namespace) -> int:
         search, options.out, options.processes, display, options.line, options.on, verify=options.verify
     )
     tell(summary, refresh_page(options.out, search.name))
-    folder = folder_of(options.out, search.name)
+    folder = study_folder(options.out, search.name)
     found = folder.search()
     if found is None or not found.objectives:
         return 1
@@ -129,13 +114,13 @@ def _tune(options: argparse.Namespace) -> int:
     if command:
         say(f"To train and measure what was chosen: {command}")
     lost = [one for one in found.objectives if one.best is None]
-    for one in lost:
-        say(
-            f"penultimate: every cell of {one.slug} diverged ({counted(len(one.cells), 'cell')}), so nothing"
-            " can be chosen; try other values (--grid) or a smaller learning rate (--set"
-            " recipe.learning_rate=...)",
-            file=sys.stderr,
+    notice(
+        *(
+            f"every cell of {one.slug} diverged ({counted(len(one.cells), 'cell')}), so nothing can be"
+            " chosen; try other values (--grid) or a smaller learning rate (--set recipe.learning_rate=...)"
+            for one in lost
         )
+    )
     return 0 if summary.complete and not lost else 1
 
 

@@ -6,18 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from penultimate.command import (
-    Command,
-    check_processes,
-    say,
-    takes_engine,
-    takes_gpus,
-    takes_out,
-    takes_processes,
-    tell,
-    tell_plan,
-    verifies,
-)
+from penultimate.command import FLAG, OF_A_RUN, Command, say, takes, tell, tell_plan
 from penultimate.console import terminal_width
 from penultimate.errors import RequestError
 
@@ -57,7 +46,6 @@ FLAGS = {
     " what it gains over the penultimate features on test images",
     "--speed": "also measure how many images a second each network takes on this machine",
     "--calibrate": "also measure the calibration of the linear probes, for which each is fitted again",
-    "--plan": "only say what would be done, and how long it takes",
 }
 REPEATED = {
     "--features": (
@@ -112,7 +100,7 @@ def _takes(parser: argparse.ArgumentParser) -> None:
     for option, (metavar, told) in TEXTS.items():
         add(option, default="", metavar=metavar, help=told)
     for option, told in FLAGS.items():
-        add(option, action="store_true", help=told)
+        add(option, **FLAG, help=told)
     simple = (
         "leave out the probes on pixels, colours and random convolutions, with which networks are compared"
     )
@@ -123,11 +111,7 @@ def _takes(parser: argparse.ArgumentParser) -> None:
     add("--size", type=int, metavar="PIXELS", help=size)
     crop = "the share of the resized image that the centre crop keeps (default: each network's own)"
     add("--crop", type=float, metavar="SHARE", help=crop)
-    takes_out(parser)
-    takes_processes(parser)
-    takes_engine(parser)
-    takes_gpus(parser, "0")
-    verifies(parser)
+    takes(parser, "--plan", *OF_A_RUN)
 
 
 def _request(options: argparse.Namespace) -> Request:
@@ -193,7 +177,6 @@ def _evaluate(options: argparse.Namespace) -> int:
     from penultimate.results.exhibit import show
     from penultimate.store import Store
 
-    check_processes(options)
     if options.features:
         return _compare_features(options)
     request = _request(options)

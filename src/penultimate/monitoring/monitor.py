@@ -110,14 +110,15 @@ class Monitor:
         """
         if not _is_first():
             return None
-        began, bank = time.perf_counter(), None
+        began = time.perf_counter()
+        bank: FeatureBank | None = None
         row: Row = {"step": self.steps, **dict.fromkeys(self.measures, math.nan)}
         with self._undisturbed():
             try:
                 bank = self._bank()
             except Exception as error:
                 self._warn("features", error, f"nothing was measured at step {self.steps}")
-            for name, measure in self.measures.items() if bank is not None else ():
+            for name, measure in () if bank is None else self.measures.items():
                 try:
                     row[name] = float(measure(self._moved(bank) if isinstance(measure, partial) else bank))
                 except Exception as error:

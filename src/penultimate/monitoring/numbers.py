@@ -42,7 +42,7 @@ def measures_of(
     penultimate.errors.RequestError: unknown measurement 'knm'. Did you mean 'knn'? All ...
     """
     if not isinstance(asked, Mapping):
-        listed = [asked] if isinstance(asked, str) or callable(asked) else [*asked]
+        listed: list[Any] = [asked] if isinstance(asked, str) or callable(asked) else [*asked]
         asked = {str(getattr(each, "__name__", each)): each for each in listed}
     if not asked:
         raise RequestError(f"nothing to measure; usual are {', '.join(USUAL)}")

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from penultimate.command import (
+    FLAG,
+    OF_A_RUN,
+    REPEATABLE,
     Command,
-    check_processes,
     load_plugins,
+    notice,
     say,
     seeds,
-    takes_engine,
-    takes_gpus,
-    takes_out,
-    takes_plugins,
-    takes_processes,
+    takes,
     tell,
     tell_plan,
-    verifies,
 )
 from penultimate.console import terminal_width
 from penultimate.portrait import CELLS, SEEDS
@@ -35,29 +32,17 @@ def _takes(parser: argparse.ArgumentParser) -> None:
         "--seeds",
         help=f"the seeds to train, such as 0-2 (default: {SEEDS[0]}-{SEEDS[-1]}), of the kept run's",
     )
-    append: Any = {"action": "append", "default": [], "metavar": "NAME=VALUES"}
     parser.add_argument(
         "--grid",
-        **append,
+        **REPEATABLE,
+        metavar="NAME=VALUES",
         help="the values to try, such as gamma=0.5,1,2 or recipe.learning_rate=0.6,1.2; one value fixes it;"
         f" repeatable (default: {CELLS} values, by factors of two around the one given)",
     )
-    parser.add_argument(
-        "--thorough", action="store_true", help="search with as many values and seeds as the others were"
-    )
-    parser.add_argument(
-        "--no-strengths", action="store_true", help="train only the strength that the search chooses"
-    )
+    parser.add_argument("--thorough", **FLAG, help="search with as many values and seeds as the others were")
+    parser.add_argument("--no-strengths", **FLAG, help="train only the strength that the search chooses")
     parser.add_argument("--name", default="", help="the name of its study (default: portrait-OBJECTIVE)")
-    parser.add_argument(
-        "--plan", action="store_true", help="only say what would be done, and how long it takes"
-    )
-    takes_plugins(parser)
-    takes_out(parser)
-    takes_processes(parser)
-    takes_engine(parser)
-    takes_gpus(parser, "0")
-    verifies(parser)
+    takes(parser, "--plan", "--plugin", *OF_A_RUN)
 
 
 def _request(options: argparse.Namespace) -> PortraitRequest:
@@ -91,7 +76,6 @@ def _portrait(options: argparse.Namespace) -> int:
     from penultimate.results.exhibit import show
     from penultimate.store import Store
 
-    check_processes(options)
     load_plugins(options)
     request, width = _request(options), terminal_width() or 100
     if options.plan:
@@ -99,8 +83,7 @@ def _portrait(options: argparse.Namespace) -> int:
     say(*textwrap.wrap(" ".join(plan_words(request)), width))
     display = Display(Store(options.out))
     done = draw(request, options.out, options.processes, display, options.line, options.on, options.verify)
-    for error in done.errors:
-        say(f"penultimate: {error}", file=sys.stderr)
+    notice(*done.errors)
     shown = show("portrait_place", options.out, done.study, allow_limited=True)
     say(*([shown.text(width)] if shown.is_measured else []))
     tell(done.summary, done.report)
