@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 
-from penultimate import read_bank, registry
+from penultimate import registry
 from penultimate.cli import main
-from penultimate.data.world.generation import generate
-from penultimate.errors import PenultimateError, RequestError
-from penultimate.features.bank import FeatureBank
-from penultimate.features.files import extract_files
-from penultimate.plugins import load_plugin
-from penultimate.records.keeping import write_kept
+from penultimate.errors import RequestError
 from penultimate.study import load_study
-from tests.data.photographs import folder_of
 from tests.engine.processes import wait_for
-from tests.features.test_files import small
 
 # -- files that a user has written ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("reader", [load_study, load_plugin])
-def test_a_file_that_ends_the_program_is_no_success(tmp_path: Path, reader: Any) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text("import sys\nsys.exit(0)\n")
-    with pytest.raises(RequestError, match=rf"{file}', line 2: SystemExit: 0"):
-        reader(str(file))
 
 
 def test_a_plugin_that_ends_its_process_when_it_is_called_is_refused(
@@ -99,11 +80,6 @@ def test_a_value_that_cannot_be_is_refused_by_name(
     assert answer in answered(["plan", "smoke", "--set", assignment], capsys)
 
 
-@pytest.mark.parametrize("seeds", ["0-99999999999", "0-9999,10000-20000", ",".join(["0-9999"] * 99)])
-def test_more_seeds_than_anyone_can_mean_are_refused(capsys: pytest.CaptureFixture[str], seeds: str) -> None:
-    assert "more than 10,000 seeds; give fewer" in answered(["plan", "smoke", "--seeds", seeds], capsys)
-
-
 # -- places --------------------------------------------------------------------------------------------------
 
 
@@ -156,38 +132,7 @@ def test_a_report_replaces_nothing_but_a_file(
     assert sorted(path.name for path in inner.iterdir()) == ["file", "folder.py"]
 
 
-WRITTEN: dict[str, Callable[[str], object]] = {
-    "a bank": lambda name: FeatureBank(np.zeros((2, 3), np.float32), np.array([0, 1])).save(name),
-    "images": lambda name: generate("digits_smoke", 0, name),
-    "features": lambda name: extract_files({"net": small()}, folder_of(Path("images"), 3), name, workers=0),
-    "a kept study": lambda name: write_kept(name, [], {"name": "any"}, {}),
-}
-READ: dict[str, Callable[[str], object]] = {
-    "a bank": FeatureBank.load,
-    "features": read_bank,
-}
-
-
-@pytest.mark.parametrize("name", ["", "file", "file/below", "missing/x", "folder.py"])
-@pytest.mark.parametrize("what", [*(f"write {name}" for name in WRITTEN), *(f"read {name}" for name in READ)])
-def test_a_path_that_cannot_be_is_an_error_for_people_in_python_too(
-    inner: Path, tmp_path: Path, what: str, name: str
-) -> None:
-    how, _, which = what.partition(" ")
-    with contextlib.suppress(PenultimateError):
-        ({"write": WRITTEN, "read": READ}[how][which])(name)
-    assert not [*tmp_path.rglob("*.tmp")]
-    assert (inner / "folder.py").is_dir()
-
-
 @pytest.mark.parametrize("name", ["..", "", "a/b", "x" * 101, "a b", "a\nb"])
 def test_a_study_that_no_folder_can_be_called_by_is_refused(name: str) -> None:
     with pytest.raises(RequestError, match="a study's name consists of"):
         dataclasses.replace(load_study("smoke"), name=name)
-
-
-@pytest.mark.parametrize("name", ["..", "a/b", "", "a b"])
-def test_a_plugin_that_no_folder_can_be_called_by_is_refused(name: str) -> None:
-    for kind in registry.PLUGIN_KINDS:
-        with pytest.raises(RequestError, match="identifier"):
-            getattr(registry.register, kind)(name=name)(lambda: None)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import io
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,58 +17,6 @@ from tests.evaluation.pictures import split_folders
 SOURCES = Path("src/penultimate")
 ASCII = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}
 """The environment of a process whose locale has no letter beyond ASCII."""
-OF_BYTES = ("Image.open", "members.open", "os.open", "packed.open", "tarfile.open", "webbrowser.open")
-"""Functions called open that open no file, or one of bytes."""
-
-
-def in_the_locales_encoding(source: str) -> Iterator[str]:
-    """Yield the calls that read or write text without saying in which encoding."""
-    for call in (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)):
-        function, keywords = ast.unparse(call.func), {each.arg for each in call.keywords}
-        name = function.rpartition(".")[2]
-        if "encoding" in keywords or function in OF_BYTES:
-            continue
-        modes = [node.value for each in (*call.args, *call.keywords) for node in ast.walk(each)
-                 if isinstance(node, ast.Constant) and isinstance(node.value, str)]  # fmt: skip
-        are_bytes = any("b" in mode and set(mode) <= set("rwaxb+") for mode in modes)
-        if (
-            (name in ("open", "fdopen") and not are_bytes)
-            or (name == "read_text" and not modes)
-            or (name == "write_text" and len(call.args) < 2)
-            or ("text" in keywords and "capture_output" in keywords)
-            or "universal_newlines" in keywords
-        ):
-            yield f"{call.lineno}: {ast.unparse(call)}"
-
-
-def test_every_text_file_is_opened_in_a_named_encoding() -> None:
-    """As ruff's PLW1514, but also where the type of what is opened cannot be told."""
-    found = {
-        f"{path}:{call}"
-        for path in SOURCES.rglob("*.py")
-        for call in in_the_locales_encoding(path.read_text("utf-8"))
-    }
-    assert found == set()
-
-
-@pytest.mark.parametrize(
-    ("call", "is_found"),
-    [
-        ("path.read_text()", True),
-        ("path.read_text('utf-8')", False),
-        ("(folder / NAME).write_text(text)", True),
-        ("path.write_text(text, encoding='utf-8')", False),
-        ("open(path)", True),
-        ("path.open('a')", True),
-        ("path.open(mode='rb')", False),
-        ("path.open('r+b' if path.is_file() else 'w+b')", False),
-        ("os.fdopen(handle, 'w')", True),
-        ("subprocess.run(command, capture_output=True, text=True)", True),
-        ("subprocess.run(command, capture_output=True)", False),
-    ],
-)
-def test_what_counts_as_unnamed(call: str, is_found: bool) -> None:
-    assert bool(list(in_the_locales_encoding(call))) == is_found
 
 
 @pytest.mark.long

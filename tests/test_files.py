@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import errno
-import itertools
 import json
 import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,20 +109,6 @@ def test_a_place_where_nothing_can_be_written_is_told_in_a_sentence(tmp_path: Pa
         write_given(tmp_path, b"", "a table")
     with pytest.raises(RequestError, match="a table is empty; give a path"):
         write_given("", b"", "a table")
-
-
-def test_writers_of_one_file_at_once_leave_one_of_their_contents(tmp_path: Path) -> None:
-    def work(letter: bytes) -> None:
-        for _ in range(50):
-            atomic_write(tmp_path / "file", itertools.repeat(letter, 100), durable=False)
-
-    threads = [threading.Thread(target=work, args=(letter,)) for letter in (b"a", b"b", b"c")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (tmp_path / "file").read_bytes() in {letter * 100 for letter in (b"a", b"b", b"c")}
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize("umask", [0o077, 0o002])

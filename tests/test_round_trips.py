@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from penultimate.data.augmentation.settings import Augmentation
-from penultimate.measures.catalogue import requested
 from penultimate.objectives.presets import PRESETS, resolve
 from penultimate.records.table import COLUMNS, INTEGERS, Row, frame_of, read_rows, setting_text, write_rows
 from penultimate.results.rows import Run
-from penultimate.specs import Spec, parse, parse_sum
+from penultimate.specs import Spec, parse_sum
 from penultimate.study import Given, Runs, Study
 from penultimate.study.unfold import unfold
 from penultimate.training.recipe import PRECISIONS, SCHEDULES, STOPPING, Recipe
@@ -146,39 +145,6 @@ def test_a_study_is_read_as_it_was_described(count: int) -> None:
             assert {each.spec for each in shown.objectives(arm)} >= {
                 spec for block in of_arm for spec in block.objectives
             }
-
-
-@COUNTS
-def test_specs_are_read_as_they_were_written(count: int) -> None:
-    """Any literals as arguments; canonical objectives and measurements stay what they are."""
-
-    def literal(rng: random.Random, depth: int = 2) -> Any:
-        kinds = ["none", "bool", "int", "float", "text"] + ["tuple", "list"] * bool(depth)
-        match rng.choice(kinds):
-            case "bool":
-                return rng.random() < 0.5
-            case "int":
-                return rng.randrange(-(10**30), 10**30)
-            case "float":
-                return rng.choice([value for value in NUMBERS if math.isfinite(value)])
-            case "text":
-                return text(rng).replace("\0", "")
-            case "tuple":
-                return tuple(literal(rng, depth - 1) for _ in range(rng.randrange(3)))
-            case "list":
-                return [literal(rng, depth - 1) for _ in range(rng.randrange(3))]
-        return None
-
-    for number in range(count):
-        rng = random.Random(number)
-        spec = Spec("name", {rng.choice("abcdeé"): literal(rng) for _ in range(rng.randrange(4))})
-        assert repr(parse(str(spec))) == repr(Spec("name", dict(sorted(spec.arguments.items()))))
-        several = [Spec(name, spec.arguments) for name in rng.sample(("one", "two", "three"), 2)]
-        assert [str(term) for term in parse_sum(" + ".join(map(str, several)))] == [*map(str, several)]
-        canonical = resolve(objective(rng)).canonical
-        assert resolve(canonical).canonical == canonical
-        asked = requested(rng.choice(MEASURES).format(a=rng.randrange(2, 9), b=rng.randrange(9, 99)))
-        assert requested(asked.text) == asked
 
 
 def rewritten(spec: str, rng: random.Random) -> str:

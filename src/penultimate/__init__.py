@@ -5,14 +5,6 @@ Names are resolved when first used, so that `import penultimate` imports no tens
 
 from __future__ import annotations
 
-import sys
-
-if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:  # `python -m` looks for a module: -m NAME, or -mNAME
-    _named = sys.orig_argv[-len(sys.argv)]
-    _named = _named.partition("m")[2] if _named.startswith("-") else _named
-    if _named.partition(".")[0] == __name__:
-        del sys.path[0]  # the current folder, from which nothing has been imported yet
-
 from typing import TYPE_CHECKING
 
 from penultimate.errors import PenultimateError as PenultimateError

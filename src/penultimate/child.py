@@ -18,6 +18,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from penultimate.processes import with_variables
+
 PRELOADED = ("torch", "penultimate.child")
 """The modules that the server imports before it forks."""
 GRACE = 5.0
@@ -96,12 +98,10 @@ def _without_main() -> Iterator[None]:
 
     The server would otherwise import a `types.py` that lies among somebody's data in place of Python's own.
     """
-    main, safe = sys.modules["__main__"], os.environ.get("PYTHONSAFEPATH")
-    sys.modules["__main__"], os.environ["PYTHONSAFEPATH"] = ModuleType("__main__"), "1"
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
     try:
-        yield
+        with with_variables({"PYTHONSAFEPATH": "1"}):
+            yield
     finally:
         sys.modules["__main__"] = main
-        del os.environ["PYTHONSAFEPATH"]
-        if safe is not None:
-            os.environ["PYTHONSAFEPATH"] = safe

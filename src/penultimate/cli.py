@@ -34,17 +34,18 @@ EXIT_CODES = """exit codes:
        number to show, `check`, `data check` or `status --verify` found something to do, the system refused
        something
   2    the request was wrong, or a file is damaged: what to do is said
-  130  stopped by Ctrl-C (141: nothing reads the output); a command that computes goes on where it was when
-       it is given again, however it was stopped
+  130  stopped by Ctrl-C (143: by SIGTERM, 129: by SIGHUP, 141: nothing reads the output); a command that
+       computes goes on where it was when it is given again
 """
 MODULES = (running, evaluation, portrait, showing, listing, tuning)
-ORDER = "run show report evaluate portrait check plan status why list tune data keep join".split()
-COMMANDS = dict(
-    sorted(
-        ((each.name, each) for module in MODULES for each in module.COMMANDS),
-        key=lambda pair: ORDER.index(pair[0]),
-    )
+ORDER = (
+    *("run", "show", "report", "evaluate", "portrait", "check"),
+    *("plan", "status", "why", "list", "tune", "data", "keep", "join"),
 )
+BY_NAME = {command.name: command for module in MODULES for command in module.COMMANDS}
+COMMANDS = {name: BY_NAME[name] for name in ORDER}
+STOPS = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that Slurm, systemd and docker send to stop a process, or that a closing terminal sends."""
 LEFT_OUT = ("--out", "--verify", "--accept")
 """Options that are no part of a command as results record it."""
 GONE = {
@@ -66,27 +67,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # it prints "?" for characters that its encoding lacks
             stream.reconfigure(errors="replace")
+    for each in STOPS:
+        if signal.getsignal(each) is signal.SIG_DFL:  # nohup has it ignored
+            signal.signal(each, _stop)
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
         return _done(words)
     except PenultimateError as error:
         notice(shortened(str(error)))
         return 2 if isinstance(error, RequestError | DamagedFileError) else 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         goes_on = words[0] in COMMANDS and COMMANDS[words[0]].goes_on
         say(file=sys.stderr)
         notice(f"stopped; {'the same command continues from here' if goes_on else 'nothing was changed'}")
-        return 128 + signal.SIGINT
+        return 128 + int((*stop.args, signal.SIGINT)[0])
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:
         where = f"'{error.filename}': " if error.filename else ""
         notice(
-            f"{where}{error.strerror or error}; nothing done is lost: free some space, change who may write, or"
-            " name another place (--to, --out), and give the same command again"
+            f"{where}{error.strerror or error}; nothing done is lost: free some space, change who may write,"
+            " or name another place (--to, --out), and give the same command again"
         )
         return 1
+
+
+def _stop(number: int, frame: object) -> NoReturn:
+    for each in STOPS:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt(number)
 
 
 def _done(words: list[str]) -> int:

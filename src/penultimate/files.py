@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -116,25 +116,21 @@ def nearest_beside(path: Path | str) -> str:
 def write_given(path: Path | str, content: bytes, what: str) -> None:
     """Write a file at a path that a user gave; raises RequestError if it cannot lie there."""
     path = given_path(path, what)
-    with _refusing(f"{what} cannot be written to '{path}'"):
+    try:
         atomic_write(path, content)
+    except OSError as error:
+        raise RequestError(f"{what} cannot be written to '{path}' ({error.strerror or error})") from None
 
 
 def make_folder(path: Path, option: str = "--to") -> None:
     """Make a folder that a user named, and its parents; raises RequestError if that is impossible."""
-    with _refusing(f"'{path}' cannot be made a folder", f"; give another place with {option}"):
-        path.mkdir(parents=True, exist_ok=True)
-
-
-@contextlib.contextmanager
-def _refusing(what: str, advice: str = "") -> Iterator[None]:
-    """Turn an error of the system into a RequestError, but for a full disk, of which the command tells."""
     try:
-        yield
+        path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        if error.errno in FULL:
-            raise
-        raise RequestError(f"{what} ({error.strerror or error}){advice}") from None
+        why = error.strerror or error
+        raise RequestError(
+            f"'{path}' cannot be made a folder ({why}); give another place with {option}"
+        ) from None
 
 
 def atomic_write(path: Path, content: bytes | Iterable[bytes], *, durable: bool = True) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 from collections.abc import Iterator
+from errno import ENOLCK, ENOSYS, EOPNOTSUPP
 from pathlib import Path
 
 from penultimate.errors import PenultimateError, RequestError
-
-MISSING = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
-"""The errors of a file system without locks."""
 
 
 class BusyError(PenultimateError):
@@ -32,7 +29,7 @@ def locked(path: Path, wait: bool = False) -> Iterator[None]:
     except Timeout:
         raise BusyError(f"another process holds the lock '{path}'") from None
     except OSError as error:
-        if error.errno not in MISSING:
+        if error.errno not in (ENOSYS, EOPNOTSUPP, ENOLCK):
             raise
         raise RequestError(
             f"the file system of '{path.parent}' has no locks, without which two runs could write the same"
@@ -49,7 +46,5 @@ def is_locked(path: Path) -> bool:
     try:
         with locked(path) if path.exists() else contextlib.nullcontext():
             return False
-    except BusyError:
-        return True
-    except OSError:  # this user may not open it
-        return False
+    except (BusyError, OSError) as error:  # or this user may not open it
+        return isinstance(error, BusyError)

@@ -10,19 +10,15 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-from penultimate.checks import is_number
-
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 """Function that receives reports on the progress of a piece of work."""
 
+REPORTED = ("doing", "done", "of", "unit", "seconds_left")
+"""What a report on the progress of a probe holds."""
 TOLD_EVERY = 1.0
 """Seconds between two reports to a listener."""
 SAID_EVERY = 10.0
 """Seconds between two lines on a terminal; shorter work prints nothing."""
-
-DAY = 86_400
-LONG = 2 * DAY
-"""The number of seconds from which a duration is told in days."""
 
 _LISTENER: ContextVar[Progress | None] = ContextVar("listener", default=None)
 
@@ -37,15 +33,11 @@ def seconds_text(seconds: float) -> str:
     """
     if not math.isfinite(seconds):
         return "unknown time"
-    whole = round(seconds)
-    if whole >= LONG:
-        days = whole / DAY
-        return f"{days:,.1f} days" if days < 100 else f"{days:,.0f} days"
-    if whole < 60:
-        return f"{whole} s"
-    minutes, rest = divmod(whole, 60)
+    if seconds >= 2 * 86_400:
+        return f"{seconds / 86_400:,.{1 if seconds < 100 * 86_400 else 0}f} days"
+    minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}" if minutes else f"{rest} s"
 
 
 @contextlib.contextmanager
@@ -76,23 +68,16 @@ class Advance:
 
     def to(self, done: float) -> None:
         """Note that `done` units are done, and report it if the last report was long enough ago."""
-        self.done = done
-        now = time.monotonic()
+        self.done, now = done, time.monotonic()
         if now - self.last < (TOLD_EVERY if self.listener else SAID_EVERY):
             return
         self.last = now
         left = (now - self.began) * (self.total - done) / done if done else math.inf
-        news = {
-            "doing": self.doing,
-            "done": done,
-            "of": self.total,
-            "unit": self.unit,
-            "seconds_left": left,
-        }
+        report = dict(zip(REPORTED, (self.doing, done, self.total, self.unit, left), strict=True))
         if self.listener is not None:
-            self.listener(news)
+            self.listener(report)
         elif sys.stderr is not None and sys.stderr.isatty():
-            print(line_of(news), file=sys.stderr, flush=True)
+            print(line_of(report), file=sys.stderr, flush=True)
 
     def again(self) -> None:
         """Report that the work goes on, although no further unit is done yet."""
@@ -102,23 +87,19 @@ class Advance:
     def one(self) -> Iterator[None]:
         """Count the block as one unit; progress that is reported within it counts as a share of that unit."""
         before = self.done
-        with listening(lambda news: self.to(before + news["done"] / news["of"])):
+        with listening(lambda report: self.to(before + report["done"] / report["of"])):
             yield
         self.to(before + 1)
 
 
-def line_of(news: dict[str, Any]) -> str | None:
+def line_of(report: dict[str, Any]) -> str | None:
     """Return a report of an `Advance` as a line, or None for a plug-in's report in another form.
 
     >>> line_of({"doing": "kNN probe", "done": 4.5, "of": 1600, "unit": "examples", "seconds_left": 90.0})
     'kNN probe: 4 of 1,600 examples, about 1:30 left'
     """
-    doing, unit, done, total, left = (
-        news.get(key) for key in ("doing", "unit", "done", "of", "seconds_left")
-    )
-    if not (isinstance(doing, str) and isinstance(unit, str) and is_number(done) and is_number(total)):
+    if not report.keys() >= {*REPORTED}:
         return None
-    if not isinstance(left, float):
-        return None
+    doing, done, total, unit, left = (report[key] for key in REPORTED)
     about = f"about {seconds_text(left)}" if math.isfinite(left) else "unknown time"
     return f"{doing}: {int(done):,} of {int(total):,} {unit}, {about} left"

@@ -1,7 +1,4 @@
-"""The environment variables that this package reads; a value that is not valid is refused.
-
-An empty variable counts as unset.
-"""
+"""The environment variables that this package reads; an empty variable counts as unset."""
 
 from __future__ import annotations
 
@@ -15,20 +12,21 @@ DEVICE = "PENULTIMATE_DEVICE"
 CUDA, CPU = "cuda", "cpu"
 CHECKPOINT_SECONDS = "PENULTIMATE_CHECKPOINT_SECONDS"
 """The seconds between two checkpoints of a training; they change no result."""
-RANGES = {CHECKPOINT_SECONDS: (20.0, 0.0, 86_400.0)}
-"""The default, smallest and largest number of seconds."""
+USUAL_SECONDS, MOST_SECONDS = 20.0, 86_400.0
 
 
-def seconds(variable: str) -> float:
-    """Return the seconds that a variable gives, or the default if it is not set."""
-    usual, least, most = RANGES[variable]
-    text = os.environ.get(variable, "")
+def checkpoint_seconds() -> float:
+    """Return the seconds between two checkpoints; raises RequestError for a value that is no such number."""
+    text = os.environ.get(CHECKPOINT_SECONDS) or str(USUAL_SECONDS)
     try:
-        found = float(text) if text else usual
+        found = float(text)
     except ValueError:
         found = math.nan
-    if not least <= found <= most:
-        raise _refused(variable, f"is a number of seconds from {least:g} to {most:,.0f} (usually {usual:g})")
+    if not 0 <= found <= MOST_SECONDS:
+        raise RequestError(
+            f"the environment variable {CHECKPOINT_SECONDS} is a number of seconds from 0 to"
+            f" {MOST_SECONDS:,.0f} (usually {USUAL_SECONDS:g}), not {shortened(repr(text), 80)}"
+        )
     return found
 
 
@@ -36,17 +34,10 @@ def device(usual: str) -> str:
     """Return the device that DEVICE gives, or the default if it is not set."""
     text = os.environ.get(DEVICE) or usual
     if text not in (CUDA, CPU):
-        raise _refused(DEVICE, f"is '{CUDA}' or '{CPU}'")
+        raise RequestError(f"the environment variable {DEVICE} is '{CUDA}' or '{CPU}', not '{text}'")
     return text
 
 
 def expect_variables() -> None:
     """Raise RequestError for the first variable whose value is not valid."""
-    for variable in RANGES:
-        seconds(variable)
-    device(CUDA)
-
-
-def _refused(variable: str, expected: str) -> RequestError:
-    text = shortened(repr(os.environ[variable]), 80)
-    return RequestError(f"the environment variable {variable} {expected}, not {text}; change it or unset it")
+    checkpoint_seconds(), device(CUDA)

@@ -42,7 +42,7 @@ WRONG = {
     "of_nothing": ("run", "yields nothing on any of 4 steps"),
     "unseeded": ("again", "leaves different bytes in rows.jsonl"),
     "asking_for_more": ("run", "asks for one features train and has 0; its declaration names what it needs"),
-    "crashing": ("run", "on line 63 of wrong_measurements.py: KeyError"),
+    "crashing": ("run", "the plug-in 'wrong_measurements.py', line 63: KeyError"),
 }
 
 

@@ -20,7 +20,7 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         "reduced": {"shape": "returns [] for 7 examples; return [n], [7] here. Sum over the classes alone"},
         "squeezed": {"shape": "returns [] for 1 examples; return [n], [1] here"},
         "in_numpy": {"shape": "a value of type ndarray"},
-        "of_indices": {"shape": "on line 31 of wrong_losses.py: RuntimeError"},
+        "of_indices": {"shape": "the plug-in 'wrong_losses.py', line 31: RuntimeError"},
         "single_precision": {"slope": "or rounded, or its own backward is wrong"},
         "on_the_cpu": {"device": "torch.arange(..., device=logits.device)"},
         "detached": {"gradient": "carries no gradient"},
@@ -40,7 +40,7 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         "with_a_tensor": {"signature": "can be written in a spec string"},
         "Smooth": {"signature": "is a class; a loss is a function, called as Smooth(logits, targets)"},
         "of_targets_first": {"signature": "takes (targets, logits); a loss is called as of_targets_first(l"},
-        "ending_the_program": {"shape": "of wrong_losses.py: SystemExit: 0"},
+        "ending_the_program": {"shape": "'wrong_losses.py', line 127: SystemExit: 0"},
     },
     "wrong_heads": {
         "transposed": {"shape": "[5, 7] for 7 examples; return [n k], [7, 5] here. The plain logits are"},

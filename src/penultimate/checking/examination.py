@@ -123,7 +123,7 @@ def examine(
             ok, sentence = False, str(refused)
         except (Exception, SystemExit) as error:
             given = f" It was given {examined.given}" if examined.given else ""
-            ok, sentence = False, f"{entry.name} raises {one_line(error).rstrip('.')}.{given}"
+            ok, sentence = False, f"{entry.name} fails: {one_line(error).rstrip('.')}.{given}"
         name = check.__name__.replace("_", " ")
         findings.append(CheckOutcome(entry.name, entry.kind, name, ok, as_sentence(sentence)))
         if not ok and check in first:

@@ -6,9 +6,7 @@ These functions differ in their inputs and outputs. Once those are written down 
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -57,47 +55,21 @@ def _with_head(function: Callable[..., Any], given: Tensors) -> Any:
     return functional_call(_WithHead(function, of_head), weights, others)
 
 
-@dataclass(frozen=True)
-class Form:
-    """Inputs and output of a function, with a letter for each axis (n examples, k classes, m features).
-
-    `smooth` names the inputs by which it is differentiated. `needed` lists groups of inputs; the value must
-    depend on at least one input of each group. `invoke` calls the function.
-    """
-
-    inputs: Mapping[str, str]
-    smooth: tuple[str, ...]
-    needed: tuple[tuple[str, ...], ...]
-    output: str = "n"
-    hint: str = (
-        "Sum over the classes alone: .sum(-1), no .mean() and no .squeeze(); expand(n) repeats a value"
-    )
-    invoke: Callable[[Callable[..., Any], Tensors], Any] = lambda function, given: function(*given.values())
-
-
-LOSS = Form({"logits": "nk", "targets": "nk"}, ("logits",), (("logits",),))
-COUNTED_LOSS = dataclasses.replace(LOSS, inputs={**LOSS.inputs, "class_counts": "k"})
-FORMS = {
+LOSS = {"logits": "nk", "targets": "nk"}
+INPUTS: dict[str, dict[str, str]] = {
     "loss": LOSS,
-    "head": Form(
-        {"features": "nm", "weight": "km", "bias": "k"},
-        ("features", "weight", "bias"),
-        (("features",), ("weight",)),
-        "nk",
-        "The plain logits are features @ weight.T + bias",
-    ),
-    "penalty": Form(
-        {"logits": "nk", "weight": "km", "bias": "k"},
-        ("logits", "weight", "bias"),
-        (("logits", "weight", "bias"),),
-        invoke=_with_head,
-    ),
-    "regulariser": Form(
-        {"features": "nm", "targets": "nk", "weight": "km", "bias": "k", "centres": "km"},
-        ("features", "weight", "bias", "centres"),
-        (("features",),),
-        invoke=_with_head,
-    ),
+    "head": {"features": "nm", "weight": "km", "bias": "k"},
+    "penalty": {"logits": "nk", "weight": "km", "bias": "k"},
+    "regulariser": {"features": "nm", "targets": "nk", "weight": "km", "bias": "k", "centres": "km"},
+}
+"""The inputs of each kind, with a letter for each axis: n examples, k classes, m features."""
+NEEDED = {"loss": ("logits",), "head": ("features", "weight"), "regulariser": ("features",)}
+"""The inputs on which the value must depend; a penalty may depend on any."""
+CONSTANT = ("targets", "class_counts")
+"""The inputs by which nothing is differentiated."""
+HINTS = {
+    "n": "Sum over the classes alone: .sum(-1), no .mean() and no .squeeze(); expand(n) repeats a value",
+    "nk": "The plain logits are features @ weight.T + bias",
 }
 
 
@@ -105,8 +77,12 @@ class Part(Examined):
     """A part of an objective under examination."""
 
     @property
-    def form(self) -> Form:
-        return COUNTED_LOSS if needs_class_counts(self.function) else FORMS[self.kind]
+    def inputs(self) -> dict[str, str]:
+        return LOSS | {"class_counts": "k"} if needs_class_counts(self.function) else INPUTS[self.kind]
+
+    @property
+    def output(self) -> str:
+        return "nk" if self.kind == "head" else "n"
 
     def draw(self, examples: int = N, dtype: torch.dtype = torch.float64) -> Tensors:
         """Return ordinary inputs.
@@ -117,7 +93,7 @@ class Part(Examined):
         generator = torch.Generator().manual_seed(0)
         sizes = {"n": examples, "k": K, "m": M}
         drawn = {}
-        for name, axes in self.form.inputs.items():
+        for name, axes in self.inputs.items():
             values = torch.randn([sizes[axis] for axis in axes], generator=generator, dtype=torch.float64)
             if name == "logits":
                 values = 2 * values
@@ -139,7 +115,9 @@ class Part(Examined):
         copies = {name: values.clone() for name, values in tensors.items()}
         if self.kind == "regulariser" and not copies["features"].requires_grad:
             copies["features"] = copies["features"].requires_grad_().clone()
-        value: Tensor = self.form.invoke(self.function, copies)
+        is_of_head = self.kind in ("penalty", "regulariser")
+        value: Tensor
+        value = _with_head(self.function, copies) if is_of_head else self.function(*copies.values())
         for name, values in tensors.items():
             if values.device.type == "cpu" and not torch.equal(values, copies[name]):
                 raise WrongError(
@@ -157,7 +135,7 @@ class Part(Examined):
 
     def call_on(self, axis: str, index: Tensor) -> Tensor:
         """Return the value on ordinary inputs with some entries of an axis, wherever that axis occurs."""
-        places = {name: axes.find(axis) for name, axes in self.form.inputs.items()}
+        places = {name: axes.find(axis) for name, axes in self.inputs.items()}
         drawn = self.draw().items()
         chosen = {
             name: each if places[name] < 0 else each.index_select(places[name], index) for name, each in drawn
@@ -166,7 +144,7 @@ class Part(Examined):
 
     def gradients(self, tensors: Tensors) -> tuple[Tensor, dict[str, Tensor | None]]:
         """Return the function's value, and the gradient of its sum by each smooth input (None if unused)."""
-        smooth = self.form.smooth
+        smooth = [name for name in tensors if name not in CONSTANT]
         leaves = {
             name: values.detach().requires_grad_() if name in smooth else values
             for name, values in tensors.items()
@@ -195,7 +173,7 @@ def _worst(values: Tensor) -> str:
 
 def shape(part: Part) -> str:
     """Check that there is a value, or a row of logits, for each example."""
-    output = part.form.output
+    output = part.output
     axes = f"[{' '.join(output)}]"
     for count in (N, 1):
         value = part.call(part.draw(count, torch.float32))
@@ -203,7 +181,7 @@ def shape(part: Part) -> str:
             raise WrongError(f"returns {kind_of(value)}; return a torch.Tensor {axes}")
         found, expected = list(value.shape), [{"n": count, "k": K}[axis] for axis in output]
         if found != expected:
-            whole = f"return {axes}, {expected} here. {part.form.hint}"
+            whole = f"return {axes}, {expected} here. {HINTS[output]}"
             raise WrongError(f"returns {found} for {count} examples; {whole}")
     return f"It returns {'one value per example' if output == 'n' else 'logits'}, {axes}"
 
@@ -213,9 +191,7 @@ def values(part: Part) -> None:
     first, second = (part.call(part.draw()) for _ in range(2))
     if not first.isfinite().all():
         hint = ". Is it the logarithm of a target that is 0? torch.xlogy(t, t) is 0 there"
-        raise WrongError(
-            f"is {_worst(first)} on ordinary inputs{hint if 'targets' in part.form.inputs else ''}"
-        )
+        raise WrongError(f"is {_worst(first)} on ordinary inputs{hint if 'targets' in part.inputs else ''}")
     if not torch.equal(first, second):
         raise WrongError(
             "gives different values for the same inputs; draw nothing at random and keep no state"
@@ -224,15 +200,14 @@ def values(part: Part) -> None:
 
 def gradient(part: Part) -> str:
     """Check that the value depends on its inputs."""
-    _, gradients = part.gradients(part.draw())
-    for group in part.form.needed:
-        found = [each for name in group if (each := gradients[name]) is not None]
-        if not found:
-            raise WrongError(f"does not depend on {' or '.join(group)}, or its gradient is cut")
-        if not any(each.any() for each in found):
+    gradients = {name: each for name, each in part.gradients(part.draw())[1].items() if each is not None}
+    for name in NEEDED.get(part.kind, ()):
+        if name not in gradients:
+            raise WrongError(f"does not depend on {name}, or its gradient is cut")
+        if not gradients[name].any():
             steps = "a step (round, sign, a comparison) passes nothing on"
-            raise WrongError(f"has a gradient by {' and '.join(group)} that is 0 everywhere: {steps}")
-    return f"A gradient reaches {' and '.join(name for name, each in gradients.items() if each is not None)}"
+            raise WrongError(f"has a gradient by {name} that is 0 everywhere: {steps}")
+    return f"A gradient reaches {' and '.join(gradients)}"
 
 
 def slope(part: Part) -> None:
@@ -254,7 +229,7 @@ def slope(part: Part) -> None:
 
 def device(part: Part) -> None:
     """It follows its inputs to another device."""
-    drawn, first = part.draw(dtype=torch.float32), next(iter(part.form.inputs))
+    drawn, first = part.draw(dtype=torch.float32), next(iter(part.inputs))
     try:
         with FakeTensorMode(allow_non_fake_inputs=True):  # fake tensors, without values, stand for a GPU
             moved = {name: torch.empty(each.shape, device="cuda") for name, each in drawn.items()}
@@ -273,7 +248,7 @@ def device(part: Part) -> None:
 
 def classes(part: Part) -> None:
     """It treats all classes alike."""
-    order, output = torch.tensor([2, 0, 4, 1, 3]), part.form.output
+    order, output = torch.tensor([2, 0, 4, 1, 3]), part.output
     value = part.call(part.draw())
     expected = value.index_select(output.index("k"), order) if "k" in output else value
     if not _is_close(part.call_on("k", order), expected):

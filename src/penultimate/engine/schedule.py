@@ -16,11 +16,11 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any
 
-from penultimate.cores import usable_cores
 from penultimate.engine.messages import Damaged, Died, Done, Ending, Failed, Lost
 from penultimate.engine.observer import Observer, Summary
 from penultimate.errors import DamagedFileError
 from penultimate.graph import Step
+from penultimate.processes import usable_cores
 from penultimate.store import Store
 from penultimate.study.graph import Graph
 

@@ -15,7 +15,7 @@ from penultimate.graph import TO_CROP
 from penultimate.metrics import UndefinedError
 from penultimate.networks.key import NetworkKey
 from penultimate.progress import Progress
-from penultimate.variables import CHECKPOINT_SECONDS, CPU, device, seconds
+from penultimate.variables import CPU, checkpoint_seconds, device
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,7 +105,7 @@ class Inputs:
     @property
     def checkpoint_seconds(self) -> float:
         """The seconds between two checkpoints of a training run."""
-        return seconds(CHECKPOINT_SECONDS)
+        return checkpoint_seconds()
 
     @property
     def source(self) -> str:

@@ -118,9 +118,10 @@ class Monitor:
                 bank = self._bank()
             except Exception as error:
                 self._warn("features", error, f"nothing was measured at step {self.steps}")
+            moved = None if bank is None else self._moved(bank)
             for name, measure in () if bank is None else self.measures.items():
                 try:
-                    row[name] = float(measure(self._moved(bank) if isinstance(measure, partial) else bank))
+                    row[name] = float(measure(moved if isinstance(measure, partial) else bank))
                 except Exception as error:
                     self._warn(name, error, f"{name} at step {self.steps} is recorded as NaN")
         row["seconds"] = time.perf_counter() - began

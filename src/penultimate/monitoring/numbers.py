@@ -41,12 +41,13 @@ def measures_of(
     Traceback (most recent call last):
     penultimate.errors.RequestError: unknown measurement 'knm'. Did you mean 'knn'? All ...
     """
-    if not isinstance(asked, Mapping):
-        listed: list[Any] = [asked] if isinstance(asked, str) or callable(asked) else [*asked]
-        asked = {str(getattr(each, "__name__", each)): each for each in listed}
-    if not asked:
+    listed: list[Any] = [asked] if isinstance(asked, str) or callable(asked) else [*asked]
+    named = (
+        asked if isinstance(asked, Mapping) else {getattr(one, "__name__", str(one)): one for one in listed}
+    )
+    if not named:
         raise RequestError(f"nothing to measure; usual are {', '.join(USUAL)}")
-    return {name: each if callable(each) else _named(each) for name, each in asked.items()}
+    return {name: each if callable(each) else _named(each) for name, each in named.items()}
 
 
 def _named(text: str) -> Measure:

@@ -265,10 +265,10 @@ class Composition:
         """Whether logits are trained as log-probabilities; squared error fits them to fixed values."""
         return self.loss.name != "weighted_squared_error"
 
-    def plugin_digests(self) -> dict[str, str]:
-        """Return the sha256 of each plug-in's source by "kind:name", which is part of a step's identity."""
-        entries = [registry.entry(component.kind, component.name) for component in self.components]
-        return {f"{entry.kind}:{entry.name}": entry.source_digest() for entry in entries if entry.is_plugin}
+    @property
+    def has_plugins(self) -> bool:
+        """Whether a part of it comes from a plug-in."""
+        return any(registry.entry(part.kind, part.name).is_plugin for part in self.components)
 
 
 def preset_of(text: str) -> str | None:
@@ -367,9 +367,6 @@ def _contribution(term: Spec) -> tuple[Spec, dict[str, Any]]:
     if preset is None and not kinds:
         registry.open_packages()
         kinds = [kind for kind in COMPONENT_KINDS if term.name in registry.names(kind)]
-    if len(kinds) + (preset is not None) > 1:
-        owners = ["a preset"] * (preset is not None) + [f"a {kind}" for kind in kinds]
-        raise RequestError(f"'{term.name}' is {' and '.join(owners)}; rename the plug-in")
     if preset is not None:
         values = bind(preset.name, preset.hyperparameters, term.arguments)
         named = {

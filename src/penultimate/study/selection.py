@@ -168,7 +168,7 @@ def _only(study: Study, names: Sequence[str]) -> Study:
         text, recipe = own_recipe(name)
         spec = _spec(study, text)
         if spec not in study.objectives:
-            if not resolve(spec).plugin_digests():
+            if not resolve(spec).has_plugins:
                 known = [*study.slugs().values(), *given]
                 raise RequestError(
                     f"study '{study.name}' has no objective '{name}'.{nearest(name, known)}"

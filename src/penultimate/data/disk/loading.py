@@ -28,12 +28,11 @@ import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from penultimate.cores import usable_cores
 from penultimate.data.decoding import middle_square
 from penultimate.data.disk.preparation import Geometry, Preparation
 from penultimate.data.listing import Listing
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
-from penultimate.processes import safely
+from penultimate.processes import usable_cores, with_variables
 
 AHEAD = 2
 """Batches that are being decoded, or wait, for each worker."""
@@ -105,7 +104,7 @@ def in_order(
         waiting: deque[Future[Read]] = deque()
         try:
             for piece in pieces:
-                with safely():  # a submission may start a process
+                with with_variables({"PYTHONSAFEPATH": "1"}):  # a submission may start a process
                     waiting.append(pool.submit(_served, piece))
                 if len(waiting) > AHEAD * workers:
                     yield waiting.popleft().result()

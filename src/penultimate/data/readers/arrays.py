@@ -16,7 +16,6 @@ from penultimate.data.readers.found import Found, listings
 from penultimate.data.readers.split_names import SPLITS
 from penultimate.data.readers.walking import some
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.memory import memory
 
 PAIRS = (("images", "labels"), ("{}_images", "{}_labels"), ("x_{}", "y_{}"), ("{}_x", "{}_y"))
 """The names of images and labels, with the name of a split in the place of {}."""
@@ -69,15 +68,12 @@ def read_array(path: Path, member: str = "") -> np.ndarray:
     try:
         if not member:
             return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
-        with zipfile.ZipFile(path) as packed:
-            size = packed.getinfo(f"{member}.npy").file_size
-        if size > memory().free:
-            raise RequestError(
-                f"'{path}': '{member}' has {size / 1e9:.3g} GB unpacked, and would be held in memory; save"
-                f" it as {member}.npy, which is read where it lies"
-            )
         with np.load(path, allow_pickle=False) as arrays:
             return np.asarray(arrays[member])
+    except MemoryError:
+        raise RequestError(
+            f"'{path}': '{member}' does not fit into memory; save it as {member}.npy, which is not unpacked"
+        ) from None
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise DamagedFileError(f"'{path}' is not a whole array of numbers: {error}") from None
 
