@@ -303,7 +303,6 @@ def test_what_the_system_refuses_is_said_with_the_place_and_what_helps(
     ("line", "told"),
     [
         ("doctor", "the command 'doctor' is gone: penultimate status --verify"),
-        ("plan smoke --no-timing", "The option --no-timing is gone: nothing is timed any more"),
         ("plan smoke --device=h100", "The option --device is gone: a plan tells the time"),
     ],
 )
@@ -312,3 +311,5 @@ def test_what_is_gone_names_what_replaces_it(
 ) -> None:
     assert main(line.split()) == 2
     assert told in capsys.readouterr().err
+    assert main(["list", "studies", "--no-timing"]) == 0
+    assert "the option --no-timing is gone: nothing is timed any more" in capsys.readouterr().err

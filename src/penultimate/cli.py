@@ -106,6 +106,9 @@ def _done(words: list[str]) -> int:
         raise unknown("command", words[0], COMMANDS)
     if ("--set", "--help") in itertools.pairwise(words):
         return running.settings_help(words)
+    if "--no-timing" in words:  # it would change nothing, and scripts still give it
+        notice(f"the option --no-timing is gone: {GONE['--no-timing']}")
+        words = [word for word in words if word != "--no-timing"]
     options, extra = _parser().parse_known_args(words)
     if extra:
         parser = _parser_of(words[0]) if words[0] in COMMANDS else _parser()

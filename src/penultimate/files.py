@@ -119,6 +119,8 @@ def write_given(path: Path | str, content: bytes, what: str) -> None:
     try:
         atomic_write(path, content)
     except OSError as error:
+        if error.errno in FULL:  # the place is right
+            raise
         raise RequestError(f"{what} cannot be written to '{path}' ({error.strerror or error})") from None
 
 
