@@ -13,16 +13,14 @@ from typing import Any
 
 import pytest
 import torch
-from tests.shrinking import shrink
 
 from penultimate import registry, specs
 from penultimate.backbones.size import size_of
-from penultimate.cli import main
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError
 from penultimate.graph import Step
 from penultimate.objectives.presets import resolve
-from penultimate.study import Runs, Study, load_study
+from penultimate.study import load_study
 from penultimate.study.graph import Graph
 from penultimate.study.selection import located_in
 from penultimate.study.unfold import unfold
@@ -219,21 +217,6 @@ def test_every_temperature_of_table_4_scales_its_loss() -> None:
     }
 
 
-def test_temperatures_from_005_on_are_trained_without_scaling_the_loss_too() -> None:
-    """Footnote 1: at 0.05 that is the first of the cosine softmax networks of the main study."""
-    found = trainings("imagenet_temperature_unscaled")
-    assert {(settings(spec)["temperature"], settings(spec)["scale"]) for spec, _, _ in found} == {
-        (float(row["temperature"]), 1)
-        for row in rows("neurips_table4_temperature")
-        if float(row["temperature"]) >= 0.05
-    }
-    assert {recipe.epochs for recipe in found.values()} == {158}
-    shared = {step.id for step in steps("imagenet_resnet50", "train")}
-    assert len(shared & {step.id for step in steps("imagenet_temperature_unscaled", "train")}) == 1
-    asked = load_study("imagenet_temperature").measure
-    assert load_study("imagenet_temperature_unscaled").measure == asked
-
-
 def test_accuracies_of_eight_seeds_are_followed_through_training() -> None:
     assert {seed for _, _, seed in trainings("imagenet_curves")} == set(range(8))
     assert len(trainings("imagenet_curves")) == 72
@@ -243,17 +226,6 @@ def test_accuracies_of_eight_seeds_are_followed_through_training() -> None:
     assert every == {recipe.snapshot_every for recipe in followed.values()} == {2}
     shared = {step.id for step in steps("imagenet_dynamics", "train")}
     assert shared < {step.id for step in steps("imagenet_curves", "train")}
-
-
-def test_layers_are_compared_and_separated_as_in_the_paper() -> None:
-    """Figure D.3 in ten passes of batches of 1,500; Figure 4 on training images."""
-    compared = {
-        (step.config["compared"], step.config["passes"], step.config["images"])
-        for step in steps("imagenet_transfer", "fine_tuning")
-    }
-    assert compared == {(1500, 10, 50000)}
-    assert max(ENTRIES[name].card.sizes["test"] for name in load_study("imagenet_transfer").targets) < 50000
-    assert len(steps("imagenet_resnet50", "layers_on_training")) == 72
 
 
 def test_every_cell_of_table_c4_is_trained_with_images_held_out() -> None:
@@ -350,12 +322,6 @@ def test_measurements_have_the_numbers_of_the_paper() -> None:
     assert kept == {2}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_made_for_gpus_is_trained_in_bfloat16_and_cifars_small_nets_in_float32(name: str) -> None:
-    precisions = {block.recipe.precision for block in load_study(name).runs}
-    assert precisions == {"float32" if name.startswith("cifar") else "bfloat16"}
-
-
 def test_imagenet64_has_the_papers_regime() -> None:
     (recipe,) = set(trainings("imagenet64").values())
     length = recipe.epochs * (126689 // recipe.batch_size)
@@ -419,62 +385,3 @@ def test_a_study_is_told_where_its_data_lie_by_name_or_by_a_root(tmp_path: Any) 
     with pytest.raises(RequestError, match="data 'cars'"):
         located_in(study, [], str(tmp_path))
     assert located_in(study, []) is study
-
-
-def test_a_plan_says_trainings_steps_and_bytes_without_the_data(
-    tmp_path: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["plan", "cifar10_allcnnc", "--out", str(tmp_path)]) == 0
-    said = capsys.readouterr().out
-    assert "left: 225 trainings of 17,550,000 batches, 1,126 steps, about 13.3 GB of files; " in said
-    assert "The location of cifar10 was not given (" in said
-    assert "and 1,126 steps whose cost shows when one is done" in said
-    assert main(["run", "cifar10_allcnnc", "--out", str(tmp_path)]) == 2
-    assert "--data cifar10=FOLDER" in capsys.readouterr().err
-
-
-def asked_of(study: Study) -> set[str]:
-    """Every measurement with all its settings, as text."""
-    return {
-        f"{one.measurement.name} " + " ".join(f"{name}={value}" for name, value in one.settings.items())
-        for asked in study.measured().values()
-        for one in asked
-    }
-
-
-UNCHANGED = [
-    item
-    for item in vars(Recipe())
-    if item
-    not in (
-        "epochs",
-        "batch_size",
-        "ghost_batch",
-        "at_once",
-        "size",
-        "resize",
-        "evaluate_every",
-        "snapshot_every",
-    )
-]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_shrinking_changes_no_architecture_objective_probe_or_recipe(name: str) -> None:
-    study = load_study(name)
-    small = shrink(study, {}, size=48)
-    assert (small.limited, small.name) == (True, f"{name}-shrunk")
-    for before, after in zip(study.networks, small.networks, strict=True):
-        assert isinstance(before, Runs)
-        assert isinstance(after, Runs)
-        for item in ("objectives", "backbones", "seeds", "draws", "arm"):
-            assert getattr(before, item) == getattr(after, item)
-        for item in UNCHANGED:
-            assert getattr(before.recipe, item) == getattr(after.recipe, item)
-        assert (after.recipe.epochs, after.recipe.batch_size) == (2, 8)
-        assert after.recipe.size == min(48, before.recipe.size)
-    assert not re.search(r"steps=\d{2}|shots=\(?\d{2}|batch_size=\d{2}", " ".join(map(str, asked_of(small))))
-    measured = {key: [one.measurement.name for one in asked] for key, asked in study.measured().items()}
-    assert measured == {
-        key: [one.measurement.name for one in asked] for key, asked in small.measured().items()
-    }

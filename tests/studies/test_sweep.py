@@ -5,27 +5,19 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from pathlib import Path
 
-import pytest
-from tests.inprocess import InProcess
-from tests.shrinking import shrink
-
-from penultimate import run
 from penultimate.objectives.presets import resolve
 from penultimate.paper import arms
 from penultimate.paper.arms import BEHIND_A_PROJECTOR
 from penultimate.paper.claims.doses import FAMILIES, PAIRS, WINDOW
 from penultimate.paper.claims.projectors import DEPTHS, OBJECTIVES
 from penultimate.paper.families import SHOWN
-from penultimate.paper.studies import smoke
 from penultimate.paper.studies.sweep import RECIPE, SMALLEST
 from penultimate.paper.studies.world import CHANGES
 from penultimate.paper.studies.world import OBJECTIVES as NINE
 from penultimate.paper.studies.world import PAPERS_STRENGTHS as PAPERS
-from penultimate.records.reading import reference_tuning, study_folder
+from penultimate.records.reading import reference_tuning
 from penultimate.study import Study, load_study
-from penultimate.study.selection import restrict
 from penultimate.study.unfold import unfold
 
 WHOLE, PART = load_study("sweep"), load_study("sweep_smallest")
@@ -48,10 +40,6 @@ def test_it_trains_51_networks_a_seed_and_its_smallest_part_19() -> None:
     assert part["dynamics"] == 3
     seeds = {key.seed for key in PART.keys()}
     assert seeds == {key.draw for key in PART.keys()} == {200, 201, 202}
-
-
-def test_the_smallest_part_has_no_step_that_the_whole_lacks() -> None:
-    assert unfold(PART).steps.keys() < unfold(WHOLE).steps.keys()
 
 
 def test_every_network_has_the_searchs_recipe_but_for_cosine_softmax_and_snapshots() -> None:
@@ -127,32 +115,3 @@ def test_translated_strengths_follow_from_what_docs_world_says() -> None:
     keep = 1 / (1 + 0.3 / 0.7 / 2048 * 256)
     assert round(keep, 3) == 0.949
     assert round(8e-4 * (1000 / 2048) / (128 / 256), 6) == 0.000781
-
-
-@pytest.mark.long
-def test_shrunk_the_smallest_part_runs_and_each_arm_has_its_networks(tmp_path: Path) -> None:
-    small = shrink(
-        dataclasses.replace(
-            restrict(PART, ("softmax", "logit_penalty(beta=0.0024)"), (200,)),
-            source=smoke.STUDY.source,
-            targets=("digits_smoke",),
-        ),
-        {},
-        epochs=1,
-        batch_size=64,
-    )
-    gentle = small.with_runs(
-        lambda grid: dataclasses.replace(grid, recipe=dataclasses.replace(grid.recipe, exposure=0.1))
-    )
-    assert run(gentle, tmp_path, engine=InProcess()).complete
-    table = study_folder(tmp_path, gentle.name).table()
-    found = {
-        (row.arm, row.objective)
-        for row in table.where(metric="linear_top1", target="digits_smoke", epoch=None)
-    }
-    assert found == {
-        (None, "softmax"),
-        *((family, "softmax") for family in SMALLEST if "softmax" in specs_of(PART, family)),
-        ("logit_penalty", "logit_penalty(beta=0.0024)"),
-    }
-    assert len(table.where(metric="linear_top1", epoch=1)) == 1
