@@ -69,7 +69,7 @@ ALONE = {
 }
 """Further studies, and exhibits that they measure whole."""
 UNFILLED = {"tableA1"}
-"""Its search (penultimate tune) is no part of any study's run; the rest of it is there."""
+"""Its search (penultimate tune) is no part of any study's run."""
 
 
 def shrunk(study: Study, root: Path, size: int, **settings: int) -> Study:
@@ -144,12 +144,11 @@ def test_one_page_of_all_imagenet_studies_has_every_exhibit_of_the_paper(tmp_pat
     results, lacking = read_run(out, ",".join(names)), set()
     for name in EXHIBITS:
         shown = show(name, results, allow_limited=True)
-        assert shown.is_measured, name
-        if columns_without_number(shown):
+        if not shown.is_measured or columns_without_number(shown):
             lacking.add(name)
         else:
             assert any("The numbers are those of `imagenet_" in note for note in shown.notes), name
     assert lacking == UNFILLED
     assert main(["report", *names, "--out", str(out), "--to", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
-    assert [name for name in EXHIBITS if f'id="{name}"' not in page] == []
+    assert {name for name in EXHIBITS if f'id="{name}"' not in page} == UNFILLED

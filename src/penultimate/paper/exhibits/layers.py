@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -11,11 +12,11 @@ from penultimate.data.catalog import card
 from penultimate.paper import BASELINE
 from penultimate.paper.printed import figure
 from penultimate.results.exhibit import Part, exhibit
-from penultimate.results.figure import Axis, Curve, Panel, Point, scatter
+from penultimate.results.figure import Axis, Panel, lines, scatter
 from penultimate.results.means import printed, table_of_means, table_of_printed
 from penultimate.results.rows import Run, layers, mean_of
 from penultimate.results.table import MISSING, Column, Table, table_of_rows
-from penultimate.results.text import counted, fixed, plain, signed
+from penultimate.results.text import plain, signed
 
 PENULTIMATE, LAST = "Penultimate", "last"
 """The penultimate features in tables, and in the table of chosen layers."""
@@ -91,17 +92,13 @@ def layers_of(run: Run, metric: str, split: str = "test", **where: object) -> di
     return {PENULTIMATE if name == PENULTIMATE.lower() else name: frame for name, frame in found.items()}
 
 
-def over_layers(run: Run, name: str, title: str, found: Mapping[str, pd.DataFrame], axis: Axis) -> Panel:
+def over_layers(
+    run: Run, name: str, title: str, found: Mapping[str, pd.DataFrame], axis: Axis
+) -> Panel | None:
     """Return a panel with a line for each objective: its means over runs in each layer."""
-    curves, marks = [], []
-    means = pd.DataFrame({place: frame.mean() for place, frame in enumerate(found.values(), 1)})
-    for slug, label in run.labels().items():
-        if slug in means.index:
-            line = tuple((float(place), float(mean)) for place, mean in means.loc[slug].dropna().items())
-            end = f"{fixed(line[-1][1], axis.digits)} {axis.unit}".rstrip() + " at the end"
-            curves.append(Curve(line, slug, f"{label}: {end}"))
-            marks.append(Point(*line[-1], slug, label, end))
-    return Panel(name, title, axis_of([*found]), axis.label, tuple(marks), tuple(curves), labelled=False)
+    y = pd.DataFrame({place: frame.unstack() for place, frame in enumerate(found.values(), 1)}).T
+    panel = lines(run, name, title, y, axis, x_label=axis_of([*found]), early=0.0)
+    return panel and replace(panel, points=tuple(point._replace(y_error=None) for point in panel.points))
 
 
 def numbered(names: Sequence[str]) -> str:
@@ -132,35 +129,25 @@ def depth(run: Run) -> Iterator[Part]:
     for probe, of_each in found.items():
         yield by_layer(run, probe, of_each)
         yield best_layers(run, probe, of_each)
-    panels: list[Panel | None] = [
-        transfer_over_layers(run, probe, of_each) for probe, of_each in found.items()
-    ]
+    panels = [transfer_over_layers(run, probe, of_each) for probe, of_each in found.items()]
     drawn = {probe: of_each for probe, of_each in found.items() if len(of_each) >= FEWEST_DRAWN}
     panels += [gains(run, probe, of_each) for probe, of_each in drawn.items()]
     yield figure("depth", "Transfer over depth", *panels, legend=True)
 
 
-@dataclass(frozen=True, eq=False)
-class Served:
-    """Transfer from the layers of an objective's networks, by one probe, in per cent.
+class Served(NamedTuple):
+    """Transfer from the layers of an objective's networks, by one probe, in per cent, means over tasks.
 
-    `layers` has the mean over tasks [seed, layer], `own` that of each task's chosen layer by seed, and
-    `chosen` the layer of each task that is best on validation images, the later of equal ones.
+    `layers` is a frame [seed, layer]; `last`, by seed, is of the penultimate features, `own` of each task's
+    chosen layer, and `gain` their difference. `chosen` has the layer of each task that is best on validation
+    images, the later of equal ones.
     """
 
     layers: pd.DataFrame
+    last: pd.Series
     own: pd.Series
+    gain: pd.Series
     chosen: Mapping[str, str]
-
-    @property
-    def last(self) -> pd.Series:
-        """The mean over tasks of the penultimate features, by seed."""
-        return self.layers[PENULTIMATE].dropna()
-
-    @property
-    def gain(self) -> pd.Series:
-        """The points by which the chosen layers are ahead of the penultimate features, by seed."""
-        return (self.own - self.last).dropna()
 
 
 def served(run: Run, probe: str) -> dict[str, Served]:
@@ -173,16 +160,18 @@ def served(run: Run, probe: str) -> dict[str, Served]:
     validated = {task: layers_of(run, VALIDATION[probe], "train", target=task) for task in tested}
     served = {}
     for slug in run.labels():
-        tasks, own, chosen = [], [], {}
+        tasks, best, chosen = [], [], dict[str, str]()
         for task in tested:
             seen, accuracy = _whole(validated[task], slug), _whole(tested[task], slug)
             accuracy = accuracy[[layer for layer in accuracy if layer in seen]]
             if len(accuracy.columns) > 1 and PENULTIMATE in accuracy:
                 chosen[task] = str(seen[accuracy.columns[::-1]].mean().idxmax())
                 tasks.append(accuracy)
-                own.append(accuracy[[chosen[task]]].set_axis([""], axis=1))
+                best.append(accuracy[[chosen[task]]].set_axis([""], axis=1))
         if tasks and len(tasks) == len(tested):
-            served[slug] = Served(mean_of(tasks), mean_of(own)[""], chosen)
+            layers, own = mean_of(tasks), mean_of(best)[""]
+            last = layers[PENULTIMATE].dropna()
+            served[slug] = Served(layers, last, own, (own - last).dropna(), chosen)
     return {slug: one for slug, one in served.items() if len(one.gain)}
 
 
@@ -265,22 +254,16 @@ def best_layers(run: Run, probe: str, found: Mapping[str, Served]) -> Table | No
     return table and replace(table, marks=table.values.map(lambda layer: "" if layer == LAST else "best"))
 
 
-def transfer_over_layers(run: Run, probe: str, found: Mapping[str, Served]) -> Panel:
+def transfer_over_layers(run: Run, probe: str, found: Mapping[str, Served]) -> Panel | None:
     """Return a panel of transfer over the layers, whose lines all end with the penultimate features."""
-    curves, points, labels, word = [], [], run.labels(), PROBES[probe]
-    deepest = max(len(one.layers.columns) for one in found.values())
-    for slug, one in found.items():
-        means = one.layers.mean()
-        line = tuple(
-            (float(place), float(mean)) for place, mean in enumerate(means, deepest - len(means) + 1)
-        )
-        detail = f"{counted(len(one.last), 'run')}: {fixed(line[-1][1], 1)} % from the penultimate layer"
-        error = float(one.last.sem()) if len(one.last) > 1 else None
-        curves.append(Curve(line, slug, f"{labels[slug]}, {detail}"))
-        points.append(Point(*line[-1], slug, labels[slug], detail, y_error=error))
-    title, up = f"Transfer from each layer, {word}", f"Mean {word} transfer accuracy, %"
-    axis, drawn = axis_of(shared_layers(found)), (tuple(points), tuple(curves))
-    return Panel(f"depth-{probe}", title, axis, up, *drawn, labelled=False)
+    deepest, word = max(len(one.layers.columns) for one in found.values()), PROBES[probe]
+    layers = {
+        slug: one.layers.T.set_axis(range(deepest - len(one.layers.columns) + 1, deepest + 1))
+        for slug, one in found.items()
+    }
+    title, axis = f"Transfer from each layer, {word}", Axis(f"Mean {word} transfer accuracy, %", unit="%")
+    y, x_label = pd.concat(layers, axis=1), axis_of(shared_layers(found))
+    return lines(run, f"depth-{probe}", title, y, axis, x_label=x_label, early=0.0)
 
 
 def gains(run: Run, probe: str, found: Mapping[str, Served]) -> Panel | None:

@@ -59,11 +59,10 @@ def tableA1(run: Run) -> Iterator[Part]:
     """The hyperparameters of every objective were chosen from grids of values, if a search is shown here;
     only the accuracy on images held out of the pretraining set decided: no test set, no transfer task. Of
     cells that the seeds cannot tell from the best, the middle one is chosen; the value of the highest mean
-    stands beside it. Standard errors are over seeds. Without a search, the table has the values that the
-    study takes as they are."""
+    stands beside it. Standard errors are over seeds."""
     searches = searches_of(run)
     tuned = [tuned for tuning in searches for tuned in tuning.objectives]
-    yield search_table(run, searches) if searches else values_table(run)
+    yield search_table(run, searches) if searches else None
     yield from (f"{tuning.study}: {budget_text(tuning)}." for tuning in searches)
     yield from dict.fromkeys(f"{remark}." for one in tuned for remark in one.remarks)
     panels = (
@@ -150,21 +149,6 @@ def values_of(spec: str) -> list[tuple[str, Any]]:
     except RequestError:
         return []
     return [(parameter.symbol or parameter.name, value) for parameter, value in parameters.values()]
-
-
-def values_table(run: Run) -> Table | None:
-    """Return the values in use, where nothing was searched."""
-    columns = [
-        Column("hyperparameter", "Hyperparameter"),
-        Column("value", "Value"),
-        Column("epochs", "Epochs"),
-    ]
-    rows, slugs = [], []
-    for objective, recipe in in_use(run):
-        for symbol, value in values_of(objective.spec) or [("none", None)]:
-            rows.append((objective.label, [symbol, short(value), short(recipe.get("epochs"))]))
-            slugs.append(objective.slug)
-    return table_of_cells("tableA1", "The values that this study uses", columns, rows, slugs=tuple(slugs))
 
 
 def search_table(run: Run, searches: Sequence[Tuning]) -> Table | None:

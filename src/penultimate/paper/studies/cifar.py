@@ -55,17 +55,15 @@ def cifar_choices(dataset: str) -> dict[str, dict[str, Any]]:
     return changes
 
 
-def _study(name: str, dataset: str, backbone: str, title: str, question: str, recipe: Recipe) -> Study:
-    changes = cifar_choices(dataset)
+def _study(name: str, dataset: str, backbone: str, title: str, recipe: Recipe) -> Study:
+    changes, seeds = cifar_choices(dataset), tuple(range(25))
     return Study(
-        name=name,
-        title=title,
-        question=question,
+        name,
+        title,
+        "Do objectives other than softmax do better on CIFAR?",
         source=dataset,
         targets=(),
-        networks=runs_by_recipe(
-            tuple(changes), recipe, changes, backbones=(backbone,), seeds=tuple(range(25)), draws=0
-        ),
+        networks=runs_by_recipe(tuple(changes), recipe, changes, backbones=(backbone,), seeds=seeds, draws=0),
         measure=("accuracy", "class_separation"),
         threads=4,
         gpus=0.5,
@@ -77,10 +75,9 @@ def _search(dataset: str, backbone: str, network: str, recipe: Recipe) -> Study:
     begun = dataclasses.replace(recipe, learning_rate=0.1, weight_decay=1e-3)
     grids = {"recipe.learning_rate": RATES, "recipe.rate_times_decay": RATES_TIMES_DECAYS}
     return Study(
-        name=f"{dataset}_search",
-        title=f"The search for nine objectives' learning rates and decays, {network}",
-        question="Which learning rate and weight decay of each objective do best on held-out training"
-        " images?",
+        f"{dataset}_search",
+        f"The search for nine objectives' learning rates and decays, {network}",
+        "Which learning rate and weight decay of each objective do best on held-out training images?",
         source=f"{dataset}_tuning",
         targets=(),
         networks=(Runs(objectives, begun, (backbone,), (100, 101, 102, 103, 104), draws=0),),
@@ -91,21 +88,10 @@ def _search(dataset: str, backbone: str, network: str, recipe: Recipe) -> Study:
     )
 
 
-CIFAR10_ALLCNNC = _study(
-    "cifar10_allcnnc",
-    "cifar10",
-    "allcnnc",
-    "Nine objectives, 25 seeds, All-CNN-C on CIFAR-10",
-    "Do objectives other than softmax do better on CIFAR-10?",
-    CIFAR10,
-)
+_TITLE = "Nine objectives, 25 seeds,"
+CIFAR10_ALLCNNC = _study("cifar10_allcnnc", "cifar10", "allcnnc", f"{_TITLE} All-CNN-C on CIFAR-10", CIFAR10)
 CIFAR100_WRN16_8 = _study(
-    "cifar100_wrn16_8",
-    "cifar100",
-    "wrn16_8",
-    "Nine objectives, 25 seeds, WRN-16-8 on CIFAR-100",
-    "Do objectives other than softmax do better on CIFAR-100?",
-    CIFAR100,
+    "cifar100_wrn16_8", "cifar100", "wrn16_8", f"{_TITLE} WRN-16-8 on CIFAR-100", CIFAR100
 )
 CIFAR10_SEARCH = _search("cifar10", "allcnnc", "All-CNN-C on CIFAR-10", CIFAR10)
 CIFAR100_SEARCH = _search("cifar100", "wrn16_8", "WRN-16-8 on CIFAR-100", CIFAR100)

@@ -112,27 +112,10 @@ def augmented(**augmentation: bool | float) -> Recipe:
 
 
 def _study(
-    name: str,
-    title: str,
-    question: str,
-    networks: tuple[Runs, ...],
-    measure: tuple[str, ...],
-    source: str = "imagenet",
-    targets: tuple[str, ...] = (),
-    **settings: Any,
+    name: str, title: str, question: str, networks: tuple[Runs, ...], measure: tuple[str, ...], **more: Any
 ) -> Study:
-    return Study(
-        name=name,
-        title=title,
-        question=question,
-        source=source,
-        targets=targets,
-        networks=networks,
-        measure=measure,
-        threads=8,
-        gpus=1.0,
-        **settings,
-    )
+    settings: dict[str, Any] = {"source": "imagenet", "targets": (), "threads": 8, "gpus": 1.0, **more}
+    return Study(name, title, question, networks=networks, measure=measure, **settings)
 
 
 MAIN = runs(NINE, EIGHT_SEEDS)
@@ -199,11 +182,9 @@ OF_TEMPERATURE = ("accuracy", "class_separation", FROM_TRAINING, "linear")
 
 def _sweep(scale_of: Mapping[Value, Value]) -> tuple[Runs, ...]:
     """Return cosine softmax at some temperatures, each with the scale of its loss, for its usual epochs."""
-    epochs = NINE[BY_SLUG["cosine_softmax"]]
-    objectives = [
-        spec("cosine_softmax", [("temperature", one), ("scale", scale)]) for one, scale in scale_of.items()
-    ]
-    return runs(dict.fromkeys(objectives, epochs), (0,), arm=arms.SWEEP)
+    settings = ([("temperature", one), ("scale", scale)] for one, scale in scale_of.items())
+    epochs = dict.fromkeys((spec("cosine_softmax", of) for of in settings), NINE[BY_SLUG["cosine_softmax"]])
+    return runs(epochs, (0,), arm=arms.SWEEP)
 
 
 IMAGENET_TEMPERATURE = _study(
@@ -349,15 +330,9 @@ def _search(
 ) -> Study:
     """Return a search with 50,046 images held out, for the highest mean over three runs in any epoch."""
     recipe = dataclasses.replace(recipe, evaluate_every=2)
-    return _study(
-        name,
-        title,
-        question,
-        runs(dict.fromkeys(objectives, 240), (100, 101, 102), backbone, recipe=recipe),
-        ("accuracy",),
-        source="imagenet_tuning",
-        search=Search(grids, stops=True, by_mean=True),
-    )
+    networks = runs(dict.fromkeys(objectives, 240), (100, 101, 102), backbone, recipe=recipe)
+    search = Search(grids, stops=True, by_mean=True)
+    return _study(name, title, question, networks, ("accuracy",), source="imagenet_tuning", search=search)
 
 
 IMAGENET_SEARCH = _search(
@@ -394,6 +369,18 @@ IMAGENET_MIXUP_SEARCH = _search(
 )
 
 # A hundred classes at 64 pixels: the regime of the paper's softmax, strengths translated as in `searches`.
+AT_64_PIXELS = matched(
+    Recipe(
+        epochs=92,
+        batch_size=256,
+        ghost_batch=32,
+        learning_rate=0.1,
+        precision="bfloat16",
+        augmentation=RECIPE.augmentation,
+        size=64,
+        resize=73,
+    )
+)
 IMAGENET64 = _study(
     "imagenet64",
     "Nine objectives, three seeds, ResNet-50 on ImageNet-100 at 64 pixels",
@@ -411,18 +398,7 @@ IMAGENET64 = _study(
                 "cosine_softmax(temperature=0.075)",
                 "squared_error(kappa=9, target=60, scale=1)",
             ),
-            matched(
-                Recipe(
-                    epochs=92,
-                    batch_size=256,
-                    ghost_batch=32,
-                    learning_rate=0.1,
-                    precision="bfloat16",
-                    augmentation=RECIPE.augmentation,
-                    size=64,
-                    resize=73,
-                )
-            ),
+            AT_64_PIXELS,
             ("resnet50",),
             THREE_SEEDS,
             draws=0,
