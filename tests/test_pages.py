@@ -183,18 +183,6 @@ def test_no_line_of_words_is_a_comment() -> None:
         assert not lost.findall(BLOCK.sub("", path.read_text(encoding="utf-8"))), named(path)
 
 
-def test_what_a_change_adds_to_a_script_names_what_there_is() -> None:
-    added = [block for path in PAGES for block in blocks(path, "diff")]
-    found = {name for block in added for name in re.findall(r"\bpu\.(\w+)", block)}
-    assert len(found) > 2
-    assert found <= {*penultimate.__all__}
-
-
-def test_a_command_that_was_removed_is_found() -> None:
-    with pytest.raises(penultimate.PenultimateError, match="invalid choice: 'rank'"):
-        _parser().parse_args(["rank", "table1"])
-
-
 def test_every_other_line_of_a_console_block_names_what_is_there() -> None:
     """Targets of make, extras of pip, modules of python, and tools that the pages say how to get."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))

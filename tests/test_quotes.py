@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
 import pytest
@@ -59,15 +58,6 @@ def test_the_pictures_are_those_of_the_kept_rows() -> None:
     assert pictures.stale() == []
     drawn = re.findall(r"\]\((?:docs/)?pictures/([^)]+)\)", PAGES["README.md"] + PAGES["docs/results.md"])
     assert {*pictures.PICTURES} <= {*drawn}
-
-
-def test_a_new_field_of_a_panel_makes_no_picture_out_of_date_and_another_number_does() -> None:
-    (panel, _) = pictures.panels("figure5.svg")
-    kind = dataclasses.make_dataclass("Wider", [("more", int, 0)], bases=(type(panel),), frozen=True)
-    fields = {each.name: getattr(panel, each.name) for each in dataclasses.fields(panel)}
-    assert pictures.essence(kind(**fields)) == pictures.essence(panel)
-    assert pictures.essence(kind(**fields, more=1)) != pictures.essence(panel)
-    assert pictures.essence(dataclasses.replace(panel, title="")) != pictures.essence(panel)
 
 
 def test_claims_are_those_that_the_page_itself_shows() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 
-import numpy as np
 import pytest
 
 from penultimate.paper.studies import searches, world
@@ -121,16 +120,6 @@ def test_what_todays_study_has_in_common_with_its_reference_run_are_the_same_ste
     assert {place: then[place] for place in common} == {place: now[place] for place in common}
 
 
-def test_conditions_of_the_reference_run_are_settings_and_no_layers() -> None:
-    table = reference("glyphs").table
-    settings = {metric: {row.setting for row in rows} for metric, rows in table.by("metric").items()}
-    assert settings["relearn_top1"] == {f"shots={shots}" for shots in (5, 10, 40)}
-    assert len(settings["corruption_error"]) == 15 * 5
-    assert {text.partition("=")[0] for text in settings["reliability_share"] if text} == {"bin"}
-    layers = {row.layer for row in table if row.layer}
-    assert not any(any(letter in layer for letter in " =,") for layer in layers), layers
-
-
 def chosen(search: str) -> dict[str, dict[str, int | float]]:
     """Return what a kept search chose: {objective: its changes of the recipe}."""
     tuning = reference_tuning(search)
@@ -175,10 +164,6 @@ def test_a_search_is_shown_from_the_package(name: str) -> None:
     assert show("tableA1", read_reference(f"tune-{name}")).figures
 
 
-def test_without_a_name_the_main_reference_run_is_read() -> None:
-    assert read_reference().provenance == read_reference("evidence").provenance
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["evidence", "full"])
 def test_the_whole_reference_runs_lack_nothing_of_any_exhibit_of_the_paper(name: str) -> None:
@@ -196,21 +181,3 @@ def test_the_whole_reference_run_has_the_numbers_of_glyphs() -> None:
     )
     assert len(part) > 10_000
     assert part.items() <= whole.items()
-
-
-def test_networks_that_full_and_glyphs_trained_on_other_processors_differ_as_seeds_do() -> None:
-    def accuracies(name: str, arm: str | None) -> dict[tuple[str | None, int | None], float]:
-        of = {"backbone": "glyphnet", "arm": arm, "draw": 9}
-        rows = reference(name).table.where(metric="top1", split="test", target="glyphs", **of)
-        return {(row.objective, row.seed): row.value for row in rows if str(row.step).startswith("accuracy.")}
-
-    first, again = accuracies("glyphs", "one draw"), accuracies("full", None)
-    assert len(again) == 9 * 2
-    assert again.keys() <= first.keys()
-    apart = np.array([again[key] - first[key] for key in again])
-    by_objective = [
-        [value for (text, _), value in first.items() if text == each] for each in {k[0] for k in first}
-    ]
-    seeds = np.sqrt(2 * np.mean([np.var(values, ddof=1) for values in by_objective]))
-    assert 0.5 * seeds < np.sqrt(np.mean(apart**2)) < 1.5 * seeds
-    assert abs(apart.mean()) < 2 * apart.std() / np.sqrt(len(apart))

@@ -67,16 +67,6 @@ def test_the_site_builds_without_a_warning_and_takes_nothing_from_elsewhere(tmp_
     assert site.render(tmp_path) != 0
 
 
-def test_an_exhibit_of_another_run_is_drawn_from_it_once_it_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (gallery.run_of("doses"), gallery.run_of("table1")) == ("sweep", gallery.MAIN)
-    built = gallery.show("doses", gallery.read(gallery.run_of("doses")))
-    known = marks_of([built])
-    text = "\n".join(gallery.page("doses", built, known))
-    assert "penultimate show doses --reference --study sweep" in text
-    monkeypatch.setattr(gallery, "references", lambda: {gallery.MAIN: None})
-    assert {gallery.run_of(name) for name in gallery.RUNS} == {gallery.MAIN}
-
-
 def test_a_button_copies_the_commands_of_a_block_without_the_comments_beside_them() -> None:
     """The script's own pattern, which reads the same in Python, against how a shell reads the lines."""
     script = (site.PAGES / "_static/copy.js").read_text(encoding="utf-8")

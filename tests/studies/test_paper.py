@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import math
 import re
-from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -217,17 +216,6 @@ def test_every_temperature_of_table_4_scales_its_loss() -> None:
     }
 
 
-def test_accuracies_of_eight_seeds_are_followed_through_training() -> None:
-    assert {seed for _, _, seed in trainings("imagenet_curves")} == set(range(8))
-    assert len(trainings("imagenet_curves")) == 72
-    main, followed = trainings("imagenet_resnet50"), trainings("imagenet_curves")
-    assert {place: replace(recipe, snapshot_every=0) for place, recipe in followed.items()} == main
-    every = {step.config["every"] for step in steps("imagenet_curves", "dynamics")}
-    assert every == {recipe.snapshot_every for recipe in followed.values()} == {2}
-    shared = {step.id for step in steps("imagenet_dynamics", "train")}
-    assert shared < {step.id for step in steps("imagenet_curves", "train")}
-
-
 def test_every_cell_of_table_c4_is_trained_with_images_held_out() -> None:
     assert load_study("imagenet_combinations").source == "imagenet_tuning"
     assert ENTRIES["imagenet_tuning"].card.sizes["holdout"] == 50046
@@ -294,14 +282,6 @@ def test_transfer_is_to_the_sets_of_table_a2_with_the_grid_of_appendix_a3() -> N
         assert len(steps("imagenet_transfer", probe)) == 9 * 8 * 8
     assert len(steps("imagenet_transfer", "multilabel")) == 9 * 8
     assert len(steps("imagenet_inception_v3", "linear")) == 9 * 3 * 8
-
-
-def test_studies_of_the_same_networks_share_their_trainings() -> None:
-    trained = {step.id for step in steps("imagenet_resnet50", "train")}
-    for name in SHARED:
-        assert {step.id for step in steps(name, "train")} == trained
-    standard = {step.id for step in steps("imagenet_augmentation", "train")}
-    assert len(standard & trained) == 4 * 8
 
 
 def test_measurements_have_the_numbers_of_the_paper() -> None:

@@ -38,25 +38,25 @@ def figure6(run: Run) -> Iterator[Part]:
     images per class, tested on 10,000 others) is not tabulated; beside ours stands the relearned accuracy
     that its ICLR version prints: 50,046 training images, tested on the whole validation set."""
 
-    def read(key: str, label: str, reader: Callable[[str], pd.DataFrame], digits: int = 1) -> None:
-        """Add a column: the main arm, with the sweep over temperatures beside it."""
-        frames = [reader(arm) for arm in ("", SWEEP) if arm in run.arms]
-        beside = pd.concat(frames, axis=1)
-        group = "" if digits == 3 else "Test top-1, %"
-        columns[Column(key, label, group, digits)] = beside.loc[:, ~beside.columns.duplicated()]
+    def beside(read: Callable[[str], pd.DataFrame]) -> pd.DataFrame:
+        """Return what is read of the main arm, with the sweep over temperatures beside it."""
+        found = pd.concat([read(arm) for arm in ("", SWEEP) if arm in run.arms], axis=1)
+        return found.loc[:, ~found.columns.duplicated()]
 
-    columns: dict[Column, pd.DataFrame] = {}
-    read(
-        "class_separation_r2",
-        "R² (training images)",
-        lambda arm: seeds(run, "class_separation", "train", arm=arm),
-        3,
-    )
-    read("top1_percent", "Original head", lambda arm: seeds(run, "top1", scale=100, arm=arm))
+    group = "Test top-1, %"
+    columns = {
+        Column("class_separation_r2", "R² (training images)", digits=3): beside(
+            lambda arm: seeds(run, "class_separation", "train", arm=arm)
+        ),
+        Column("top1_percent", "Original head", group): beside(
+            lambda arm: seeds(run, "top1", scale=100, arm=arm)
+        ),
+    }
     for metric, key, words in ((FRESH, "", ""), (OF_TRAINING, "training_", " trained on")):
         for shots in shots_of(run, metric):
-            name, label = f"relearned_{key}{shots}_percent", f"Relearned, {shots} per class{words}"
-            read(name, label, partial(relearned, run, metric, shots))
+            label = f"Relearned, {shots} per class{words}"
+            column = Column(f"relearned_{key}{shots}_percent", label, group)
+            columns[column] = beside(partial(relearned, run, metric, shots))
     needs = [one for one in columns if one.key.startswith("relearned_") and "training" not in one.key]
     labels = run.labels(*run.arms)
     rows = {slug: labels[slug] for slug in [*run.labels(), *run.temperatures(SWEEP)] if slug in labels}
