@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,11 @@ def test_a_reference_run_is_whole_and_says_where_it_comes_from(name: str) -> Non
     } - WITHOUT_ROWS
 
 
+def recipe_of(held: dict[str, Any]) -> Recipe:
+    """A kept recipe without settings that recipes had when it was kept."""
+    return Recipe(**{name: held[name] for name in vars(Recipe()) if name in held})
+
+
 def pinned(name: str) -> Study:
     """The study that a reference run was made of, whatever the study of its name asks for today."""
     described = reference(name).description
@@ -75,7 +81,7 @@ def pinned(name: str) -> Study:
     return Study(
         **{key: described[key] for key in ("name", "title", "question", "source")},
         targets=tuple(described["targets"]),
-        networks=tuple(Runs(**{**grid, "recipe": Recipe(**grid["recipe"])}) for grid in grids),
+        networks=tuple(Runs(**{**grid, "recipe": recipe_of(grid["recipe"])}) for grid in grids),
         measure=tuple(described["measure"]),
     )
 
