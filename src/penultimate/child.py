@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import ModuleType
@@ -43,7 +44,7 @@ class Child:
         self.process = context.Process(
             target=_call, args=(function, theirs, environment, str(Path.cwd()), arguments)
         )
-        with _without_main(), theirs:
+        with _without_main(), _holding_interrupts(), theirs:
             self.process.start()
 
     def fate(self) -> str:
@@ -72,6 +73,7 @@ def _call(
     arguments: tuple[Any, ...],
 ) -> None:
     os.setsid()  # Ctrl-C is the parent's, and what the code starts can be ended together with it
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -90,6 +92,17 @@ def _end_with_parent() -> None:
     assert parent is not None
     wait([parent.sentinel])
     os.killpg(0, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _holding_interrupts() -> Iterator[None]:
+    """Hold Ctrl-C back: a server that starts here inherits that, and would print a traceback on the way up."""
+    resource_tracker.ensure_running()  # which lets Ctrl-C through when it has started
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

@@ -298,7 +298,8 @@ def save_images(folder: Path | str, split: str, images: ImageSet, **about: Any) 
     manifest |= about
     manifest["digest"] = manifest_digest(manifest)
     with _refusing_folder(folder):
-        atomic_write(folder / MANIFEST, (json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode())
+        text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+        atomic_write(folder / MANIFEST, text.encode("utf-8", "backslashreplace"))
     return manifest
 
 
