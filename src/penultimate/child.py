@@ -96,7 +96,7 @@ def _end_with_parent() -> None:
 
 @contextlib.contextmanager
 def _holding_interrupts() -> Iterator[None]:
-    """Hold Ctrl-C back: a server that starts here inherits that, and would print a traceback on the way up."""
+    """Hold Ctrl-C back: a server that starts here inherits that; else it may print a traceback."""
     resource_tracker.ensure_running()  # which lets Ctrl-C through when it has started
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
