@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from torchvision.transforms.autoaugment import _apply_op
 from torchvision.transforms.functional import InterpolationMode
 from torchvision.transforms.v2 import MixUp
 
-from penultimate.data import Augmentation, augment, mixup
+from penultimate.data import mixup
 from penultimate.data.augmentation.autoaugment import (
     LEVELS,
     MAGNITUDES,
@@ -100,18 +99,6 @@ def test_the_policy_on_the_same_draws(monkeypatch: pytest.MonkeyPatch, h: int, w
     assert torch.equal(out, autoaugment(images, torch.Generator().manual_seed(4)))
 
 
-def test_autoaugment_follows_the_shift_and_depends_on_the_generator_alone() -> None:
-    images = pictures(16, 24, 24, 3)
-    both = Augmentation(shift=2, autoaugment=True)
-    out = augment(images, both, torch.Generator().manual_seed(3))
-    generator = torch.Generator().manual_seed(3)
-    assert torch.equal(out, autoaugment(augment(images, Augmentation(shift=2), generator), generator))
-    assert torch.equal(out, augment(images, both, torch.Generator().manual_seed(3)))
-    assert not torch.equal(out, augment(images, both, torch.Generator().manual_seed(4)))
-    assert not both.is_identity
-    assert not Augmentation(shift=0, autoaugment=True).is_identity
-
-
 @pytest.mark.parametrize("share", [0.0, 0.03, 0.5, 0.8, 1.0])
 def test_mixup_is_torchvisions_on_the_same_draws(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
     class Drawn:
@@ -126,6 +113,3 @@ def test_mixup_is_torchvisions_on_the_same_draws(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(reference, "make_params", lambda inputs: {"lam": share})
     for one, other in zip(ours, reference(images, labels), strict=True):
         torch.testing.assert_close(one, other)
-
-
-BAD: list[Any] = [-0.1, 101, float("nan"), float("inf"), True, "0.2", None]

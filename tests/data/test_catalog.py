@@ -8,25 +8,6 @@ from penultimate import RequestError, register, registry
 from penultimate.data import CARDS, DatasetCard, card
 from penultimate.data.catalog import PRETRAINING_SPLITS, TRANSFER_SPLITS
 
-WORLD = {
-    "glyphs": (128, {"train": 88, "holdout": 40, "test": 60, "relearn": 40, "further_test": 340}),
-    "syllabics": (40, {"train": 40, "test": 40}),
-    "georgian": (33, {"train": 40, "test": 40}),
-    "armenian": (33, {"train": 40, "test": 40}),
-    "cyrillic": (26, {"train": 40, "test": 40}),
-    "maths": (36, {"train": 40, "test": 40}),
-    "typeface": (16, {"train": 60, "test": 60}),
-    "newfaces": (40, {"train": 40, "test": 40}),
-    **{f"shared_{percent}": (16, {"train": 40, "test": 40}) for percent in (0, 25, 50, 75, 100)},
-}
-
-
-@pytest.mark.parametrize("name", WORLD)
-def test_cards_say_what_the_world_says(name: str) -> None:
-    classes, per_class = WORLD[name]
-    assert card(name).classes == classes
-    assert card(name).sizes == {split: classes * count for split, count in per_class.items()}
-
 
 @pytest.mark.parametrize("name", CARDS)
 def test_every_card_is_whole_and_registered(name: str) -> None:

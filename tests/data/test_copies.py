@@ -6,8 +6,6 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import pytest
-from PIL import Image
 from tests.data.published import put
 
 from penultimate.data.listing import Files, Listing
@@ -99,38 +97,9 @@ def test_copies_of_one_set_of_labels_are_an_image_twice_and_of_two_sets_none_is_
     }
 
 
-@pytest.mark.parametrize("kind", ["link", "hard link"])
-def test_links_are_copies_too(kind: str, tmp_path: Path) -> None:
-    folders(tmp_path)
-    link = tmp_path / "test/ant/2.jpg"
-    (link.symlink_to if kind == "link" else link.hardlink_to)(tmp_path / "train/ant/0.jpg")
-    assert left(tmp_path) == {"test": [], "train": ["train/ant/0.jpg"]}
-
-
 def test_what_cannot_be_read_is_no_copy(tmp_path: Path) -> None:
     folders(tmp_path)
     opened = open_dataset(str(tmp_path))
     for file in ("train/ant/0.jpg", "train/ant/1.jpg"):
         (tmp_path / file).unlink()
     assert exact_copies(opened.splits).groups == ()
-
-
-def test_arrays_and_hugging_face_have_copies_too(tmp_path: Path) -> None:
-    images = np.arange(10, dtype=np.uint8)[:, None, None].repeat(8, 1).repeat(8, 2)
-    images[7] = images[2]
-    labels = np.array([0, 0, 1, 1, 0, 0, 0, 1, 1, 1])
-    parts = {"train_images": images[:5], "train_labels": labels[:5]}
-    np.savez(tmp_path / "x.npz", **parts, test_images=images[5:], test_labels=labels[5:])
-    assert left(tmp_path / "x.npz") == {"test": [], "train": ["x.npz:train_images[2]"]}
-    datasets = pytest.importorskip("datasets")
-    made = {
-        split: datasets.Dataset.from_dict(
-            {"image": [Image.fromarray(image) for image in images[rows]], "label": labels[rows]},
-            features=datasets.Features(
-                {"image": datasets.Image(), "label": datasets.ClassLabel(names=["a", "b"])}
-            ),
-        )
-        for split, rows in (("train", slice(0, 5)), ("test", slice(5, 10)))
-    }
-    datasets.DatasetDict(made).save_to_disk(str(tmp_path / "saved"))
-    assert left(tmp_path / "saved") == {"test": [], "train": ["train[2]"]}

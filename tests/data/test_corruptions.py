@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -11,7 +9,7 @@ from tests.oracles import corruptions as oracle
 
 from penultimate import RequestError
 from penultimate.data.corruptions import SEVERITIES, TITLES, corrupt
-from penultimate.data.corruptions.filters import disc, enlarged, noise_left, plasma
+from penultimate.data.corruptions.filters import disc, enlarged
 from penultimate.data.corruptions.lengths import SIDE
 from penultimate.data.corruptions.randomness import generators
 from penultimate.data.corruptions.weather import ice
@@ -66,13 +64,6 @@ def test_at_224_pixels_it_is_the_published_definition(name: str) -> None:
         agrees(ours, levels, slack, 0.001 if name in ("glass_blur", "snow") else 0)
 
 
-def oracle_left(sigma: float) -> float:
-    """What a blur leaves of white noise: by blurring a single point."""
-    point = np.zeros((81, 81))
-    point[40, 40] = 1
-    return float(np.sqrt((oracle.smoothed(point, sigma) ** 2).sum()))
-
-
 def test_frost_is_the_published_mixture_with_a_texture_of_ours() -> None:
     image = picture(SIDE)
     for severity, (kept, added) in enumerate(oracle.PARAMETERS["frost"], 1):
@@ -82,14 +73,6 @@ def test_frost_is_the_published_mixture_with_a_texture_of_ours() -> None:
     assert texture.max() <= 1
     assert texture.std() > 0.05
     assert "procedural" in TITLES["frost"]
-
-
-@pytest.mark.parametrize("decay", [1.4, 2.0, 3.0])
-def test_plasma_is_midpoint_displacement(decay: float) -> None:
-    both = generators(1, "fog", 1, [5, 6])
-    ours = plasma(both, 32, decay)
-    for place, draw in enumerate(generators(1, "fog", 1, [5, 6])):
-        np.testing.assert_allclose(ours[place], oracle.clouds(32, decay, draw), atol=1e-6)
 
 
 @pytest.mark.parametrize("side", [24, 32, 112, 299])
@@ -171,27 +154,6 @@ def test_any_size_and_extreme_images_are_taken(name: str, shape: tuple[int, int]
         np.testing.assert_array_equal(changed, flat)
 
 
-def distance(name: str, severity: int, images: np.ndarray) -> float:
-    return float(np.abs(corrupt(images, name, severity).astype(float) - images).mean())
-
-
-@pytest.mark.parametrize(
-    "name",
-    [name for name in TITLES if name not in NOT_GROWING],
-)
-def test_severity_moves_images_further(name: str) -> None:
-    """Left out: those whose published parameters do not grow in every respect."""
-    images = np.stack([picture(64, seed) for seed in range(4)])
-    moved = [distance(name, severity, images) for severity in SEVERITIES]
-    assert all(later >= 0.9 * earlier for earlier, later in itertools.pairwise(moved))
-    assert moved[4] > 1.15 * moved[0] > 0
-
-
-def test_what_a_blur_leaves_of_noise() -> None:
-    for sigma in (0.3, 1, 2.5):
-        assert noise_left(sigma) == pytest.approx(oracle_left(sigma))
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -200,15 +162,14 @@ def test_what_a_blur_leaves_of_noise() -> None:
         ((picture(24)[None], "fog", True), "not True"),
         ((picture(24), "fog", 1), r"uint8 array \[n h w 3\]; these are uint8 \[24, 24, 3\]"),
         ((picture(24)[None] / 255, "fog", 1), "these are float64"),
-        ((picture(24)[None, ..., :1], "fog", 1), "with 1 channels; repeat the channel three times"),
-        ((picture(24)[None, :7], "fog", 1), "at least 8 x 8 pixels; these are 7 x 24"),
+        (
+            (picture(24)[None, ..., :1], "fog", 1),
+            "grey ones repeat their channel.; these are 24 x 24 with 1 channels",
+        ),
+        ((picture(24)[None, :7], "fog", 1), "at least 8 x 8 pixels .*; these are 7 x 24"),
         ((picture(24)[None], "fog", 1, 0, [1, 2]), "indices name each of the 1 images"),
         ((picture(24)[None], "fog", 1, 0, [-1]), "from 0 up"),
         (([1], "fog", 1), "these are list"),
-        ((picture(24)[None], "fog", 1, 0, [0.5]), "the index of each image; at least one is not: 'float'"),
-        ((picture(24)[None], "fog", 1, 0, 3), "the index of each image"),
-        ((picture(24)[None], "fog", 1, 0.0), "the seed is a whole number"),
-        ((picture(24)[None], "fog", 1, "0"), "the seed is a whole number"),
         ((picture(24)[None], "fog", 1.0), "from 1 to 5, not 1.0"),
     ],
 )

@@ -37,19 +37,6 @@ def test_parts_and_pixels_are_torchvisions_for_the_same_draws(
         assert np.array_equal(cropped(image, box, 48), expected), (seed, box)
 
 
-def test_parts_lie_in_the_image_and_have_the_areas_asked_for() -> None:
-    shares = []
-    for row in range(2000):
-        top, left, height, width = box_of(400, 300, PAPER, 0, 0, row)
-        assert 0 <= top <= top + height <= 300
-        assert 0 <= left <= left + width <= 400
-        assert 0.74 < width / height < 1.35
-        shares.append(height * width / 400 / 300)
-    assert 0.099 < min(shares) < 0.12
-    assert max(shares) > 0.95
-    assert np.mean(shares) == pytest.approx(0.44, abs=0.02)  # of the largest the wide and high do not fit
-
-
 def test_a_part_follows_from_seed_epoch_and_place_alone() -> None:
     drawn = Counter(
         box_of(400, 300, PAPER, seed, epoch, row)

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from penultimate import RequestError
-from penultimate.data.decoding import DAMAGED_EXIF, MOST_PIXELS, TURNED, middle_square, read_colours
+from penultimate.data.decoding import DAMAGED_EXIF, MOST_PIXELS, TURNED, read_colours
 from penultimate.errors import DamagedFileError
 
 SIDE = 16
@@ -89,18 +89,6 @@ def test_levels_of_unknown_range_are_refused(tmp_path: Path, dtype: str) -> None
         read(path)
 
 
-def test_a_narrow_image_is_bounded_or_torchvisions(tmp_path: Path) -> None:
-    transforms = pytest.importorskip("torchvision.transforms")
-    usual = transforms.Compose([transforms.Resize(256), transforms.CenterCrop(224)])
-    for number, (width, height) in enumerate(((3, 400), (90, 2), (1, 100))):
-        pixels = np.random.default_rng(number).integers(0, 256, (height, width, 3), dtype=np.uint8)
-        picture = Image.fromarray(pixels)
-        np.testing.assert_array_equal(middle_square(tmp_path, picture, 256, 224), np.asarray(usual(picture)))
-    for width, height in ((1, 30_000), (30_000, 1)):
-        with pytest.raises(RequestError, match=rf"is {width} x {height}: .* at 256 it would be \d+ x \d+"):
-            middle_square(tmp_path, Image.new("RGB", (width, height)), 256, 224)
-
-
 TURNINGS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
     lambda a: a,
     lambda a: a[:, ::-1],
@@ -151,17 +139,6 @@ def test_every_format_is_turned_exactly_once(
         np.testing.assert_array_equal(read(path, upright=False), np.asarray(file.convert("RGB")))
 
 
-@pytest.mark.parametrize("mode", ["L", "RGBA", "P", "CMYK"])
-def test_an_uncompressed_tiff_of_any_colours_is_turned_once(
-    tmp_path: Path, noise: np.ndarray, mode: str
-) -> None:
-    stored = Image.fromarray(noise).convert(mode)
-    for orientation, turn in enumerate(TURNINGS, start=1):
-        path = tmp_path / f"{orientation}.tif"
-        stored.save(path, tiffinfo={0x0112: orientation})
-        np.testing.assert_array_equal(read(path, upright=True), turn(np.asarray(stored.convert("RGB"))))
-
-
 EXIF_DAMAGE = {
     "cut within its directory": b"Exif\0\0MM\0*\0\0\0\x08\0\x09\x01",
     "a directory that lies elsewhere": b"Exif\0\0MM\0*\0\0\xff\xff",
@@ -202,23 +179,6 @@ def test_alpha_is_dropped_whatever_lies_beneath(tmp_path: Path, noise: np.ndarra
         image.save(path, **options)
         np.testing.assert_array_equal(read(path), expected)
         assert read_colours(path)[1] == ["have an alpha channel, which is dropped"]
-
-
-def test_one_bit_and_several_frames(tmp_path: Path, noise: np.ndarray) -> None:
-    bits = noise[..., 0] > 127
-    Image.fromarray(bits).save(tmp_path / "bits.png")
-    np.testing.assert_array_equal(read(tmp_path / "bits.png"), np.stack([bits * np.uint8(255)] * 3, -1))
-    frames = [Image.fromarray(noise), Image.fromarray(255 - noise)]
-    frames[0].save(tmp_path / "moving.webp", save_all=True, append_images=frames[1:], lossless=True)
-    image, remarks = read_colours(tmp_path / "moving.webp")
-    np.testing.assert_array_equal(np.asarray(image), noise)
-    assert remarks == ["hold several frames, of which the first is read"]
-
-
-def test_the_content_decides_and_not_the_ending(tmp_path: Path, noise: np.ndarray) -> None:
-    for kind in ("PNG", "BMP", "TIFF", "PPM"):
-        Image.fromarray(noise).save(tmp_path / "a.JPEG", kind)
-        np.testing.assert_array_equal(read(tmp_path / "a.JPEG"), noise)
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,6 @@ def test_a_draw_splits_all_of_them_ten_a_class() -> None:
         np.testing.assert_array_equal(part.images, enlarge(images[part.ids]))
 
 
-def test_draws_choose_other_training_images_and_repeat_themselves() -> None:
-    first, again, other = (set(dict(digits(draw))["train"].ids) for draw in (0, 0, 1))
-    assert first == again
-    assert len(first & other) < 30
-
-
 def test_enlarging_keeps_levels_and_places() -> None:
     flat = np.stack([np.full((8, 8), level, np.uint8) for level in (0, 4, 16)])
     assert [set(image.reshape(-1)) for image in enlarge(flat)] == [{0}, {64}, {255}]

@@ -13,22 +13,6 @@ from penultimate.data.fewer import evenly, of_fewer
 from penultimate.data.images import load_images
 from penultimate.data.world.generation import generate
 from penultimate.data.world.world import glyphs_smoke
-from penultimate.errors import RequestError
-from penultimate.study import Runs, Study
-from penultimate.study.unfold import unfold
-from penultimate.training.recipe import Recipe
-
-SMALL = Study(
-    "small",
-    "Small",
-    "Is it so?",
-    "glyphs_smoke",
-    ("digits_smoke",),
-    (
-        Runs(("softmax",), Recipe(epochs=1), classes=16),
-        Runs(("softmax",), Recipe(epochs=1), classes=4, arm="4 classes"),
-    ),
-)
 
 
 @pytest.mark.parametrize(("classes", "each"), [(16, 704), (32, 352), (64, 176), (128, 88), (100, 112)])
@@ -61,29 +45,3 @@ def test_images_are_drawn_of_those_classes_alone_and_balanced(tmp_path: Path) ->
     assert again["train"].digest == train.digest
     ids = np.concatenate([images.ids for images in again.values()])
     assert len({*ids.tolist()}) == len(ids)
-
-
-@pytest.mark.parametrize("name", ["digits", "syllabics", "glyphs_v2"])
-def test_a_set_of_which_no_more_can_be_drawn_is_refused(name: str) -> None:
-    with pytest.raises(RequestError, match=f"'{name}' cannot have fewer classes and as many images"):
-        of_fewer(card(name), 4)
-
-
-def test_each_arm_sees_its_own_classes_and_all_see_the_same_tasks() -> None:
-    steps = unfold(SMALL).steps.values()
-    sets = {step.id: step.config for step in steps if step.name == "data"}
-    assert sorted((of["name"], of.get("classes", 0)) for of in sets.values()) == [
-        ("digits_smoke", 0),
-        ("glyphs_smoke", 4),
-        ("glyphs_smoke", 16),
-    ]
-    by_arm = {}
-    for step in (step for step in steps if step.name == "train"):
-        (data,) = step.parents
-        by_arm[step.columns["arm"]] = step.id, sets[data]["classes"]
-    assert {arm: classes for arm, (_, classes) in by_arm.items()} == {None: 16, "4 classes": 4}
-    for step in (step for step in steps if step.name == "extract"):
-        network, images = step.supplies
-        assert network.parent == by_arm[step.columns["arm"]][0]
-        if images.of == "glyphs_smoke":
-            assert sets[images.parent]["classes"] == by_arm[step.columns["arm"]][1]

@@ -8,11 +8,9 @@ import torch
 
 from penultimate.data import ImageSet, card
 from penultimate.data.catalog import TRANSFER_SPLITS
-from penultimate.data.images import load_images
 from penultimate.data.world.atlas import SIDE, Atlas, Typefaces
-from penultimate.data.world.characters import SCRIPTS, pretraining_classes, selected
+from penultimate.data.world.characters import FACES, selected
 from penultimate.data.world.findings import CHANCES, FAINT, FILLED, PLACES, drawn, findings, scenes
-from penultimate.data.world.generation import generate
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +61,7 @@ def test_a_scene_holds_what_its_labels_say_and_its_mask_shows_it() -> None:
     sure = scene.faint.sum(1) == 0
     empty = (scene.letter[sure] < 0).sum() / (scene.letter[sure] < len(CHANCES)).sum()
     assert 0 < float(empty) < 1 - FILLED
-    characters, faces = selected("findings"), SCRIPTS["findings"].faces
+    characters, faces = selected("findings"), FACES["findings"]
     atlas = Atlas(Typefaces(), [(each, face) for each in characters for face in faces])
     masks = drawn(scene, atlas.masks.view(letters, -1, SIDE, SIDE), torch.Generator().manual_seed(4))
     half = SIDE // 2
@@ -72,23 +70,3 @@ def test_a_scene_holds_what_its_labels_say_and_its_mask_shows_it() -> None:
         part = masks[:, row * half : (row + 1) * half, column * half : (column + 1) * half]
         assert torch.equal(part.flatten(1).amax(1) > 0, scene.letter[:, place] >= 0)
         assert bool((part[scene.ink[:, place] < 1].flatten(1).amax(1) <= 0.4 * 255 + 1).all())
-
-
-def test_letters_are_new_to_pretraining_and_of_no_other_task() -> None:
-    shown = set("".join(pretraining_classes()))
-    for other in (set(SCRIPTS) - {"findings"}) | {"newfaces"}:
-        shown |= set("".join(selected(other)))
-    assert not shown & set(selected("findings"))
-
-
-def test_they_are_written_and_read_as_they_were_drawn(splits: dict[str, ImageSet], tmp_path: object) -> None:
-    again = dict(findings(0))
-    assert {split: images.digest for split, images in again.items()} == {
-        split: images.digest for split, images in splits.items()
-    }
-    assert dict(findings(1))["test"].digest != splits["test"].digest
-    folder = str(tmp_path)
-    generate("findings_smoke", 0, folder)
-    loaded = load_images(folder, "validation")
-    assert loaded.labels.shape == (40, 5)
-    assert loaded.class_names == splits["test"].class_names

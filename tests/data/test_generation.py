@@ -32,14 +32,6 @@ def test_a_draw_has_one_digest(tmp_path: Path, name: str) -> None:
         assert len(load_images(tmp_path / "a", split)) == size
 
 
-def test_rendering_again_into_the_same_folder_mends_it(tmp_path: Path) -> None:
-    first = generate("digits_smoke", 0, tmp_path)
-    (tmp_path / "train.images.npy").write_bytes(b"damaged")
-    (tmp_path / "manifest.json").write_text("damaged")
-    assert generate("digits_smoke", 0, tmp_path) == first
-    assert len(load_images(tmp_path, "train")) == 50
-
-
 def test_wrong_requests_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"unknown dataset 'digit_smoke'\. Did you mean 'digits_smoke'\?"):
         generate("digit_smoke", 0, tmp_path)
@@ -91,7 +83,7 @@ def test_a_plug_in_is_generated_like_any_other(tmp_path: Path, plug_in: Callable
 @pytest.mark.parametrize(
     ("makes", "message"),
     [
-        ({"train": range(4), "tset": (4, 5)}, "'tset': its card names no such split; it has train, test"),
+        ({"train": range(4), "tset": (4, 5)}, "'tset': its card names no such split, or it is made twice"),
         ({"train": range(5), "test": (5, 6)}, "its card says 4 images of 2 classes; 5 of 2 were made"),
         ({"train": range(4)}, "makes no test, which its card promises"),
         ({"train": range(4), "test": (4, 3)}, r"the id 3 is in 'train' too \(1 of 2 do\)"),

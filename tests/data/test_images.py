@@ -35,20 +35,6 @@ def test_what_is_saved_comes_back(tmp_path: Path, mmap: bool) -> None:
         assert loaded.class_names == images.class_names
 
 
-def test_tensors_share_the_mapping_without_touching_the_file(tmp_path: Path) -> None:
-    save_images(tmp_path, "train", some_images())
-    tensor = torch.from_numpy(load_images(tmp_path, "train").images)
-    tensor.zero_()
-    assert load_images(tmp_path, "train").images.any()
-
-
-def test_the_digest_is_of_the_content(tmp_path: Path) -> None:
-    first = save_images(tmp_path / "a", "train", some_images())
-    again = save_images(tmp_path / "b", "train", some_images())
-    other = save_images(tmp_path / "c", "train", some_images(seed=1))
-    assert first["digest"] == again["digest"] != other["digest"]
-
-
 @pytest.mark.parametrize("name", ["train.images.npy", "train.labels.npy", "train.ids.npy"])
 def test_a_damaged_or_missing_file_is_named(tmp_path: Path, name: str) -> None:
     save_images(tmp_path, "train", some_images())
@@ -114,16 +100,6 @@ def test_wrong_arrays_are_refused(change: dict[str, np.ndarray], message: str) -
     ImageSet(**good, class_names=("a", "b"))
     with pytest.raises(RequestError, match=message):
         ImageSet(**(good | change), class_names=("a", "b"))
-
-
-def test_subsets_keep_labels_and_ids_beside_their_images() -> None:
-    images = some_images(8)
-    part = images.subset(np.array([5, 2]))
-    assert len(part) == 2
-    assert part.num_classes == 3
-    np.testing.assert_array_equal(part.images, images.images[[5, 2]])
-    np.testing.assert_array_equal(part.labels, images.labels[[5, 2]])
-    np.testing.assert_array_equal(part.ids, images.ids[[5, 2]])
 
 
 @pytest.mark.parametrize("size", [1, 3, 8, 100])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,18 @@ def test_what_is_said_in_arguments_is_what_is_said_behind_a_path(tmp_path: Path)
             "train/{cat,dog}.{0..2}.jpg test_stg1/{0..3}.jpg",
             "a split may be meant by 'train', with images in no",
         ),
+        (
+            "train/{cat,dog}.{0..2}.jpg {testA,testB}/{0..3}.jpg",
+            "a split may be meant by 'train', with images in no",
+        ),
+        (
+            "val_list.txt | - | {name} {of} | val/{0..5}.jpg train/{a,b}/{0..3}.jpg | a,b",
+            "images in '.*val' lie in no class folders; .*val_list.txt': its first line is that of an image",
+        ),
+        (
+            "val/val_list.txt | - | {name} {of} | val/images/{0..5}.jpg train/{a,b}/{0..3}.jpg | a,b",
+            "'.*val_list.txt' may say what they show: give one table of all",
+        ),
         ("train1/{a,b}/{0..1}.jpg train2/{a,b}/{0..1}.jpg test/{a,b}/{0..1}.jpg", "both stand for the train"),
         ("val/{a,b}/{0..1}.jpg other/{a,b}/{0..1}.jpg", "is 'val' a class, as 1 folder"),
         ("{a,b}/{train,test}/{0..1}.jpg a/more/{0..1}.jpg", "beside them 1 folder"),
@@ -81,78 +94,9 @@ def test_what_is_said_in_arguments_is_what_is_said_behind_a_path(tmp_path: Path)
     ],
 )
 def test_folders_that_may_mean_several_things_are_refused(folders: str, message: str, tmp_path: Path) -> None:
+    write(folders, Folder(tmp_path))
     with pytest.raises(RequestError, match=message):
-        pu.labelled(lay(tmp_path, *folders.split(" ")))
-
-
-def test_folders_may_be_said_to_be_classes(tmp_path: Path) -> None:
-    lay(tmp_path, "{train,test}/{0..3}.jpg")
-    assert pu.labelled(tmp_path, split=None).splits["train"].class_names == ("test", "train")
-
-
-@pytest.mark.parametrize("where", ["{batch_1,batch_2}/{0..7}.png", "{hand_1,hand_2}/images/{0..7}.png"])
-def test_a_table_that_divides_the_images_otherwise_than_folders_is_not_passed_over(
-    where: str, tmp_path: Path
-) -> None:
-    names = Folder(tmp_path).images(where)
-    rows = [f"{name},{'ab'[i % 2]}" for i, name in enumerate(names)]
-    place = table(tmp_path, "\n".join(["path,label", *rows]), "annotations.csv")
-    refused = r"annotations\.csv' lists the images, and divides them otherwise than the folders do"
-    with pytest.raises(RequestError, match=refused):
         pu.labelled(tmp_path)
-    assert pu.labelled(place).splits["train"].class_names == ("a", "b")
-    folders = tuple(dict.fromkeys(name.partition("/")[0] for name in names))
-    assert pu.labelled(tmp_path, split=None).splits["train"].class_names == folders
-    table(tmp_path, place.read_text().replace("path,label", "path,finding"), "annotations.csv")
-    with pytest.raises(RequestError, match=refused):  # NIH's folders are called alike, and its labels not so
-        pu.labelled(tmp_path)
-    agreeing = [f"{name},{name.partition('/')[0]}" for name in names]
-    table(tmp_path, "\n".join(["path,label", *agreeing]), "annotations.csv")
-    assert pu.labelled(tmp_path).splits["train"].class_names == folders
-
-
-def test_test_images_in_no_class_folders_are_labelled_by_their_table_or_left_out(tmp_path: Path) -> None:
-    write(FOLDERS["gtsrb"], Folder(tmp_path))
-    opened = pu.labelled(tmp_path)
-    assert {part: len(of) for part, of in opened.splits.items()} == {"train": 9, "test": 6}
-    (tmp_path / "Test.csv").write_text("path\n" + "".join(f"Test/{i}.png\n" for i in range(6)))
-    with pytest.raises(RequestError, match=r"lie in no class folders; .*which column holds the labels"):
-        pu.labelled(tmp_path)
-    (tmp_path / "Test.csv").unlink()
-    opened = pu.labelled(tmp_path)
-    assert len(opened.splits["train"]) + len(opened.splits["test"]) == 9
-    assert "in no class folders, and left out: the images in 'Test'" in opened.notes
-
-
-def test_the_split_of_cub_is_that_of_its_list(tmp_path: Path) -> None:
-    names = Folder(tmp_path).images("images/{001.Auk,002.Bunting}/{1..5}.jpg")
-    lines = [f"{number} {name.removeprefix('images/')}\n" for number, name in enumerate(names, 1)]
-    put(tmp_path / "images.txt", "".join(lines))
-    put(tmp_path / "train_test_split.txt", "".join(f"{number} {number % 2}\n" for number in range(1, 11)))
-    opened = pu.labelled(tmp_path)
-    assert [*read(opened)["test"]] == names[1::2]
-    assert opened.splits["train"].class_names == ("001.Auk", "002.Bunting")
-    outer = tmp_path.rename(tmp_path.with_name("CUB_200_2011")).parent
-    (outer / "cub").mkdir()
-    (outer / "CUB_200_2011").rename(outer / "cub/CUB_200_2011")
-    assert len(pu.labelled(outer / "cub").splits["test"]) == 5
-
-
-def test_hidden_files_junk_and_links_that_lead_up_are_no_images(tmp_path: Path) -> None:
-    lay(
-        tmp_path,
-        "{ant,bee}/{0..3}.png",
-        "ant/._0.png",
-        "ant/.x/0.png",
-        "__MACOSX/ant/0.png",
-        ".git/a/0.png",
-        "docs/readme.png",
-    )
-    (tmp_path / "docs/readme.png").rename(tmp_path / "docs/readme.txt")
-    (tmp_path / "ant/up").symlink_to(tmp_path)
-    opened = pu.labelled(tmp_path)
-    assert sum(len(of) for of in opened.splits.values()) == 8
-    assert "no image at all: 1 class ('docs')" in opened.notes
 
 
 @pytest.mark.parametrize(
@@ -180,51 +124,6 @@ def test_tables_that_say_too_little_are_refused(text: str, message: str, tmp_pat
     place = table(lay(tmp_path, "{0..3}.png"), text)
     with pytest.raises((RequestError, DamagedFileError), match=message):
         pu.labelled(place)
-
-
-def test_a_zip_a_broken_table_and_nothing_are_refused(tmp_path: Path) -> None:
-    put(tmp_path / "t.parquet", b"PAR1")
-    with pytest.raises(DamagedFileError, match="cannot be read as a table"):
-        pu.labelled(tmp_path / "t.parquet")
-    put(tmp_path / "a.npz", b"PK")
-    with pytest.raises(DamagedFileError, match="not a whole npz file"):
-        pu.labelled(tmp_path / "a.npz")
-    with pytest.raises(RequestError, match="does not exist"):
-        pu.labelled(tmp_path / "gone")
-    with pytest.raises(RequestError, match="neither a published data set"):
-        open_dataset("pet")
-
-
-def test_numbers_of_splits_and_flags_are_read(tmp_path: Path) -> None:
-    lay(tmp_path, "{0..11}.png")
-    rows = [f"{i}.png,{'ab'[i % 2]},{2 * (i > 8)}" for i in range(12)]
-    assert len(pu.labelled(table(tmp_path, "\n".join(["path,label,partition", *rows]))).splits["test"]) == 3
-    rows = [f"{i}.png,{'ab'[i % 2]},{'TRUE' if i > 7 else 'FALSE'}" for i in range(12)]
-    assert len(pu.labelled(table(tmp_path, "\n".join(["path,label,Is Test", *rows]))).splits["test"]) == 4
-    rows = [f"{i}.png,{'ab'[i % 2]},{i % 4}" for i in range(12)]
-    opened = pu.labelled(table(tmp_path, "\n".join(["path,label,fold", *rows])))
-    assert any("the column 'fold' is not used; " in note for note in opened.notes)
-
-
-def test_several_labels_are_marks_and_uncertain_ones_stay(tmp_path: Path) -> None:
-    lay(tmp_path, "{0..11}.png")
-    rows = [f"{i}.png,{i % 2},{(-1, 0, 1)[i % 3]}" for i in range(12)]
-    place = table(tmp_path, "\n".join(["path,finding_a,finding_b", *rows]))
-    train = pu.labelled(place, labels="finding_*").splits["train"]
-    assert train.class_names == ("finding_a", "finding_b")
-    assert {*train.labels[:, 1].tolist()} == {-1, 0, 1}
-    with pytest.raises(RequestError, match=r"mark one class for each image; row 1 marks 0"):
-        pu.labelled(place, label=("finding_a", "finding_b"))
-
-
-def test_a_table_may_begin_its_paths_with_its_own_folder(tmp_path: Path) -> None:
-    root = tmp_path / "CheXpert"
-    lay(root, "train/{0..3}.png")
-    rows = [f"CheXpert/train/{i}.png,{'ab'[i % 2]}" for i in range(4)]
-    opened = pu.labelled(table(root, "\n".join(["Path,label", *rows])))
-    assert sorted(name for of in opened.splits.values() for name in of.names) == [
-        f"train/{i}.png" for i in range(4)
-    ]
 
 
 @pytest.mark.parametrize("values", [["b", "a", None, "b"], [2, 10, -1, 2], [2.0, 10.0, float("nan"), 2.0]])
@@ -307,19 +206,6 @@ def test_a_fifth_of_each_class_is_drawn_and_one_image_more_moves_at_most_one(tmp
         pu.labelled(tmp_path)
 
 
-def test_a_check_names_what_cannot_be_read_and_copies(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lay(tmp_path, "{train,test}/{ant,bee}/{0..2}.png")
-    put(tmp_path / "train/ant/0.png", b"")
-    put(tmp_path / "test/bee/copy.png", (tmp_path / "train/bee/1.png").read_bytes())
-    assert main(["data", "check", str(tmp_path)]) == 1
-    told = capsys.readouterr().out
-    assert "train: 6 of 6 images, 2 classes; 1 cannot be read" in told
-    assert f"'{tmp_path}/train/ant/0.png' is not a complete image: it is empty" in told
-    assert "1 test image of 7 is an exact copy of a train image" in told
-
-
 def test_classes_may_be_numbered_in_an_order_that_is_said(tmp_path: Path) -> None:
     listing = pu.labelled(lay(tmp_path, "{1,2,10}/{0..2}.png")).splits["train"]
     before = [listing.class_names[label] for label in listing.labels]
@@ -351,3 +237,219 @@ def test_an_order_is_said_in_every_usual_form(said: Any, tmp_path: Path) -> None
 def test_what_is_no_order_is_said(said: Any) -> None:
     with pytest.raises(RequestError, match=r"order of classes|does not number|more than once"):
         read_class_order(said)
+
+
+def layout(text: str) -> Callable[[Path], str]:
+    return lambda root: write(text, Folder(root))
+
+
+def zero_bytes(root: Path) -> str:
+    lay(root, "{train,test}/{ant,bee}/{0..2}.png")
+    put(root / "train/ant/0.png", b"")
+    put(root / "test/bee/copy.png", (root / "train/bee/1.png").read_bytes())
+    return ""
+
+
+def broken(name: str, content: bytes) -> Callable[[Path], str]:
+    return lambda root: put(root / name, content) or name
+
+
+BAD: dict[str, tuple[Callable[[Path], str], int, tuple[str, ...]]] = {
+    "an empty folder": (
+        lambda root: "",
+        2,
+        ("holds images in no class folders. Expected: a folder for each",),
+    ),
+    "nothing": (lambda root: "gone", 2, ("neither a published data set", "nor a file or folder")),
+    "a file of zero bytes, and a copy": (
+        zero_bytes,
+        1,
+        (
+            "train: 6 of 6 images, 2 classes; 1 cannot be read",
+            "train/ant/0.png' is not a complete image: it is empty",
+            "1 test image of 7 is an exact copy of a train image",
+        ),
+    ),
+    "a table without a label": (
+        layout("t.csv | path,width | {path},64{i} | img/{0..11}.png"),
+        2,
+        ("which column holds the labels is not clear; it may be 'width'. Say it: ", "t.csv(label='width')"),
+    ),
+    "one class": (
+        layout("ant/{0..4}.png"),
+        1,
+        ("all images are of one class: there is nothing to tell apart",),
+    ),
+    "a class missing from test": (
+        layout("train/{ant,bee,wasp}/{0..2}.png test/{ant,wasp}/{3..4}.png"),
+        0,
+        ("no test image: 1 class ('bee')",),
+    ),
+    "a class of test alone": (
+        layout("train/{ant,bee}/{0..2}.png test/{ant,wasp}/{3..5}.png"),
+        2,
+        ("1 class folder ('wasp') of the test images: not among the training images'",),
+    ),
+    "a hub that cannot be reached": (
+        lambda root: "datasets:owner/birds",
+        2,
+        ("'datasets:owner/birds' cannot be read by Hugging Face's datasets: ", "HF_HUB_OFFLINE=1"),
+    ),
+    "a broken Parquet file": (broken("t.parquet", b"PAR1"), 2, ("t.parquet' cannot be read as a table: ",)),
+    "a broken archive of arrays": (broken("a.npz", b"PK"), 2, ("a.npz' is not a whole npz file: ",)),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_said_in_one_sentence_with_the_nearest_fix(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    datasets = pytest.importorskip("datasets")
+
+    def unreachable(name: str) -> None:
+        raise ConnectionError(f"Couldn't reach '{name}' on the Hub (LocalEntryNotFoundError)")
+
+    monkeypatch.setattr(datasets, "load_dataset", unreachable)
+    make, code, words = BAD[name]
+    place = make(tmp_path)
+    place = place if place.startswith("datasets:") else str(tmp_path / place)
+    assert main(["data", "check", place]) == code
+    told = "".join(capsys.readouterr())
+    assert not [word for word in words if word not in told], told
+
+
+@pytest.mark.parametrize(
+    ("text", "classes", "tested"),
+    [
+        (
+            "{ant,bee}/{0..4}.png ant/{._0.png,.x/0.png} {__MACOSX,.git}/a/0.png empty:docs/a.txt",
+            "ant bee docs",
+            2,
+        ),
+        ("images/{001.Auk,002.Bunting}/{1..5}.jpg", "001.Auk 002.Bunting", 2),
+        ("CheXpert/t.csv | Path,label | {path},{of} | CheXpert/train/{0..11}.png", "ant bee wasp", 3),
+        ("t.csv | path,label,Is Test | {path},{of},{last} | {0..11}.png", "ant bee wasp", 3),
+        ("t.csv | path,label,fold | {path},{of},{fold} | {0..11}.png", "ant bee wasp", 3),
+        ("Train/{0,1,2}/{6..8}.png Test/{0..5}.png", "0 1 2", 3),
+    ],
+)
+def test_further_layouts(text: str, classes: str, tested: int, tmp_path: Path) -> None:
+    place = tmp_path / write(text, Folder(tmp_path))
+    splits = pu.labelled(place).splits
+    assert (splits["train"].class_names, len(splits["test"])) == (tuple(classes.split()), tested)
+
+
+def flat(root: Path, place: str) -> Path:
+    """36 images in flat folders, and a table that lists them; returns the table."""
+    names = [place.format(i=i, part=1 + i // 18) for i in range(36)]
+    for name in names:
+        put(root / name, b"")
+    rows = [f"{Path(name).stem},{('nv', 'mel', 'bkl', 'bcc')[i % 4]}" for i, name in enumerate(names)]
+    return table(root, "\n".join(["image_id,dx", *rows]), "annotations.csv")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "HAM10000_images_part_{part}/{i}.jpg",
+        "images_{part:03}/images/{i}.jpg",
+        "batch_{part}/{i}.jpg",
+        "left{part}/{i}.png",
+        "{part}00/deeper/{i}.jpeg",
+    ],
+)
+def test_flat_folders_beside_a_table_that_lists_their_images_are_no_classes(
+    place: str, tmp_path: Path
+) -> None:
+    listed = flat(tmp_path, place)
+    for head in ("image_id,dx", "Image Index,Finding Labels"):  # the label may have any name
+        put(listed, "\n".join([head, *listed.read_text().splitlines()[1:]]))
+        with pytest.raises(
+            RequestError, match=r"annotations\.csv' lists the images, and divides them otherwise"
+        ):
+            pu.labelled(tmp_path)
+    assert pu.labelled(listed, label="Finding Labels").splits["train"].class_names == (
+        "bcc",
+        "bkl",
+        "mel",
+        "nv",
+    )
+    folders = tuple(dict.fromkeys(place.format(i=i, part=1 + i // 18).split("/")[0] for i in range(36)))
+    assert pu.labelled(tmp_path, split=None).splits["train"].class_names == folders
+    rows = [f"{i},{folders[i // 18]}" for i in range(36)]
+    put(listed, "\n".join(["image_id,kind", *rows]))
+    assert pu.labelled(tmp_path).splits["train"].class_names == folders
+
+
+@pytest.mark.parametrize(
+    ("root", "outer"), [("", ""), ("CUB_200_2011", ""), ("cub/CUB_200_2011", "cub"), ("birds/a/b", "birds")]
+)
+def test_the_split_of_cub_is_that_of_its_list(root: str, outer: str, tmp_path: Path) -> None:
+    names = Folder(tmp_path / root).images("images/{001.Auk,002.Bunting}/{1..5}.jpg")
+    lines = [f"{number} {name.removeprefix('images/')}\n" for number, name in enumerate(names, 1)]
+    put(
+        tmp_path / root / "train_test_split.txt",
+        "".join(f"{number} {number % 2}\n" for number in range(1, 11)),
+    )
+    with pytest.raises(RequestError, match=r"images\.txt' is missing"):
+        pu.labelled(tmp_path / outer)
+    put(tmp_path / root / "images.txt", "".join(lines))
+    opened = pu.labelled(tmp_path / outer)
+    below = Path(root).relative_to(outer) if outer else Path(root)
+    assert [*read(opened)["test"]] == [(below / name).as_posix() for name in names[1::2]]
+    assert opened.splits["train"].class_names == ("001.Auk", "002.Bunting")
+
+
+def test_test_images_in_no_class_folders_are_labelled_by_their_table_or_left_out(tmp_path: Path) -> None:
+    write(FOLDERS["gtsrb"], Folder(tmp_path))
+    put(tmp_path / "Test.csv", "path\n" + "".join(f"Test/{i}.png\n" for i in range(6)))
+    with pytest.raises(RequestError, match=r"lie in no class folders; .*which column holds the labels"):
+        pu.labelled(tmp_path)
+    (tmp_path / "Test.csv").unlink()
+    opened = pu.labelled(tmp_path)
+    assert len(opened.splits["train"]) + len(opened.splits["test"]) == 9
+    assert "in no class folders, and left out: the images in 'Test'" in opened.notes
+
+
+def marks(root: Path) -> Path:
+    """A table of two labels an image and of its split; the labels are 1, 0 and, of red, uncertain."""
+    lay(root, "{0..23}.png")
+    rows = [f"{i}.png,{i % 2},{(-1, 0, 1)[i % 3]},{'test' if i % 4 == 3 else 'train'}" for i in range(24)]
+    return table(root, "\n".join(["path,Round,red,part", *rows]))
+
+
+def test_several_labels_are_marks_that_uncertain_and_missing_ones_do_not_shift(tmp_path: Path) -> None:
+    place = marks(tmp_path)
+    (tmp_path / "4.png").unlink()
+    splits = pu.labelled(place, labels=("round", "red")).splits
+    assert splits["train"].class_names == ("Round", "red")
+    for split in ("train", "test"):
+        numbers = [int(Path(name).stem) for name in splits[split].names]
+        assert splits[split].labels.tolist() == [[i % 2, (-1, 0, 1)[i % 3]] for i in numbers]
+    assert pu.labelled(place, labels="r*").splits["test"].digest == splits["test"].digest
+    assert splits["train"].missing == ("4.png",)
+    drawn = pu.labelled(place, labels=("round", "red"), split=None).splits["test"]
+    assert (drawn.labels == 1).any(0).all()
+    put(place, place.read_text().replace(",1,test", ",0,test"))
+    notes = " ".join(pu.labelled(place, labels="r*").notes)
+    assert "of the test images all or none show 2 labels ('Round', 'red')" in notes
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"labels": ("round", "blue")}, "column of .*'blue'"),
+        ({"labels": "round"}, r"labels=\.\.\. are two columns or more"),
+        ({"labels": ("round", "part")}, "row 1 of 'part' holds 'train'"),
+        ({"label": "round", "labels": ("round", "red")}, "say one"),
+        (
+            {"label": ("round", "red")},
+            r"row 1 marks 0.*Several labels for an image.*labels=\('round', 'red'\)",
+        ),
+    ],
+)
+def test_what_is_no_column_of_labels_is_refused(said: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=message):
+        pu.labelled(marks(tmp_path), **said)
+    with pytest.raises(RequestError, match=r"labels=\.\.\. is not said of class folders"):
+        pu.labelled(lay(tmp_path / "own", "{a,b}/{0..1}.png"), labels=("a", "b"))

@@ -84,14 +84,6 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
     assert "004.jpg' is not a complete image" in why
 
 
-def test_a_pass_begins_where_it_is_told(tmp_path: Path) -> None:
-    listing = folder_of(tmp_path, 7)
-    whole = list(decoded(listing, [SMALL], 2, 0))
-    rest = list(decoded(listing, [SMALL], 2, 0, start=4))
-    assert [batch.start for batch in rest] == [4, 6]
-    assert torch.equal(rest[0].prepared(SMALL), whole[2].prepared(SMALL))
-
-
 def test_every_kind_of_file_is_read_and_what_is_ignored_is_said(tmp_path: Path) -> None:
     names = hard_files(tmp_path)
     (batch,) = decoded(listing_of(tmp_path, names, np.zeros(len(names))), [SMALL], workers=0)

@@ -28,29 +28,6 @@ def quietly(news: dict[str, Any]) -> None:
     pass
 
 
-def test_the_card_says_what_is_there_and_how_the_splits_came_about(tmp_path: Path) -> None:
-    root = split_folders(tmp_path / "a", ("ape", "bee"), 4, 2)
-    found = located("a", str(root))
-    assert (found.card.sizes, found.card.classes) == ({"train": 8, "test": 4}, 2)
-    (root / "test").rename(root / "val")
-    assert "the validation images are tested on" in located("a", str(root)).card.note
-    drawn = located("b", str(class_folders(tmp_path / "b", ("x", "y"), 20)))
-    assert drawn.card.sizes == {"train": 32, "test": 8}
-    assert "drawn with seed 0" in drawn.note
-
-
-def test_a_split_that_is_not_asked_for_is_not_looked_at(tmp_path: Path) -> None:
-    root = split_folders(tmp_path / "s", ("ape", "bee"), 2, 2)
-    found = located("s", str(root), ("test",))
-    assert found.card.sizes == {"test": 4}
-    before = found.fingerprint
-    fill(root / "train" / "ape", 5, 0)
-    assert located("s", str(root), ("test",)).fingerprint == before
-    leave_listing(found, tmp_path / "left", 0, quietly)
-    assert len(listed_images(tmp_path / "left", "test", PREPARATION)) == 4
-    assert not list((tmp_path / "left").glob("train.*"))
-
-
 def test_a_published_name_is_read_as_it_is_published(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match=r"data 'pets': .*a folder called oxford-iiit-pet"):
         located("pets", str(class_folders(tmp_path / "pets", ("x", "y"), 2)))
@@ -77,9 +54,7 @@ def test_the_fingerprint_is_that_of_the_whole_table(tmp_path: Path) -> None:
     assert found.fingerprint == digest_bytes(canonical_json(table).encode())
 
 
-def test_the_digest_is_that_of_all_names_however_they_are_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_digest_is_of_names_classes_pixels_labels_and_ids(tmp_path: Path) -> None:
     root = split_folders(tmp_path / "d", ("ape \U0001f98d", 'b"ee'), 4, 2)
     listing = located("d", str(root)).splits["train"]
     names = [listing.name(row) for row in range(len(listing))]
@@ -87,9 +62,7 @@ def test_the_digest_is_that_of_all_names_however_they_are_cut(
     pixels = b"".join(hashlib.sha256((root / name).read_bytes()).digest() for name in names)
     images = np.frombuffer(pixels, np.uint8).reshape(-1, 32)
     expected = digest_bytes((told + digest_arrays(images, listing.labels, listing.ids)).encode())
-    for size in (4096, 3):
-        monkeypatch.setattr("penultimate.data.listing.BLOCK", size)
-        assert located("d", str(root)).splits["train"].digest == expected
+    assert listing.digest == expected
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage
@@ -77,49 +76,3 @@ def test_each_nuisance_alone_changes_images(kind: str) -> None:
     moved = compose(masks, alone, torch.Generator().manual_seed(1))
     changed = (still != moved).flatten(1).any(1).float().mean()
     assert changed > 0.6
-
-
-@pytest.mark.parametrize(("probability", "share"), [("stroke", 0.3), ("bar", 0.25), ("blur", 0.15)])
-def test_probabilities_are_those_of_the_world(probability: str, share: float) -> None:
-    masks = torch.zeros(2000, 48, 48, dtype=torch.uint8)
-    masks[:, 8:40, 14:30] = 255
-    alone = Nuisances(**{**vars(STILL), probability: getattr(Nuisances(), probability)})
-    still = compose(masks, STILL, torch.Generator().manual_seed(2))
-    drawn = compose(masks, alone, torch.Generator().manual_seed(2))
-    changed = float((still != drawn).flatten(1).any(1).float().mean())
-    assert changed == pytest.approx(share, abs=0.035)
-
-
-@pytest.mark.parametrize("coarse", [4, 6])
-def test_fields_are_enlarged_bicubically(coarse: int) -> None:
-    field = torch.rand(5, 1, coarse, coarse, generator=torch.Generator().manual_seed(0))
-    enlarge = nuisance._bicubic(coarse, 24)
-    expected = F.interpolate(field, (24, 24), mode="bicubic", align_corners=True)
-    torch.testing.assert_close(enlarge @ field @ enlarge.T, expected, atol=1e-5, rtol=1e-5)
-
-
-def test_the_angle_drawn_is_the_angle_seen() -> None:
-    """An upright bar, turned: the slope of its ink from row 4 to row 19 is the tangent of the angle."""
-    masks = torch.zeros(1, 48, 48, dtype=torch.uint8)
-    masks[:, 4:44, 22:26] = 255
-    turned = Nuisances(**{**vars(STILL), "rotation": 0.2})
-    columns = torch.arange(24.0)
-    for seed in range(4):
-        image = compose(masks, turned, torch.Generator().manual_seed(seed))[0].float()
-        ink = (image - image[12, 0]).abs().sum(-1)
-        ink = ink / ink.max()
-        top, bottom = ((ink[rows] @ columns) / ink[rows].sum(1) for rows in ([4], [19]))
-        angle = float(torch.atan((bottom - top) / 15))
-        draws = nuisance._Draws(1, torch.Generator().manual_seed(seed))
-        draws.chosen(0), draws.which(3)
-        assert angle == pytest.approx(float(draws.within(0.2)), abs=0.03)
-
-
-def test_compose_leaves_the_masks_alone_and_repeats_itself() -> None:
-    masks = random_masks(5)
-    kept = masks.clone()
-    first, again = (compose(masks, Nuisances(), torch.Generator().manual_seed(7)) for _ in range(2))
-    assert torch.equal(first, again)
-    assert torch.equal(masks, kept)
-    assert first.dtype == torch.uint8
-    assert first.shape == (5, 24, 24, 3)

@@ -34,19 +34,3 @@ def test_tiles_are_the_images_enlarged() -> None:
             top = height - sheet.MARGIN - (2 - row) * (24 + sheet.GAP) + sheet.GAP
             left = sheet.MARGIN + column * (24 + sheet.GAP)
             np.testing.assert_array_equal(drawn[top : top + 24, left : left + 24], tile)
-
-
-def test_many_classes_are_spread_and_small_sets_are_shown_whole() -> None:
-    wide = opened(contact_sheet([("Many", some_images(50)), ("Few", some_images(2))], columns=5, rows=9))
-    assert wide.shape[1] == 5 * (12 + sheet.GAP) - sheet.GAP + 2 * sheet.MARGIN
-
-
-def test_grey_images_and_a_transparent_ground() -> None:
-    drawn = opened(contact_sheet([("Grey", some_images(2, channels=1))], paper=None))
-    assert drawn.shape[2] == 4
-    assert drawn[0, 0, 3] == 0
-    assert opened(contact_sheet([("Grey", some_images(2, channels=1))], paper="#102030"))[0, 0].tolist() == [
-        16,
-        32,
-        48,
-    ]

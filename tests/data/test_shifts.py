@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 
-from penultimate.data import CARDS, ImageSet, card, generate, load_images
+from penultimate.data import CARDS, ImageSet, card
 from penultimate.data.catalog import SHIFTS, shifted
 from penultimate.data.world import renderings
-from penultimate.data.world.atlas import Atlas, Typefaces
+from penultimate.data.world.atlas import Typefaces
 from penultimate.data.world.nuisance import Nuisances
 from penultimate.data.world.tasks import glyph_task
-from penultimate.data.world.world import GlyphWorld, one_thread, render_split
+from penultimate.data.world.world import GlyphWorld
 
 SMOKE = list(shifted("glyphs_smoke").values())
 
@@ -24,10 +20,6 @@ SMOKE = list(shifted("glyphs_smoke").values())
 @pytest.fixture(scope="module")
 def sets() -> dict[str, ImageSet]:
     return {name: dict(GlyphWorld(name)(0))["test"] for name in [*SMOKE, "glyphs_smoke"]}
-
-
-def hashes(images: ImageSet) -> set[bytes]:
-    return {hashlib.sha256(image.tobytes()).digest() for image in images.images}
 
 
 def test_every_pretraining_set_has_all_four() -> None:
@@ -51,33 +43,6 @@ def test_classes_counts_and_ids(sets: dict[str, ImageSet], name: str) -> None:
     assert images.class_names == sets["glyphs_smoke"].class_names
     np.testing.assert_array_equal(images.labels, np.tile(np.arange(16), 5))
     np.testing.assert_array_equal(images.ids, np.arange(80))
-
-
-def test_no_image_is_shared(sets: dict[str, ImageSet]) -> None:
-    drawn = [*sets.values(), *(dict(GlyphWorld(name)(1))["test"] for name in SMOKE)]
-    assert len(set().union(*map(hashes, drawn))) == sum(map(len, drawn))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", SMOKE)
-def test_a_draw_has_one_digest(tmp_path: Path, name: str) -> None:
-    first = generate(name, 2, tmp_path / "a")
-    assert generate(name, 2, tmp_path / "b") == first
-    assert len(load_images(tmp_path / "a", "test")) == 80
-
-
-def test_the_full_sets_hold_the_smoke_sets_classes() -> None:
-    """An image depends on its class alone, not on the number of classes; but the sets have other names."""
-    typefaces = Typefaces()
-    task = glyph_task("glyphs_sketch", typefaces)
-    names = list(task.classes)[:2]
-    two = dataclasses.replace(task, classes={name: task.classes[name] for name in names})
-    with one_thread():
-        atlas = Atlas(typefaces, two.glyphs)
-        images = render_split(two, atlas, 0, "test")
-        other = render_split(dataclasses.replace(two, name="glyphs_smoke_sketch"), atlas, 0, "test")
-    assert len(images) == 20
-    assert not hashes(images) & hashes(other)
 
 
 def test_the_first_two_are_drawn_as_in_pretraining() -> None:
@@ -104,17 +69,3 @@ def test_sketches_are_grey_lines_on_bright_paper(sets: dict[str, ImageSet]) -> N
     image = renderings.sketch(square, still, torch.Generator().manual_seed(0))[0].float().mean(2)
     assert image[9:15, 9:15].min() > 190
     assert image[5, 9:15].max() < 160
-
-
-def test_each_hand_is_used_and_differs_from_the_others() -> None:
-    square = torch.zeros(64, 48, 48, dtype=torch.uint8)
-    square[:, 10:38, 10:38] = 255
-    generator = torch.Generator().manual_seed(1)
-    drawn = [style(square, Nuisances(), generator) for style in renderings.STYLES]
-    assert [tuple(images.shape) for images in drawn] == [(64, 24, 24, 3)] * 4
-    inside = [images[:, 8:16, 8:16].float().std((1, 2)).mean() for images in drawn]
-    assert min(inside[:2]) > 2 * inside[2]  # stripes and dots in the inside, a flat embossed plane
-    assert drawn[3][:, :2, :2].float().mean() < 60 < drawn[2].float().mean()  # neon stands on a dark ground
-    mixed = renderings.rendition(square, Nuisances(), torch.Generator().manual_seed(1))
-    dark = (mixed[:, :2, :2].float().mean((1, 2, 3)) < 40).float().mean()
-    assert 0.1 < dark < 0.6

@@ -14,7 +14,7 @@ import pytest
 from penultimate.data import CARDS, ImageSet, card
 from penultimate.data.catalog import SHARES, TRANSFER_SPLITS
 from penultimate.data.world.atlas import Atlas, Typefaces
-from penultimate.data.world.characters import DEJAVU, STIX, pretraining_classes
+from penultimate.data.world.characters import STIX, pretraining_classes
 from penultimate.data.world.tasks import glyph_task
 from penultimate.data.world.world import GlyphWorld, one_thread, render_split
 
@@ -85,29 +85,6 @@ def test_the_number_of_threads_changes_nothing(worlds: dict[str, dict[str, Image
     assert answer.stdout.split() == [expected, "3"]
 
 
-def test_pretraining_shows_no_character_of_a_transfer_task() -> None:
-    shown = set("".join(pretraining_classes()))
-    assert len(shown) == 512
-    typefaces = Typefaces()
-    for name in set(TRANSFER) - {"newfaces", *SHARES} | {"shared_0"}:
-        characters = {character for character, _ in glyph_task(name, typefaces).glyphs}
-        assert not characters & shown, name
-    assert {character for character, _ in glyph_task("newfaces", typefaces).glyphs} <= shown
-
-
-def test_new_faces_are_pretraining_classes_in_faces_never_seen() -> None:
-    typefaces = Typefaces()
-    classes = [set(members) for members in pretraining_classes()]
-    assert {face for _, face in glyph_task("glyphs", typefaces).glyphs} == set(DEJAVU)
-    task = glyph_task("newfaces", typefaces)
-    assert {face for _, face in task.glyphs} == set(STIX)
-    for glyphs in task.classes.values():
-        members = {character for character, _ in glyphs}
-        assert len(members) >= 3
-        assert sum(members <= whole for whole in classes) == 1
-        assert len(glyphs) == 4 * len(members)
-
-
 def test_tasks_of_shared_classes_are_nested_and_differ_in_whole_classes_alone(
     worlds: dict[str, dict[str, ImageSet]],
 ) -> None:
@@ -135,15 +112,3 @@ def test_a_class_has_the_same_images_in_each_task_of_shared_classes(
             of_class = images.images[images.labels == label]
             np.testing.assert_array_equal(of_class, seen.setdefault(own, of_class))
     assert len(seen) == 32
-
-
-def test_masks_are_centred_and_fill_their_square() -> None:
-    typefaces = Typefaces()
-    atlas = Atlas(typefaces, glyph_task("glyphs_smoke", typefaces).glyphs)
-    for mask in atlas.masks.numpy():
-        rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
-        height, width = np.ptp(rows) + 1, np.ptp(columns) + 1
-        assert 41 <= max(height, width) <= 42
-        assert abs(rows[0] + rows[-1] - 47) <= 2
-        assert abs(columns[0] + columns[-1] - 47) <= 2
-        assert mask.max() > 200

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 
@@ -36,30 +34,6 @@ def normalised(images: np.ndarray, mean: tuple[float, ...], std: tuple[float, ..
 
 def luminance(colour: np.ndarray) -> float:
     return 0.299 * float(colour[0]) + 0.587 * float(colour[1]) + 0.114 * float(colour[2])
-
-
-def blurred(mask: np.ndarray, sigma: float, radius: int) -> np.ndarray:
-    """Gaussian blur: the kernel written out, the image mirrored at its edge (the edge pixel repeated)."""
-    offsets = range(-radius, radius + 1)
-    weights = [math.exp(-(offset**2) / (2 * sigma**2)) for offset in offsets]
-    weights = [weight / sum(weights) for weight in weights]
-    out = mask.astype(np.float64)
-    for axis in (0, 1):
-        wide = np.pad(out, [(radius, radius) if a == axis else (0, 0) for a in (0, 1)], mode="symmetric")
-        length = mask.shape[axis]
-        out = sum(
-            weight * np.take(wide, range(offset + radius, offset + radius + length), axis=axis)
-            for offset, weight in zip(offsets, weights, strict=True)
-        )
-    return out
-
-
-def correlation(a: np.ndarray, b: np.ndarray) -> float:
-    """Pearson's correlation of two masks' pixels, by its definition."""
-    x, y = a.reshape(-1), b.reshape(-1)
-    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
-    top = sum((p - mean_x) * (q - mean_y) for p, q in zip(x, y, strict=True))
-    return float(top / math.sqrt(sum((p - mean_x) ** 2 for p in x) * sum((q - mean_y) ** 2 for q in y)))
 
 
 def halved(mask: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,11 +10,9 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from penultimate import registry
-from penultimate.errors import RequestError, expect_apart, shortened
+from penultimate.errors import RequestError
 
 Accuracy = Literal["top1", "mean_per_class", "auc"]
-SPLIT = re.compile(r"(?!\.)[^/\x00-\x1f]{1,50}(/(?!\.)[^/\x00-\x1f]{1,50})?")
-"""How a split may be called; ImageNet-C's are called "fog/3"."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +42,6 @@ class DatasetCard:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sizes", MappingProxyType(dict(self.sizes)))
-        for split in self.sizes:
-            if not isinstance(split, str) or not SPLIT.fullmatch(split):
-                raise RequestError(
-                    f"data set '{self.name}': files are called by the name of a split, so that it has at most"
-                    f" 50 printable characters and begins with no dot; it is {shortened(repr(split), 80)}"
-                )
-        expect_apart(f"splits of data set '{self.name}'", self.sizes)
 
     def described(self) -> dict[str, Any]:
         """Return the card as JSON; sizes are a list, which keeps the order of the splits."""

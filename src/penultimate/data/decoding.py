@@ -99,11 +99,10 @@ def read_colours(
 
 
 def _read(path: Path, upright: bool, content: bytes | None) -> tuple[Image.Image, list[str]]:
-    with contextlib.ExitStack() as stack:
-        # Given a file's name, Pillow maps an uncompressed TIFF into memory, in rows of the length that
-        # they have once it is turned: its pixels are then out of place.
-        stream: IO[bytes] = stack.enter_context(path.open("rb") if content is None else io.BytesIO(content))
-        opened = stack.enter_context(_opened(stream))
+    # Given a file's name, Pillow maps an uncompressed TIFF into memory, in rows of the length that they have
+    # once it is turned: its pixels are then out of place.
+    stream: IO[bytes]
+    with path.open("rb") if content is None else io.BytesIO(content) as stream, _opened(stream) as opened:
         width, height = opened.size
         if not width or not height:
             raise DamagedFileError(f"'{path}' is not a complete image: it is {width} x {height}")
@@ -113,22 +112,16 @@ def _read(path: Path, upright: bool, content: bytes | None) -> tuple[Image.Image
                 " it out"
             )
         transparent = "A" in opened.getbands() or "transparency" in opened.info
-        several = getattr(opened, "is_animated", False)
+        remarks = {SEVERAL: getattr(opened, "is_animated", False), TRANSPARENT: transparent}
         image = _colours(opened, path, content, transparent)
-        turn, is_damaged = None, False
         try:  # once the pixels are decoded: a TIFF has then been turned, and no longer says how
             turn = TURNS.get(opened.getexif().get(ORIENTATION, 1))
         except PARSING:
-            is_damaged = True
-        if upright and turn is not None:
-            image = image.transpose(turn)
-        present = {
-            TURNED if upright else ROTATED: turn is not None,
-            SEVERAL: several,
-            TRANSPARENT: transparent,
-            DAMAGED_EXIF: is_damaged,
-        }
-        return image, [remark for remark, is_so in present.items() if is_so]
+            turn, remarks[DAMAGED_EXIF] = None, True
+        if turn is not None:
+            image = image.transpose(turn) if upright else image
+            remarks = {TURNED if upright else ROTATED: True, **remarks}
+        return image, [remark for remark, is_so in remarks.items() if is_so]
 
 
 def _opened(stream: IO[bytes]) -> Image.Image:

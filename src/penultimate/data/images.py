@@ -8,10 +8,6 @@ FOLDER/SPLIT.ids.npy            int64 [n], unique in the data set: they identify
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import io
-import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,8 +34,6 @@ MANIFEST = "manifest.json"
 SCHEMA = 1
 BLOCK = 4096
 """Images that are counted at once."""
-WRITTEN = 2**20
-"""Bytes that are written at once."""
 ARRAYS = ("images", "labels", "ids")
 
 Manifest = dict[str, Any]
@@ -104,33 +98,23 @@ class ImageSet:
             raise RequestError(
                 f"images are uint8 [n h w c]; these are {self.images.dtype} {list(self.images.shape)}"
             )
-        one_each, several = (len(self),), self.labels.ndim == 2
-        of_labels = (*one_each, self.num_classes) if several else one_each
-        for name, shape in (("labels", of_labels), ("ids", one_each)):
+        several = self.labels.ndim == 2
+        shapes = {"labels": (len(self), self.num_classes)[: 1 + several], "ids": (len(self),)}
+        for name, shape in shapes.items():
             array = getattr(self, name)
             if array.dtype != np.int64 or array.shape != shape:
                 raise RequestError(
                     f"{name} are int64 {list(shape)}; these are {array.dtype} {list(array.shape)}"
                 )
-        self._check_range(several)
-        if np.unique(self.ids).size != self.ids.size:
-            values, counts = np.unique(self.ids, return_counts=True)
-            raise RequestError(f"ids must be unique; {values[counts > 1][0]} occurs more than once")
-
-    def _check_range(self, several: bool) -> None:
         least, most = (-1, 1) if several else (0, self.num_classes - 1)
-        wrong = np.argwhere((self.labels < least) | (self.labels > most))
-        if not wrong.size:
-            return
-        place = tuple(wrong[0])
-        found = f"label {self.labels[place]} (image {place[0]}"
-        if several:
-            raise RequestError(
-                f"{found}, '{self.class_names[place[1]]}') is not 1 (present), 0 (absent) or -1 (uncertain)"
-            )
-        raise RequestError(
-            f"{found}) is out of range: {self.num_classes} classes have the labels 0 to {most}"
-        )
+        for place in np.argwhere((self.labels < least) | (self.labels > most))[:1].tolist():
+            found = f"label {self.labels[tuple(place)]} (image {place[0]}) is out of range"
+            if several:
+                raise RequestError(f"{found}: labels are 1 (present), 0 (absent) or -1 (uncertain)")
+            raise RequestError(f"{found}: {self.num_classes} classes have the labels 0 to {most}")
+        values, counts = np.unique(self.ids, return_counts=True)
+        if (counts > 1).any():
+            raise RequestError(f"ids must be unique; {values[counts > 1][0]} occurs more than once")
 
     def __len__(self) -> int:
         return len(self.images)
@@ -221,30 +205,13 @@ class ChannelStatistics:
         return cls(tuple(means), tuple(deviations))
 
 
-def _write_npy(path: Path, array: np.ndarray) -> dict[str, Any]:
-    """Write an array as np.save does, a block at a time, so that it may lie on disk; its digest and size."""
-    state, size = hashlib.sha256(), 0
-
-    def pieces() -> Iterator[bytes]:
-        nonlocal size
-        header = io.BytesIO()
-        described = np.lib.format.header_data_from_array_1_0(np.empty((0, *array.shape[1:]), array.dtype))
-        np.lib.format.write_array_header_1_0(header, {**described, "shape": array.shape})
-        rows = max(1, WRITTEN // (array[:1].nbytes or 1))
-        blocks = (array[at : at + rows].tobytes() for at in range(0, len(array), rows))
-        for piece in itertools.chain([header.getvalue()], blocks):
-            state.update(piece)
-            size += len(piece)
-            yield piece
-
-    atomic_write(path, pieces())
-    return {"sha256": state.hexdigest(), "bytes": size}
-
-
-@contextlib.contextmanager
-def _refusing_folder(folder: Path) -> Iterator[None]:
+def prepare_folder(folder: Path) -> None:
+    """Make the folder; raises RequestError if a file is in the way or nothing can be written."""
+    given_path(folder, "a folder of images")
     try:
-        yield
+        folder.mkdir(parents=True, exist_ok=True)
+        atomic_write(folder / ".writable", b"")
+        (folder / ".writable").unlink()
     except OSError as error:
         if error.errno in FULL:
             raise
@@ -255,16 +222,7 @@ def _refusing_folder(folder: Path) -> Iterator[None]:
         ) from None
 
 
-def prepare_folder(folder: Path) -> None:
-    """Make the folder; raises RequestError if a file is in the way or nothing can be written."""
-    given_path(folder, "a folder of images")
-    with _refusing_folder(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        atomic_write(folder / ".writable", b"")
-        (folder / ".writable").unlink()
-
-
-def manifest_digest(manifest: Manifest) -> str:
+def _manifest_digest(manifest: Manifest) -> str:
     """Return one sha256 for a data set, over its files' digests and all that its manifest says of the images.
 
     The versions of the packages that made them are not part of it.
@@ -289,17 +247,20 @@ def save_images(folder: Path | str, split: str, images: ImageSet, **about: Any) 
             f"'{folder}' holds {len(manifest['class_names'])} classes,"
             f" split '{split}' has {images.num_classes} or names them differently; use another folder"
         )
+    (folder / split).parent.mkdir(exist_ok=True)  # ImageNet-C's splits are called "fog/3"
     for kind in ARRAYS:
-        with _refusing_folder(folder):
-            (folder / split).parent.mkdir(exist_ok=True)  # ImageNet-C's splits are called "fog/3"
-            written = _write_npy(folder / f"{split}.{kind}.npy", getattr(images, kind))
-        manifest["files"][f"{split}.{kind}.npy"] = written
+        path = folder / f"{split}.{kind}.npy"
+        path.unlink(missing_ok=True)  # whoever has it mapped keeps it
+        np.save(path, getattr(images, kind))
+        manifest["files"][path.relative_to(folder).as_posix()] = {
+            "sha256": digest_file(path),
+            "bytes": path.stat().st_size,
+        }
     manifest["splits"][split] = {"images": len(images), "shape": list(images.images.shape[1:])}
     manifest |= about
-    manifest["digest"] = manifest_digest(manifest)
-    with _refusing_folder(folder):
-        text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
-        atomic_write(folder / MANIFEST, text.encode("utf-8", "backslashreplace"))
+    manifest["digest"] = _manifest_digest(manifest)
+    text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+    atomic_write(folder / MANIFEST, text.encode("utf-8", "backslashreplace"))
     return manifest
 
 
@@ -308,7 +269,7 @@ def read_manifest(folder: Path | str) -> Manifest:
     path = Path(folder) / MANIFEST
     try:
         manifest: Manifest = json.loads(path.read_bytes().decode())
-        intact = manifest["schema"] == SCHEMA and manifest["digest"] == manifest_digest(manifest)
+        intact = manifest["schema"] == SCHEMA and manifest["digest"] == _manifest_digest(manifest)
     except FileNotFoundError:
         raise RequestError(
             f"'{folder}' holds no {MANIFEST} and thus no images; make them by"

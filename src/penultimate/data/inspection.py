@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
 from penultimate.data.listing import Listing
 from penultimate.data.readers.copies import exact_copies
-from penultimate.data.readers.entries import ENTRIES, PublishedSet, entry
+from penultimate.data.readers.entries import ENTRIES, entry
 from penultimate.data.readers.opening import OpenedDataset, open_dataset
 from penultimate.data.readers.places import read_place
 from penultimate.data.readers.published import what_goes_where
@@ -41,8 +41,14 @@ def check(
         raise RequestError(f"{unknown('published data set', name, ENTRIES)}{hint}")
     opened = open_dataset(name, root)
     known = opened.entry
-    for line in _described(known) if known is not None else ():
-        say(line)
+    if known is not None:
+        card = known.card
+        say(f"{card.title}: {card.relation}")
+        say(f"  official score: {SCORES[card.accuracy]}")
+        say(f"  licence: {card.licence}")
+        say(f"  citation: {card.citation}")
+        if card.note:
+            say(f"  {card.note}")
     for note in opened.notes:
         say(f"note: {note}")
     absent: dict[str, str] = {}
@@ -68,32 +74,24 @@ def check(
         say(f"cannot be read: {len(absent)} of {len(opened.splits)} splits ({listed})")
         for reason in list(dict.fromkeys(absent.values()))[:3]:
             say(f"  {reason.removesuffix(what_goes_where(name))}")
-    if known is None and listings and not _has_classes(listings):
-        say("there is nothing to tell apart: images of two classes or more are needed")
-        sound = False
     if absent and known is not None:
         say(f"What goes where, in {Path(root or '.') / known.folder}: {known.layout}")
-        say(_how(known, root))
+        by_torchvision = f"penultimate data get {name} --root {root} (from {known.obtain})"
+        say(f"To get it: {by_torchvision if known.torchvision else known.obtain}")
     return sound and not absent
-
-
-def _has_classes(listings: Mapping[str, Listing]) -> bool:
-    """Return whether there are images of two classes, or with several labels each."""
-    labels = [listing.labels for listing in listings.values()]
-    return any(each.ndim > 1 for each in labels) or np.unique(np.concatenate(labels)).size > 1
 
 
 def _check_split(
     opened: OpenedDataset, split: str, listing: Listing, say: Say, progress: Callable[[int], None] | None
 ) -> bool:
-    one_each, count = listing.labels.ndim == 1, np.unique(listing.labels).size
+    count = np.unique(listing.labels).size
     classes = f"{count:,} {'class' if count == 1 else 'classes'}"
-    if not one_each:
-        classes = ", ".join(listing.class_names)
     expected = len(listing) + len(listing.missing)
     if opened.entry is not None:
         expected = opened.entry.card.sizes[split]
-        classes += f" of {opened.entry.card.classes:,}" if one_each else ""
+        classes += f" of {opened.entry.card.classes:,}"
+    if listing.labels.ndim > 1:
+        classes = ", ".join(listing.class_names)
     reasons: list[str] = []
     remarked: dict[str, list[int]] = {}
     for batch in decoded(listing, [_SMALL]):
@@ -109,25 +107,8 @@ def _check_split(
         say(f"  {line}")
     for remark, rows in remarked.items():
         say(f"  {len(rows):,} of {len(listing):,} images {remark}; the first is {listing.name(rows[0])}")
-    return len(listing) == expected and not reasons
-
-
-def _described(known: PublishedSet) -> list[str]:
-    card = known.card
-    return [
-        f"{card.title}: {card.relation}",
-        f"  official score: {SCORES[card.accuracy]}",
-        f"  licence: {card.licence}",
-        f"  citation: {card.citation}",
-        *([f"  {card.note}"] if card.note else ()),
-    ]
-
-
-def _how(known: PublishedSet, root: Path | str | None) -> str:
-    """Return how a data set is got."""
-    if not known.torchvision:
-        return f"To get it: {known.obtain}"
-    return f"To get it: penultimate data get {known.card.name} --root {root} (from {known.obtain})"
+    is_one_class = opened.entry is None and listing.labels.ndim == 1 and count == 1 and split == "train"
+    return len(listing) == expected and not reasons and not is_one_class
 
 
 def get(name: str, root: Path | str, say: Say) -> None:

@@ -115,29 +115,14 @@ class Listing:
     groups: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        for name in ("places", "ids"):
-            array = getattr(self, name)
-            if array.dtype != np.int64 or array.shape != self.labels.shape[:1]:
-                raise RequestError(
-                    f"{name} are int64 [{len(self.labels)}], one for each image; these are {array.dtype}"
-                    f" {list(array.shape)}"
-                )
-        if self.groups is not None and self.groups.shape != self.labels.shape[:1]:
-            raise RequestError(
-                f"groups are one of each of {len(self.labels)} images; these are {list(self.groups.shape)}"
-            )
-        if self.labels.ndim == 1 and self.labels.size:
-            low, high = int(self.labels.min()), int(self.labels.max())
-            if low < 0 or high >= len(self.class_names):
-                raise RequestError(
-                    f"labels {low} to {high}: {len(self.class_names)} classes have the labels 0 to"
-                    f" {len(self.class_names) - 1}"
-                )
+        columns = (self.places, self.ids, self.ids if self.groups is None else self.groups)
+        if any(column.shape != self.labels.shape[:1] for column in columns):
+            raise RequestError(f"places, ids and groups are one for each of {len(self.labels)} images")
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def image(self, index: int) -> Path | bytes | np.ndarray:
+    def image(self, index: int) -> Encoded:
         """Image `index`, not decoded: a file, the bytes of one, or its pixels."""
         return self.source[int(self.places[index])]
 
@@ -165,17 +150,13 @@ class Listing:
     @property
     def names(self) -> list[str]:
         """The names of all images."""
-        return [*map(self.name, range(len(self)))]
+        return [*map(self.source.name, self.places.tolist())]
 
     @cached_property
     def digest(self) -> str:
         """sha256 of the names and bytes of the images, their labels, ids and class names, in their order."""
-        state = hashlib.sha256(b'["')
-        for at in range(0, len(self), BLOCK):  # a list in JSON, whose first text is all names
-            names = "\0".join(self.name(row) for row in range(at, min(at + BLOCK, len(self))))
-            state.update(canonical_json(f"\0{names}" if at else names)[1:-1].encode())
-        told = [list(self.class_names), *(["cropped"] if self.cropped else [])]
-        state.update(f'",{canonical_json(told)[1:]}'.encode())
+        told = ["\0".join(self.names), list(self.class_names), *(["cropped"] if self.cropped else [])]
+        state = hashlib.sha256(canonical_json(told).encode())
         with ThreadPoolExecutor() as pool:  # a block at a time: `map` holds a future for each of its images
             blocks = (range(at, min(at + BLOCK, len(self))) for at in range(0, len(self), BLOCK))
             digests = b"".join(digest for block in blocks for digest in pool.map(self.digest_of, block))
@@ -197,13 +178,9 @@ class Listing:
     def digest_of(self, index: int) -> bytes:
         """Return the sha256 of one image's bytes; raises DamagedFileError where it cannot be read."""
         image = self.image(index)
-        match image:
-            case Path():
-                try:
-                    return bytes.fromhex(digest_file(image))
-                except OSError as error:
-                    raise DamagedFileError(f"'{image}' cannot be read ({error.strerror})") from None
-            case bytes():
-                return hashlib.sha256(image).digest()
-            case _:
-                return bytes.fromhex(digest_arrays(image))
+        if isinstance(image, bytes):
+            return hashlib.sha256(image).digest()
+        try:
+            return bytes.fromhex(digest_file(image) if isinstance(image, Path) else digest_arrays(image))
+        except OSError as error:
+            raise DamagedFileError(f"'{image}' cannot be read ({error.strerror})") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -43,7 +43,7 @@ def corrupt(
     depend on how the set is split into batches.
 
     Raises RequestError for images that are not colour uint8 [n h w 3] or are smaller than 8 x 8, an unknown
-    name (with the nearest), a severity or index out of range, a seed or index that is not a whole number.
+    name (with the nearest), a severity or index out of range; TypeError for one that is no whole number.
 
     >>> images = np.full((4, 32, 32, 3), 128, np.uint8)
     >>> noisy = corrupt(images, "gaussian_noise", severity=3)
@@ -58,26 +58,15 @@ def corrupt(
         raise RequestError(f"images to corrupt are a uint8 array [n h w 3]; these are {actual}")
     if images.shape[3] != 3 or min(images.shape[1:3]) < 8:
         raise RequestError(
-            f"corruptions are defined for colour images of at least 8 x 8 pixels; these are"
-            f" {images.shape[1]} x {images.shape[2]} with {images.shape[3]} channels"
-            + ("; repeat the channel three times" if images.shape[3] == 1 else "")
+            "corruptions are defined for colour images of at least 8 x 8 pixels (grey ones repeat their"
+            f" channel); these are {images.shape[1]} x {images.shape[2]} with {images.shape[3]} channels"
         )
-    seed, *places = _whole(seed, range(len(images)) if indices is None else indices)
+    places = [*map(operator.index, range(len(images)) if indices is None else indices)]
     if len(places) != len(images) or min(places, default=0) < 0:
         raise RequestError(f"indices name each of the {len(images)} images by a number from 0 up")
     if not len(images):
         return images.copy()
-    levels = FUNCTIONS[name](images, severity, generators(seed, name, severity, places))
+    levels = FUNCTIONS[name](images, severity, generators(operator.index(seed), name, severity, places))
     if levels.dtype == np.uint8:
         return levels
     return np.clip(np.floor(levels + ROUNDING), 0, 255).astype(np.uint8)
-
-
-def _whole(seed: int, indices: Iterable[int]) -> list[int]:
-    """NumPy's whole numbers as Python's; 1.5 would otherwise become image 1, and "0" seed 0."""
-    try:
-        return [operator.index(number) for number in (seed, *indices)]
-    except TypeError as error:
-        raise RequestError(
-            f"the seed is a whole number, and so is the index of each image; at least one is not: {error}"
-        ) from None

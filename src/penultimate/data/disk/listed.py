@@ -132,57 +132,52 @@ def leave_listing(
     reading = reading or {}
     copies = exact_copies(found.splits)
     dropped = copies.left_out() if reading.get("copies") == "drop" else {}
-    left_out: dict[str, list[int]] = {}
-    told: dict[str, list[str]] = {}
-    remarked: dict[str, list[str]] = {}
-    manifest: Manifest = {}
+    notes = ListingNotes({}, {}, {}, copies.notes(), {})
+    lacking: dict[str, list[int]] = {}
     prepare_folder(folder)
-    counts: dict[str, int] = {}
     for split, listing in found.splits.items():
-        rows = [np.arange(0)]
         without = dropped.get(split, np.arange(0))
         single = np.delete(np.arange(len(listing)), without)
-        left_out[split] = without.tolist()
-        remarks: dict[str, list[int]] = {}
+        rows, reasons, remarks = [np.arange(0)], list[str](), dict[str, list[int]]()
+        lacking[split] = without.tolist()
         with tempfile.TemporaryFile(dir=folder) as pictures:
             for batch in decoded(listing.subset(single), [_PICTURE], workers=0):
                 pictures.write(np.ascontiguousarray(batch.images[_PICTURE.geometry]).data)
                 rows.append(single[batch.rows])
-                left_out[split] += [int(single[row]) for row, _ in batch.left_out]
-                told.setdefault(split, []).extend(why for _, why in batch.left_out)
+                lacking[split] += [int(single[row]) for row, _ in batch.left_out]
+                reasons += [why for _, why in batch.left_out]
                 for row, what in batch.remarks:
                     remarks.setdefault(what, []).append(int(single[row]))
                 progress({"dataset": found.name, "split": split, "images": batch.stop})
             kept = listing.subset(np.concatenate(rows))
             if not len(kept):
                 why = f"no image of the {split} split is there, in '{found.where}'"
-                if len(listing) and not len(single):
-                    why = f"every image of the {split} split is a copy of another, and is left out"
-                elif len(listing):
-                    why = f"none of {len(listing)} {split} images can be read; {told[split][0]}"
+                if len(listing):
+                    first = reasons[0] if reasons else "each is a copy of another, and left out"
+                    why = f"none of {len(listing)} {split} images can be used; {first}"
                 raise RequestError(f"data '{found.name}': {why}")
             pictures.flush()
             pixels = np.memmap(pictures, np.uint8, "r", shape=(len(kept), SIDE, SIDE, 3))
             small = ImageSet(pixels, kept.labels, kept.ids, kept.class_names)
             manifest = save_images(folder, split, small, name=found.name, draw=draw)
-        counts[split] = len(kept)
-        remarked[split] = [
-            f"{len(of):,} of {len(listing):,} images {what}; the first is {listing.name(of[0])}"
-            for what, of in remarks.items()
-        ]
-    where = {"name": found.name, "where": found.where, "splits": list(found.asked), "reading": dict(reading)}
-    lacking = {split: sorted(those) for split, those in left_out.items() if those}
-    write_sealed(folder / LISTING, {**where, "content": found.fingerprint, "left_out": lacking}, SCHEMA)
-    named = {split: _named(reasons) for split, reasons in told.items() if reasons}
-    notes = copies.notes()
-    if dropped and notes:
+        notes.manifest.update(manifest)
+        notes.images[split] = len(kept)
+        if reasons:
+            notes.left_out[split] = _named(reasons)
+        if remarks:
+            notes.remarks[split] = [
+                f"{len(of):,} of {len(listing):,} images {what}; the first is {listing.name(of[0])}"
+                for what, of in remarks.items()
+            ]
+    facts = {"name": found.name, "where": found.where, "splits": [*found.asked], "reading": {**reading}}
+    left_out = {split: sorted(those) for split, those in lacking.items() if those}
+    write_sealed(folder / LISTING, {**facts, "content": found.fingerprint, "left_out": left_out}, SCHEMA)
+    if dropped and notes.copies:
         count = sum(map(len, dropped.values()))
-        notes.append(
+        notes.copies.append(
             f"of these copies {count:,} are left out: all but one of each, and all {copies.differing}"
         )
-    return ListingNotes(
-        manifest, named, {split: these for split, these in remarked.items() if these}, notes, counts
-    )
+    return notes
 
 
 def _named(reasons: list[str]) -> list[str]:

@@ -12,7 +12,14 @@ import numpy as np
 from penultimate.data.listing import Files, Listing
 from penultimate.data.readers.found import Found, listings
 from penultimate.data.readers.places import Place, tables_in
-from penultimate.data.readers.split_names import FILLERS, expect_one_each, part_of, words_in_all, words_of
+from penultimate.data.readers.split_names import (
+    FILLERS,
+    OF_TABLES,
+    expect_one_each,
+    part_of,
+    words_in_all,
+    words_of,
+)
 from penultimate.data.readers.tables import Table, groups_by_level
 from penultimate.data.readers.walking import (
     are_there,
@@ -28,6 +35,7 @@ from penultimate.errors import DamagedFileError, RequestError, nearest, unknown
 
 _NUMBERED = re.compile(r"(fold|split|part|partition|cv|batch|chunk|shard|subset)[\W_]*\d+", re.IGNORECASE)
 """What folders are called that hold parts of one data set, each with all classes."""
+_LIKE_A_SPLIT = re.compile(r"train|test|valid", re.IGNORECASE)
 EXPECTED = "Expected: a folder for each class, in train and test or not; or a table: path,label,split"
 
 
@@ -146,7 +154,8 @@ class _Folders:
         named = {each: part for each in inner if (part := part_of(each.name, common))}
         others = [each for each in inner if each not in named]
         nested = [each for each in named if each in holding]
-        if not named or (len(named) == 1 and len(others) > 1 and not nested):
+        alike = [each for each in others if _LIKE_A_SPLIT.match(each.name)]
+        if not named or (len(named) == 1 and len(others) > 1 and not nested and not alike):
             return {self.root: ""}
         if not nested:
             called = " and ".join(repr(each.name) for each in named)
@@ -185,7 +194,7 @@ class _Folders:
         Without such a table they are left out, as unlabelled test images are.
         """
         name = folder.relative_to(self.place.path).as_posix()
-        called = [table for table in tables_in(self.root) if part_of(table.stem) == part]
+        called = [table for table in tables_in(self.root) if part_of(table.stem, OF_TABLES) == part]
         table = next(iter((*called, *tables_in(folder))), None)
         if table is None:
             self.notes.append(f"in no class folders, and left out: the images in '{name}'")
@@ -220,7 +229,9 @@ class _Folders:
             raise self._refused(f"it holds images {found}{self._lying()}. {EXPECTED}")
         for part, names in classes.items():
             if "train" in classes and (new := sorted(names - classes["train"])):
-                lists = [table for folder in folders_in(self.root) for table in tables_in(folder)]
+                lists = [
+                    table for folder in folders_in(self.root) for table in tables_in(folder)
+                ] or self._tables()
                 told = f"; '{lists[0]}' may say what they show: give one table of all" if lists else ""
                 raise self._refused(
                     f"{some(new, 'class folder', 'class folders')} of the {part} images: not among the"

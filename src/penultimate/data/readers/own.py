@@ -11,7 +11,7 @@ from penultimate.data.readers.arrays import arrays
 from penultimate.data.readers.folders import cub, cub_lists, folders, root_of
 from penultimate.data.readers.places import Place, is_table, tables_in
 from penultimate.data.readers.saved import is_saved, saved
-from penultimate.data.readers.split_names import expect_one_each, part_of, words_in_all
+from penultimate.data.readers.split_names import OF_TABLES, expect_one_each, part_of, words_in_all
 from penultimate.data.readers.splitting import TEST_SHARE, Splits, train_and_test
 from penultimate.data.readers.tables import IMAGES, LABELS, plain, read_table, tables
 from penultimate.data.readers.walking import entries_of, folders_in, folders_with_images, images_in, some
@@ -19,8 +19,6 @@ from penultimate.errors import DamagedFileError, RequestError
 
 METADATA = ("metadata.csv", "metadata.jsonl", "metadata.parquet", "_classes.csv")
 """Tables that lie beside their images: Hugging Face's ImageFolder, and Roboflow's."""
-OF_TABLES = frozenset(("label", "labels", "annotation", "annotations", "list", "metadata", "info", "df"))
-"""Words that say nothing beside the name of a split in that of a table: "train_labels.csv"."""
 Read = tuple[dict[str, Listing], list[str]]
 
 

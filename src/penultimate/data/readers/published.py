@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -125,49 +125,34 @@ def torchvision_files(entry: PublishedSet, root: Path, split: str) -> Listing:
 
 
 @dataclass(frozen=True)
-class Cifar:
-    """A `ImageSource`: the images of torchvision's CIFAR-10 or CIFAR-100, read in each process again."""
+class Pixels:
+    """A `ImageSource`: images in memory, by their names, and the files that they came from."""
 
-    entry: PublishedSet
-    root: Path
-    trained: bool
-
-    @cached_property
-    def held(self) -> Any:
-        return _torchvision(self.entry, self.root, train=self.trained)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"entry": self.entry, "root": self.root, "trained": self.trained}
+    pixels: np.ndarray
+    called: Sequence[str]
+    files: Sequence[Path]
 
     def __len__(self) -> int:
-        return len(self.held.data)
+        return len(self.pixels)
 
     def __getitem__(self, place: int) -> np.ndarray:
-        return np.asarray(self.held.data[place])
+        return np.asarray(self.pixels[place])
 
     def name(self, place: int) -> str:
-        """Return the file of an image, and its place there: data_batch_2[17]."""
-        each = len(self) // len(self._batches)
-        return f"{self._batches[place // each]}[{place % each}]"
-
-    @property
-    def _batches(self) -> list[str]:
-        lists = self.held.train_list if self.trained else self.held.test_list
-        return [name for name, _ in lists]
-
-    @property
-    def files(self) -> Sequence[Path]:
-        return [_base_of(self.entry, self.root) / name for name in self._batches]
+        return self.called[place]
 
 
 def cifar(entry: PublishedSet, root: Path, split: str) -> Listing:
     """Read CIFAR's arrays; of a set with a holdout, 5,000 of 50,000 or as many of a part are held out: those
-    whose places in the batches have the smallest sha256."""
-    source = Cifar(entry, root, split != "test")
-    labels = np.array(source.held.targets, np.int64)
-    order = np.arange(len(labels))
-    ids = list(entry.card.sizes).index("test" if split == "test" else "train") * SPAN + order
-    whole = Listing(source, order, labels, ids, tuple(source.held.classes))
+    whose places in the batches, data_batch_2[17], have the smallest sha256."""
+    held = _torchvision(entry, root, train=split != "test")
+    batches = [name for name, _ in (held.test_list if split == "test" else held.train_list)]
+    each = len(held.data) // len(batches)
+    names = [f"{batches[place // each]}[{place % each}]" for place in range(len(held.data))]
+    source = Pixels(held.data, names, [_base_of(entry, root) / name for name in batches])
+    order = np.arange(len(names))
+    ids = [*entry.card.sizes].index("test" if split == "test" else "train") * SPAN + order
+    whole = Listing(source, order, np.array(held.targets, np.int64), ids, tuple(held.classes))
     return _part_of_training(entry, whole, split, str) if "holdout" in entry.card.sizes else whole
 
 

@@ -59,8 +59,8 @@ def saved(place: Place) -> tuple[dict[str, Listing], list[str]]:
     except ImportError:
         raise RequestError(f"'{text}' is read by: pip install 'penultimate[datasets]'") from None
     except Exception as error:  # pyarrow's, the hub's and the reader's own
-        offline = isinstance(error, OSError) and by_name
-        hint = "; HF_HUB_OFFLINE=1 reads what was downloaded before" if offline else ""
+        unreached = isinstance(error, ConnectionError) and not datasets.config.HF_HUB_OFFLINE
+        hint = "; HF_HUB_OFFLINE=1 reads what was downloaded before" if unreached else ""
         raise DamagedFileError(f"'{text}' cannot be read by Hugging Face's datasets: {error}{hint}") from None
     return from_datasets(place, held)
 

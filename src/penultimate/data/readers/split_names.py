@@ -17,6 +17,8 @@ FILLERS = frozenset(
     ("set", "data", "dataset", "image", "images", "img", "imgs", "split", "folder", "samples")
 )
 """Words that say nothing beside the name of a split: "training_set" names the training images."""
+OF_TABLES = frozenset(("label", "labels", "annotation", "annotations", "list", "metadata", "info", "df"))
+"""Words that say nothing beside the name of a split in that of a table: "train_labels.csv"."""
 _GLUED = re.compile(rf"({'|'.join(SPLITS)})(?:set|data|images|imgs)?\d*")
 
 

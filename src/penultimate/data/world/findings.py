@@ -25,7 +25,7 @@ from penultimate.data.catalog import DatasetCard, card
 from penultimate.data.images import ImageSet
 from penultimate.data.seeding import derived_generator
 from penultimate.data.world.atlas import SIDE, Atlas, Typefaces
-from penultimate.data.world.characters import SCRIPTS, selected
+from penultimate.data.world.characters import FACES, selected
 from penultimate.data.world.nuisance import Nuisances, compose
 from penultimate.data.world.world import one_thread
 
@@ -105,7 +105,7 @@ class Findings:
         return card(self.name)
 
     def __call__(self, draw: int) -> Iterator[tuple[str, ImageSet]]:
-        characters, faces = selected("findings"), SCRIPTS["findings"].faces
+        characters, faces = selected("findings"), FACES["findings"]
         names = tuple(unicodedata.name(each).split()[-1].title() for each in characters[: len(CHANCES)])
         with one_thread():
             atlas = Atlas(Typefaces(), [(each, face) for each in characters for face in faces])

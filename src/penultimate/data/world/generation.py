@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -45,11 +45,9 @@ def splits_of(name: str, draw: int, classes: int = 0) -> Iterator[tuple[str, Ima
     """
     described = of_fewer(card(name), classes)
     made = registry.entry("dataset", name).resolve()(draw, **({"classes": classes} if classes else {}))
+    form = "return {split: ImageSet}, or yield pairs (split, ImageSet)"
     if not isinstance(made, Iterable):
-        kind = "None" if made is None else f"a value of type {type(made).__name__}"
-        raise RequestError(
-            f"data set '{name}' returns {kind}; return {{split: ImageSet}}, or yield (split, ImageSet) pairs"
-        )
+        raise RequestError(f"data set '{name}' returns {type(made).__name__}; {form}")
     before: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     for pair in made.items() if isinstance(made, Mapping) else made:
         match pair:
@@ -58,14 +56,8 @@ def splits_of(name: str, draw: int, classes: int = 0) -> Iterator[tuple[str, Ima
                 before[split] = images.class_names, images.ids
                 yield split, images
             case _:
-                parts = pair if isinstance(pair, tuple) else (pair,)
-                kinds = ", ".join(type(part).__name__ for part in parts)
-                raise RequestError(
-                    f"data set '{name}' makes ({kinds}); make pairs of a split's name and an ImageSet(images"
-                    " uint8 [n h w c], labels int64 [n], ids int64 [n], class_names)"
-                )
-    missing = [split for split in described.splits if split not in before]
-    if missing:
+                raise RequestError(f"data set '{name}' makes {type(pair).__name__}; {form}")
+    if missing := [split for split in described.splits if split not in before]:
         raise RequestError(f"data set '{name}' makes no {', '.join(missing)}, which its card promises")
 
 
@@ -89,10 +81,11 @@ def _check(
 ) -> None:
     where = f"data set '{described.name}', split '{split}'"
     promised = described.sizes.get(split)
-    if promised is None:
-        raise RequestError(f"{where}: its card names no such split; it has {', '.join(described.splits)}")
-    if split in before:
-        raise RequestError(f"{where} is made twice; make each split once")
+    if promised is None or split in before:
+        raise RequestError(
+            f"{where}: its card names no such split, or it is made twice; it has"
+            f" {', '.join(described.splits)}"
+        )
     if (len(images), images.num_classes) != (promised, described.classes):
         raise RequestError(
             f"{where}: its card says {promised} images of {described.classes} classes; {len(images)} of"
@@ -105,9 +98,8 @@ def _check(
             f"{where}: its card says accuracy='{described.accuracy}', for images with"
             f" {forms[described.has_several_labels]}; these have {forms[several]}"
         )
-    unfit = _unfit_labels(images.class_names) if several else ""
-    if unfit:
-        raise RequestError(f"{where}: {unfit}")
+    if several and any("=" in name or "," in name for name in images.class_names):
+        raise RequestError(f"{where}: a label's name may hold neither '=' nor ','; rename it")
     absent = [] if several else sorted(set(range(described.classes)) - set(images.labels.tolist()))
     if absent:
         raise RequestError(f"{where}: no image of the class '{images.class_names[absent[0]]}'")
@@ -130,16 +122,6 @@ def _unplanned(name: str, split: str, planned: Mapping[str, str]) -> str:
         " reads was changed meanwhile, start the study again; else it makes other images each time, and no"
         " result could be found again: have all that it draws follow from its argument `draw`"
     )
-
-
-def _unfit_labels(names: Sequence[str]) -> str:
-    """Return why labels cannot bear these names, which stand in the rows of their labels; "" if they can."""
-    for name in names:
-        if "=" in name or "," in name:
-            return f"a label's name may hold neither '=' nor ','; rename '{name}'"
-        if names.count(name) > 1:
-            return f"two labels are called '{name}'; give each a name of its own"
-    return ""
 
 
 def generate(

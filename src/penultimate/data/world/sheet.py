@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Sequence
 from functools import cache
 
@@ -15,8 +16,9 @@ from penultimate.errors import RequestError
 
 MARGIN = 24
 GAP = 6
-TITLE, TEXT, CAPTION = 19, 13, 12
-SMALLEST = 8
+TITLE, TEXT, CAPTION = 19, 13, 9
+LINES = 3
+"""Of a caption; what does not fit is cut."""
 
 
 @cache
@@ -24,48 +26,17 @@ def _font(size: int, bold: bool = False) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(Typefaces().path("DejaVuSans-Bold" if bold else "DejaVuSans"), size)
 
 
-def _in_lines(text: str, width: int, font: ImageFont.FreeTypeFont) -> list[str]:
-    lines = [""]
-    for word in text.split():
-        joined = f"{lines[-1]} {word}".strip()
-        if font.getlength(joined) <= width or not lines[-1]:
-            lines[-1] = joined
-        else:
-            lines.append(word)
-    return lines
-
-
-def _cut(line: str, width: int, font: ImageFont.FreeTypeFont) -> str:
-    if font.getlength(line) <= width:
-        return line
-    while line and font.getlength(f"{line}\u2026") > width:
-        line = line[:-1]
-    return f"{line}\u2026"
-
-
-def _fitted(names: Sequence[str], width: int) -> tuple[list[list[str]], ImageFont.FreeTypeFont]:
-    """Return all names at one size: in as few lines as fit, then as large as fits; cut if nothing fits."""
-    for most, smallest in ((1, CAPTION - 3), (2, CAPTION - 3), (3, SMALLEST)):
-        for size in range(CAPTION, smallest - 1, -1):
-            font = _font(size)
-            wrapped = [_in_lines(name, width, font) for name in names]
-            longest = max(font.getlength(line) for lines in wrapped for line in lines)
-            if max(map(len, wrapped)) <= most and longest <= width:
-                return wrapped, font
-    return [[_cut(line, width, font) for line in lines[:most]] for lines in wrapped], font
-
-
 def _captions(names: Sequence[str], width: int, ink: str) -> Image.Image:
     """Return the class names side by side, each centred over its column, standing on the line below."""
-    wrapped, font = _fitted(names, width)
-    step = round(font.size) + 2
-    height = max(map(len, wrapped)) * step + 4
-    strip = Image.new("RGBA", (len(names) * (width + GAP) - GAP, height))
+    letters = max(2, int(width / _font(CAPTION).getlength("n")))
+    wrapped = [textwrap.wrap(name, letters, max_lines=LINES, placeholder="\u2026") for name in names]
+    step = CAPTION + 2
+    strip = Image.new("RGBA", (len(names) * (width + GAP) - GAP, max(map(len, wrapped)) * step + 4))
     pen = ImageDraw.Draw(strip)
     for column, lines in enumerate(wrapped):
         for above, line in enumerate(reversed(lines)):
-            place = (column * (width + GAP) + width / 2, height - 5 - above * step)
-            pen.text(place, line, fill=ink, font=font, anchor="ms")
+            place = (column * (width + GAP) + width / 2, strip.height - 5 - above * step)
+            pen.text(place, line, fill=ink, font=_font(CAPTION), anchor="ms")
     return strip
 
 
@@ -101,12 +72,10 @@ def contact_sheet(
     rows: int = 3,
     zoom: int = 2,
     ink: str = "#1f2328",
-    paper: str | None = "#ffffff",
+    paper: str = "#ffffff",
 ) -> bytes:
     """Return a PNG that shows, for each (title, images), `rows` examples of up to `columns` classes,
-    `zoom` times.
-
-    `paper=None` leaves the background transparent. Raises RequestError for no sets or sizes below 1.
+    `zoom` times. Raises RequestError for no sets or sizes below 1.
 
     >>> images = ImageSet(np.zeros((2, 24, 24, 3), np.uint8), np.array([0, 1]), np.arange(2), ("a", "b"))
     >>> contact_sheet([("Two black squares", images)])[:4]
@@ -120,11 +89,11 @@ def contact_sheet(
     sections = [_section(title, images, columns, rows, zoom, ink) for title, images in sets]
     width = max(section.width for section in sections) + 2 * MARGIN
     height = sum(section.height + MARGIN for section in sections) + MARGIN
-    sheet = Image.new("RGBA", (width, height), paper or (0, 0, 0, 0))
+    sheet = Image.new("RGBA", (width, height), paper)
     top = MARGIN
     for section in sections:
         sheet.alpha_composite(section, (MARGIN, top))
         top += section.height + MARGIN
     buffer = io.BytesIO()
-    (sheet if paper is None else sheet.convert("RGB")).save(buffer, "PNG")
+    sheet.convert("RGB").save(buffer, "PNG")
     return buffer.getvalue()

@@ -11,7 +11,7 @@ from penultimate.data.world.atlas import Glyph, Typefaces
 from penultimate.data.world.characters import (
     DEJAVU,
     FACE_TITLES,
-    SCRIPTS,
+    FACES,
     STIX,
     pretraining_classes,
     selected,
@@ -83,11 +83,9 @@ def glyph_task(name: str, typefaces: Typefaces, fewer: int = 0) -> GlyphTask:
         classes = _by_character(typefaces, members, STIX)
     elif script == "typeface":
         nuisances = UPRIGHT
-        classes = {
-            FACE_TITLES[face]: _pairs(typefaces, selected(script), [face]) for face in SCRIPTS[script].faces
-        }
+        classes = {FACE_TITLES[face]: _pairs(typefaces, selected(script), [face]) for face in FACES[script]}
     else:
-        classes = _by_character(typefaces, selected(script)[: described.classes], SCRIPTS[script].faces)
+        classes = _by_character(typefaces, selected(script)[: described.classes], FACES[script])
     if fewer:
         described = of_fewer(described, fewer)
         classes = dict(evenly(list(classes.items()), fewer))
