@@ -22,31 +22,30 @@ LISTED = {
         " package",
     },
     "imagenet": {
-        "imagenet64": "a hundred of ImageNet's classes at 64 pixels: one GPU, a night (--data"
-        " imagenet100=FOLDER)",
-        "imagenet_resnet50": "the paper's: nine objectives, eight seeds, ResNet-50 on all of ImageNet",
-        "imagenet_inception_v3": "the paper's second architecture, three seeds, and its linear transfer",
-        "imagenet_transfer": "those ResNet-50s on eight tasks and CheXpert: probes and fine-tuning",
-        "imagenet_robustness": "the same on ImageNet-V2, -A, -R, -Sketch and -C",
-        "imagenet_relearning": "the same with their heads learned again",
-        "imagenet_temperature": "cosine softmax at eight temperatures",
-        "imagenet_temperature_unscaled": "its four higher temperatures with a loss that is not scaled",
-        "imagenet_combinations": "pairs of objectives, with images held out",
-        "imagenet_calibration": "eight objectives, with images held out on which temperatures are fitted",
-        "imagenet_augmentation": "four objectives under AutoAugment and under Mixup",
-        "imagenet_long": "twice as long, under AutoAugment and Mixup",
-        "imagenet_dynamics": "transfer and class separation through training",
-        "imagenet_curves": "nine objectives, eight seeds, their accuracies through training",
-        "imagenet_search": "where table A.1's hyperparameters and epochs are chosen (penultimate tune)",
-        "imagenet_inception_v3_search": "where the epochs of the second architecture are, at 299 pixels",
-        "imagenet_autoaugment_search": "where those of four objectives under AutoAugment are",
-        "imagenet_mixup_search": "where Mixup's alpha for four objectives is, with the epochs",
+        "imagenet64": "nine objectives, three seeds, ResNet-50 on ImageNet-100 at 64 pixels",
+        "imagenet_resnet50": "nine objectives, eight seeds, ResNet-50 on ImageNet",
+        "imagenet_inception_v3": "nine objectives, three seeds, Inception v3 on ImageNet",
+        "imagenet_transfer": "ResNet-50 of nine objectives on eight tasks and CheXpert",
+        "imagenet_robustness": "ResNet-50 of nine objectives on shifted and corrupted images",
+        "imagenet_relearning": "ResNet-50 of nine objectives, their heads learned again",
+        "imagenet_temperature": "cosine softmax at eight temperatures, ResNet-50 on ImageNet",
+        "imagenet_temperature_unscaled": "cosine softmax at four temperatures, its loss not scaled",
+        "imagenet_combinations": "pairs of objectives, three seeds, ResNet-50 on ImageNet",
+        "imagenet_calibration": "eight objectives trained with a holdout, three seeds, ResNet-50 on ImageNet",
+        "imagenet_augmentation": "four objectives under three augmentations, ResNet-50 on ImageNet",
+        "imagenet_long": "long training under AutoAugment and Mixup, ResNet-50 on ImageNet",
+        "imagenet_dynamics": "ResNet-50 of nine objectives through training on ImageNet",
+        "imagenet_curves": "ResNet-50 of nine objectives, eight seeds, through training on ImageNet",
+        "imagenet_search": "the search of table A.1: nine objectives, three runs a cell, ResNet-50",
+        "imagenet_inception_v3_search": "the search for the epochs of nine objectives, Inception v3",
+        "imagenet_autoaugment_search": "the search for the epochs of four objectives under AutoAugment",
+        "imagenet_mixup_search": "the search for Mixup's alpha for four objectives, ResNet-50 on ImageNet",
     },
     "cifar": {
-        "cifar10_allcnnc": "the paper's ICLR version: nine objectives, 25 seeds, All-CNN-C on CIFAR-10",
-        "cifar100_wrn16_8": "the same with WRN-16-8 on CIFAR-100",
-        "cifar10_search": "where learning rates and decays of the paper's ICLR version are, on CIFAR-10",
-        "cifar100_search": "the same on CIFAR-100",
+        "cifar10_allcnnc": "nine objectives, 25 seeds, All-CNN-C on CIFAR-10 (the paper's ICLR version)",
+        "cifar100_wrn16_8": "nine objectives, 25 seeds, WRN-16-8 on CIFAR-100 (the paper's ICLR version)",
+        "cifar10_search": "the search for nine objectives' learning rates and decays, All-CNN-C on CIFAR-10",
+        "cifar100_search": "the search for nine objectives' learning rates and decays, WRN-16-8 on CIFAR-100",
     },
 }
 """A summary of each study, by its module."""
@@ -87,6 +86,15 @@ FOLDED = {
     },
 }
 """Parts and variants of the studies of a laptop, and the searches behind them: listed with --all."""
+
+QUESTION = "Do objectives that separate classes further give features that transfer worse?"
+
+
+def headings(name: str) -> tuple[str, str]:
+    """Return the title and the question of a study of the paper's size, whose title is its summary."""
+    summary = next(studies[name] for studies in LISTED.values() if name in studies)
+    return summary[0].upper() + summary[1:], QUESTION
+
 
 for _group in (LISTED, FOLDED):
     for _module, _studies in _group.items():

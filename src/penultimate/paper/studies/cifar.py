@@ -15,6 +15,7 @@ from typing import Any
 
 from penultimate.data.augmentation.settings import Augmentation
 from penultimate.paper.published import table
+from penultimate.paper.studies import headings
 from penultimate.paper.studies.imagenet import fixed, spec
 from penultimate.study.blocks import Runs, Search, runs_by_recipe
 from penultimate.study.spec import Study
@@ -55,29 +56,28 @@ def cifar_choices(dataset: str) -> dict[str, dict[str, Any]]:
     return changes
 
 
-def _study(name: str, dataset: str, backbone: str, title: str, recipe: Recipe) -> Study:
+def _study(name: str, dataset: str, backbone: str, recipe: Recipe) -> Study:
     changes, seeds = cifar_choices(dataset), tuple(range(25))
+    of: dict[str, Any] = {"backbones": (backbone,), "seeds": seeds, "draws": 0}
     return Study(
         name,
-        title,
-        "Do objectives other than softmax do better on CIFAR?",
+        *headings(name),
         source=dataset,
         targets=(),
-        networks=runs_by_recipe(tuple(changes), recipe, changes, backbones=(backbone,), seeds=seeds, draws=0),
+        networks=runs_by_recipe(tuple(changes), recipe, changes, **of),
         measure=("accuracy", "class_separation"),
         threads=4,
         gpus=0.5,
     )
 
 
-def _search(dataset: str, backbone: str, network: str, recipe: Recipe) -> Study:
-    objectives = tuple(cifar_choices(dataset))
+def _search(dataset: str, backbone: str, recipe: Recipe) -> Study:
+    name, objectives = f"{dataset}_search", tuple(cifar_choices(dataset))
     begun = dataclasses.replace(recipe, learning_rate=0.1, weight_decay=1e-3)
     grids = {"recipe.learning_rate": RATES, "recipe.rate_times_decay": RATES_TIMES_DECAYS}
     return Study(
-        f"{dataset}_search",
-        f"The search for nine objectives' learning rates and decays, {network}",
-        "Which learning rate and weight decay of each objective do best on held-out training images?",
+        name,
+        *headings(name),
         source=f"{dataset}_tuning",
         targets=(),
         networks=(Runs(objectives, begun, (backbone,), (100, 101, 102, 103, 104), draws=0),),
@@ -88,10 +88,7 @@ def _search(dataset: str, backbone: str, network: str, recipe: Recipe) -> Study:
     )
 
 
-_TITLE = "Nine objectives, 25 seeds,"
-CIFAR10_ALLCNNC = _study("cifar10_allcnnc", "cifar10", "allcnnc", f"{_TITLE} All-CNN-C on CIFAR-10", CIFAR10)
-CIFAR100_WRN16_8 = _study(
-    "cifar100_wrn16_8", "cifar100", "wrn16_8", f"{_TITLE} WRN-16-8 on CIFAR-100", CIFAR100
-)
-CIFAR10_SEARCH = _search("cifar10", "allcnnc", "All-CNN-C on CIFAR-10", CIFAR10)
-CIFAR100_SEARCH = _search("cifar100", "wrn16_8", "WRN-16-8 on CIFAR-100", CIFAR100)
+CIFAR10_ALLCNNC = _study("cifar10_allcnnc", "cifar10", "allcnnc", CIFAR10)
+CIFAR100_WRN16_8 = _study("cifar100_wrn16_8", "cifar100", "wrn16_8", CIFAR100)
+CIFAR10_SEARCH = _search("cifar10", "allcnnc", CIFAR10)
+CIFAR100_SEARCH = _search("cifar100", "wrn16_8", CIFAR100)

@@ -21,6 +21,7 @@ from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.readers.counterparts import imagenet_counterparts
 from penultimate.paper import arms
 from penultimate.paper.published import Value, table
+from penultimate.paper.studies import headings
 from penultimate.study.blocks import Runs, Search, runs_by_recipe
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
@@ -111,11 +112,9 @@ def augmented(**augmentation: bool | float) -> Recipe:
     return dataclasses.replace(RECIPE, augmentation=more)
 
 
-def _study(
-    name: str, title: str, question: str, networks: tuple[Runs, ...], measure: tuple[str, ...], **more: Any
-) -> Study:
+def _study(name: str, networks: tuple[Runs, ...], measure: tuple[str, ...], **more: Any) -> Study:
     settings: dict[str, Any] = {"source": "imagenet", "targets": (), "threads": 8, "gpus": 1.0, **more}
-    return Study(name, title, question, networks=networks, measure=measure, **settings)
+    return Study(name, *headings(name), networks=networks, measure=measure, **settings)
 
 
 MAIN = runs(NINE, EIGHT_SEEDS)
@@ -123,8 +122,6 @@ SIMILARITY = "similarity(images=50000, batch_size=1500, passes=10)"
 FROM_TRAINING = "relearning_from_training(shots=50)"
 IMAGENET_RESNET50 = _study(
     "imagenet_resnet50",
-    "Nine objectives, eight seeds, ResNet-50 on ImageNet",
-    "Do better objectives separate classes further?",
     MAIN,
     (
         *("accuracy", "class_separation", "collapse", "hardness", "spectra", "distances(count=10000)"),
@@ -133,8 +130,6 @@ IMAGENET_RESNET50 = _study(
 )
 IMAGENET_INCEPTION_V3 = _study(
     "imagenet_inception_v3",
-    "Nine objectives, three seeds, Inception v3 on ImageNet",
-    "Does a second architecture show what the first does?",
     runs(NINE, THREE_SEEDS, "inception_v3"),
     ("accuracy", "class_separation", SIMILARITY, "linear"),
     targets=TARGETS,
@@ -151,8 +146,6 @@ FINE_TUNING = (
 )
 IMAGENET_TRANSFER = _study(
     "imagenet_transfer",
-    "ResNet-50 of nine objectives on eight tasks and CheXpert",
-    "Do objectives that separate classes further give features that transfer worse?",
     (
         *runs(NINE, THREE_SEEDS, measure=(*OF_FEATURES, FINE_TUNING)),
         *runs(NINE, EIGHT_SEEDS[3:], measure=OF_FEATURES),
@@ -161,17 +154,9 @@ IMAGENET_TRANSFER = _study(
     targets=(*TARGETS, "chexpert"),
     counterparts={target: told for target in TARGETS if (told := imagenet_counterparts(target))},
 )
-IMAGENET_ROBUSTNESS = _study(
-    "imagenet_robustness",
-    "ResNet-50 of nine objectives on shifted and corrupted images",
-    "Do objectives that do better on ImageNet do better on other images of its classes?",
-    MAIN,
-    ("accuracy", "published_robustness"),
-)
+IMAGENET_ROBUSTNESS = _study("imagenet_robustness", MAIN, ("accuracy", "published_robustness"))
 IMAGENET_RELEARNING = _study(
     "imagenet_relearning",
-    "ResNet-50 of nine objectives, their heads learned again",
-    "Do features that separate classes less still tell them apart?",
     MAIN,
     ("accuracy", "class_separation", "relearning_from_test(shots=40)", FROM_TRAINING),
 )
@@ -188,17 +173,10 @@ def _sweep(scale_of: Mapping[Value, Value]) -> tuple[Runs, ...]:
 
 
 IMAGENET_TEMPERATURE = _study(
-    "imagenet_temperature",
-    "Cosine softmax at eight temperatures, ResNet-50 on ImageNet",
-    "Does one parameter trade class separation for transfer?",
-    _sweep({one: one for one in TEMPERATURES}),
-    OF_TEMPERATURE,
-    targets=TARGETS,
+    "imagenet_temperature", _sweep({one: one for one in TEMPERATURES}), OF_TEMPERATURE, targets=TARGETS
 )
 IMAGENET_TEMPERATURE_UNSCALED = _study(
     "imagenet_temperature_unscaled",
-    "Cosine softmax at four temperatures, its loss not scaled, ResNet-50 on ImageNet",
-    "Does temperature trade class separation for transfer where the loss is not scaled?",
     _sweep({one: 1 for one in TEMPERATURES if float(one or 0) >= 0.05}),
     OF_TEMPERATURE,
     targets=TARGETS,
@@ -209,8 +187,6 @@ KEEPING = dataclasses.replace(RECIPE, snapshot_every=2)
 DYNAMICS = "dynamics(images=50000, unbiased=True, every=8)"
 IMAGENET_DYNAMICS = _study(
     "imagenet_dynamics",
-    "ResNet-50 of nine objectives through training on ImageNet",
-    "When do objectives come to differ?",
     (
         *runs(EIGHT, (0,), recipe=KEEPING, measure=(DYNAMICS, "transfer_dynamics(every=6)")),
         *runs({SQUARED_ERROR: NINE[SQUARED_ERROR]}, (0,), recipe=KEEPING, measure=(DYNAMICS,)),
@@ -221,18 +197,11 @@ IMAGENET_DYNAMICS = _study(
 """Squared error is left out of transfer, as in the paper."""
 IMAGENET_CURVES = _study(
     "imagenet_curves",
-    "ResNet-50 of nine objectives, eight seeds, through training on ImageNet",
-    "Which objectives are ahead, and when?",
     runs(NINE, EIGHT_SEEDS, recipe=KEEPING),
     ("accuracy", "dynamics(images=50000, every=2)"),
 )
 IMAGENET_CALIBRATION = _study(
-    "imagenet_calibration",
-    "Eight objectives trained with a holdout, three seeds, ResNet-50 on ImageNet",
-    "Which objectives give probabilities that can be believed?",
-    runs(EIGHT, THREE_SEEDS),
-    ("calibration",),
-    source="imagenet_tuning",
+    "imagenet_calibration", runs(EIGHT, THREE_SEEDS), ("calibration",), source="imagenet_tuning"
 )
 
 
@@ -249,8 +218,6 @@ CELLS = dict.fromkeys(map(_combined, table("neurips_tableC4_combinations")), max
 """Each cell is a maximum over training, so that all networks train as long as the longest of table A.1."""
 IMAGENET_COMBINATIONS = _study(
     "imagenet_combinations",
-    "Pairs of objectives, three seeds, ResNet-50 on ImageNet",
-    "Do objectives that help alone help more together?",
     (
         *runs({text: CELLS[text] for text in CELLS if " + " not in text}, THREE_SEEDS),
         *runs({text: CELLS[text] for text in CELLS if " + " in text}, THREE_SEEDS, arm=arms.COMBINATIONS),
@@ -266,8 +233,6 @@ AUTOAUGMENT, MIXUP = augmented(autoaugment=True), augmented(mixup=0.2)
 BOTH = augmented(autoaugment=True, mixup=0.2)
 IMAGENET_AUGMENTATION = _study(
     "imagenet_augmentation",
-    "Four objectives under three augmentations, ResNet-50 on ImageNet",
-    "Do objectives differ under stronger augmentation?",
     (
         *runs(FOUR, RUNS["standard"]),
         *runs(FOUR, RUNS["autoaugment"], recipe=AUTOAUGMENT, arm=arms.AUTOAUGMENT),
@@ -285,8 +250,6 @@ LONG, LONG_MIXUP = (
 )
 IMAGENET_LONG = _study(
     "imagenet_long",
-    "Long training under AutoAugment and Mixup, ResNet-50 on ImageNet",
-    "How far do objectives get with long training?",
     (
         *runs(LONG, THREE_SEEDS, decay=0.985, recipe=AUTOAUGMENT, arm=arms.LONG),
         *runs(LONG_MIXUP, THREE_SEEDS, decay=0.985, recipe=BOTH, arm=arms.LONG_MIXUP),
@@ -321,8 +284,6 @@ def grids_of_table_a1() -> dict[str, tuple[float, ...]]:
 
 def _search(
     name: str,
-    title: str,
-    question: str,
     objectives: Iterable[str],
     grids: Mapping[str, tuple[float, ...]],
     backbone: str = "resnet50",
@@ -332,40 +293,20 @@ def _search(
     recipe = dataclasses.replace(recipe, evaluate_every=2)
     networks = runs(dict.fromkeys(objectives, 240), (100, 101, 102), backbone, recipe=recipe)
     search = Search(grids, stops=True, by_mean=True)
-    return _study(name, title, question, networks, ("accuracy",), source="imagenet_tuning", search=search)
+    return _study(name, networks, ("accuracy",), source="imagenet_tuning", search=search)
 
 
-IMAGENET_SEARCH = _search(
-    "imagenet_search",
-    "The search of table A.1: nine objectives, three runs a cell, ResNet-50 on ImageNet",
-    "Which hyperparameters and which epoch of each objective do best on held-out training images?",
-    NINE,
-    grids_of_table_a1() | {"cosine_softmax.scale": (1,)},
-)
+IMAGENET_SEARCH = _search("imagenet_search", NINE, grids_of_table_a1() | {"cosine_softmax.scale": (1,)})
 IMAGENET_INCEPTION_V3_SEARCH = _search(
     "imagenet_inception_v3_search",
-    "The search for the epochs of nine objectives, Inception v3 on ImageNet at 299 pixels",
-    "At which epoch of each objective does Inception v3 do best on held-out training images?",
     NINE,
     fixed(NINE),
     "inception_v3",
     dataclasses.replace(RECIPE, size=299, resize=342),
 )
-IMAGENET_AUTOAUGMENT_SEARCH = _search(
-    "imagenet_autoaugment_search",
-    "The search for the epochs of four objectives under AutoAugment, ResNet-50 on ImageNet",
-    "At which epoch does each objective do best under AutoAugment on held-out training images?",
-    FOUR,
-    fixed(FOUR),
-    recipe=AUTOAUGMENT,
-)
+IMAGENET_AUTOAUGMENT_SEARCH = _search("imagenet_autoaugment_search", FOUR, fixed(FOUR), recipe=AUTOAUGMENT)
 IMAGENET_MIXUP_SEARCH = _search(
-    "imagenet_mixup_search",
-    "The search for Mixup's alpha for four objectives, ResNet-50 on ImageNet",
-    "Which alpha of Mixup does best with each objective on held-out training images?",
-    FOUR,
-    fixed(FOUR) | {"recipe.mixup": (0.1, 0.2, 0.3, 0.4)},
-    recipe=MIXUP,
+    "imagenet_mixup_search", FOUR, fixed(FOUR) | {"recipe.mixup": (0.1, 0.2, 0.3, 0.4)}, recipe=MIXUP
 )
 
 # A hundred classes at 64 pixels: the regime of the paper's softmax, strengths translated as in `searches`.
@@ -383,8 +324,6 @@ AT_64_PIXELS = matched(
 )
 IMAGENET64 = _study(
     "imagenet64",
-    "Nine objectives, three seeds, ResNet-50 on ImageNet-100 at 64 pixels",
-    "Do objectives that separate classes further give features that transfer worse?",
     (
         Runs(
             (
