@@ -110,13 +110,11 @@ def test_what_cannot_be_read_is_not_taken_for_absent_nor_hides_what_can(
 @pytest.mark.parametrize(
     ("line", "code"),
     [
-        ("list studies >&-", 0),
-        ("run smok 2>&-", 2),
         ("list studies | true", 141),
         ("run smoke --set measure=accuracy --only softmax | true", 141),
     ],
 )
-def test_a_closed_output_is_no_traceback(tmp_path: Path, line: str, code: int) -> None:
+def test_a_closed_pipe_is_no_traceback(tmp_path: Path, line: str, code: int) -> None:
     command = f"{sys.executable} -m penultimate.cli {line}"
     shell = ["bash", "-c", f"sleep 0.1; {command}; exit ${{PIPESTATUS[0]}}"]
     answer = subprocess.run(shell, cwd=tmp_path, capture_output=True, text=True, check=False)

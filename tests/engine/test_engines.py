@@ -51,6 +51,7 @@ def on_local(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 @pytest.fixture(scope="module")
 def on_ray(cluster: Any, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    cluster.add_node(num_cpus=2)  # for the step of two threads
     return run_on(f"ray:{cluster.address}", tmp_path_factory.mktemp("ray"))
 
 

@@ -180,7 +180,7 @@ def test_damage_that_only_its_use_can_show_is_found_there(smoke: Path) -> None:
     (child / "meta.json").unlink()
     answer = penultimate("run", "smoke", cwd=smoke)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert f"step {child.name}: meta.json cannot be read" in answer.stdout
+    assert f"step {child.name}: meta.json is missing" in answer.stdout
     assert f"step {weights.parent.name}: {weights.name} is not what was written" in answer.stdout
     assert (rows_of(smoke), weights_of(smoke)) == before
 
@@ -290,7 +290,7 @@ def test_a_second_run_of_the_same_study_is_sent_away(tmp_path: Path) -> None:
         wait_for(lambda: list((tmp_path / "runs/partial").glob("data.*")))
         answer = penultimate("run", "smoke", cwd=tmp_path)
         assert answer.returncode == 2
-        assert f"by process {process.pid}" in answer.stderr
+        assert "study 'smoke' is being run in 'runs' already" in answer.stderr
     finally:
         process.kill()
         process.communicate()
