@@ -32,13 +32,13 @@ from unittest import mock
 from penultimate.engine.execute import execute, row
 from penultimate.engine.local import LocalEngine
 from penultimate.engine.machine import machine
-from penultimate.engine.observer import Silent
+from penultimate.engine.observer import Observer
 from penultimate.graph import Step
 from penultimate.measures.inputs import Number
 from penultimate.plugins import load_plugin
 from penultimate.records.archive import reference
 from penultimate.records.reading import STUDY_FILE
-from penultimate.records.table import ROWS, write_rows
+from penultimate.records.table import ROWS, Row, Table, encode_rows
 from penultimate.store import Store
 from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study
@@ -86,7 +86,7 @@ sys.exit(code)
 """The command, which says at last how much memory it had."""
 
 
-class Clock(Silent):
+class Clock(Observer):
     """An observer that records when the first step began and when the last ended."""
 
     def __init__(self) -> None:
@@ -117,7 +117,8 @@ def commands(folder: Path, seeds: int) -> Graph:
 def leave(store: Store, step: Step, **facts: Any) -> None:
     """A step as a process of the study leaves it, its work undone."""
     folder = store.begin(step.id)
-    write_rows(folder / ROWS, [row(step, Number("top1", 0.5, "fraction", "train", epoch=1))])
+    point = Number("top1", 0.5, "fraction", "train", epoch=1)
+    (folder / ROWS).write_bytes(encode_rows([row(step, point)]))
     columns = {name: value for name, value in step.columns.items() if name != "arm"}
     content = {"step": step.name, "version": step.version, "config": step.config, "columns": columns}
     times = {"status": "done", "seconds": 1.0, "cpu_seconds": 1.0, "threads": 1}
@@ -141,17 +142,20 @@ def copied_rows(store: Store, copies: int) -> int:
     store.prepare()
     steps: list[str] = []
     count = 0
-    by_step = kept.table.where(unit=tuple({row.unit for row in kept.table} - {"points"})).by(
-        "step", "objective"
-    )
+    frame = kept.table.frame()
+    by_step: dict[str, list[Row]] = {}
+    for (original, *_), rows in frame[frame["unit"] != "points"].groupby(
+        ["step", "objective"], observed=True, dropna=False, sort=False
+    ):
+        by_step[f"{original}.{len(by_step)}"] = list(Table.of_frame(rows))
     with unsynced():
         for copy in range(copies):
-            for (original, _), rows in by_step.items():
+            for original, rows in by_step.items():
                 kind = original.partition(".")[0]
                 step_id = f"{kind}.{original.partition('.')[2]}-{copy}.{len(steps):016x}"
                 moved = [_moved(each, step_id, 5 * copy) for each in rows]
                 folder = store.begin(step_id)
-                write_rows(folder / ROWS, moved)
+                (folder / ROWS).write_bytes(encode_rows(moved))
                 columns = {"objective": moved[0].objective, "backbone": moved[0].backbone}
                 facts = {"step": kind, "status": "done", "seconds": 1.0, "parents": [], "config": {}}
                 store.finish(step_id, {**facts, "columns": columns, **machine(), "threads": 1})

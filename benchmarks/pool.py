@@ -24,7 +24,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from penultimate.engine.observer import Silent
+from penultimate.engine.observer import Observer
 from penultimate.engine.run import run
 from penultimate.graph import Step
 from penultimate.records.reading import study_folder
@@ -35,7 +35,7 @@ from penultimate.study.spec import MEASURE
 PROCESSES = (1, 2)
 
 
-class Clock(Silent):
+class Clock(Observer):
     """An observer that records the time of the first step."""
 
     def __init__(self) -> None:

@@ -15,7 +15,8 @@ from docs.quoted import MAIN
 
 from penultimate.paper.page import PAGE
 from penultimate.portrait.page import answer
-from penultimate.records.archive import read_kept, references
+from penultimate.records.archive import read_kept
+from penultimate.records.references import references
 from penultimate.registry import entry, names
 from penultimate.results.beside import beside_reference
 from penultimate.results.drawing.palette import Mark

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penultimate.engine.execute import execute
 from penultimate.engine.messages import Done
 from penultimate.engine.observer import Observer, Summary
-from penultimate.engine.schedule import Schedule
+from penultimate.engine.schedule import Schedule, carry_out
 from penultimate.store import Store
 from penultimate.study.graph import Graph
 
@@ -17,9 +17,9 @@ class InProcess:
         self.processes = processes
 
     def run(self, graph: Graph, store: Store, observer: Observer) -> Summary:
-        schedule = Schedule(graph, store, observer)
-        while not schedule.is_over:
-            step = schedule.next()
-            assert step is not None
-            schedule.ended(step.id, Done(execute(store, step, lambda news: None)))
-        return schedule.summary
+        return carry_out(graph, store, observer, 1, _work)
+
+
+def _work(schedule: Schedule, places: int) -> None:
+    while (step := schedule.next()) is not None:
+        schedule.ended(step.id, Done(execute(schedule.store, step, lambda news: None)))

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from penultimate import registry
-from penultimate.records.archive import references
+from penultimate.records.references import references
 from penultimate.results import Run, read_reference, read_run, show, write_page
 from penultimate.study import load_study
 from penultimate.study.unfold import unfold

@@ -60,14 +60,14 @@ def answered(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize(
     ("assignment", "answer"),
     [
-        ("expected_seconds={'train': nan}", "expected_seconds must be {text: a number}"),
-        ("counterparts=5", "counterparts must be {text: {text: a tuple of names}}, not 5"),
+        ("expected_seconds={'train': nan}", "expected_seconds must be of type Mapping[str, float]"),
+        ("counterparts=5", "counterparts must be of type Mapping[str, Mapping[str, tuple[str, ...]]], not 5"),
         ("counterparts={'digit_smoke': {}}", "Did you mean 'digits_smoke'?"),
-        ("limited=maybe", "limited must be True or False, not 'maybe'"),
+        ("limited=maybe", "limited must be of type bool, not 'maybe'"),
         ("name='" + "a" * 101 + "'", "at most 100 letters"),
         ("tuned_by=../smoke", "at most 100 letters"),
         ("tuned_by=one,two,one", "tuned_by names 'one' twice; name it once"),
-        ("targets=[1]", "targets must be a tuple of names, not (1,)"),
+        ("targets=[1]", "targets must be of type tuple[str, ...], not (1,)"),
         ("recipe.learning_rate=1" + "0" * 400, "learning_rate is a number above 0"),
         ("measure=relearning(shots=(5,1))", "shots must be an integer in [2, inf), got 1"),
         ("measure=distances(count=0)", "count must be an integer in [2, inf), got 0"),

@@ -19,7 +19,7 @@ import penultimate as pu
 from penultimate import plugins, registry
 from penultimate.checking import check_file
 from penultimate.cli import main
-from penultimate.engine.observer import Silent, Summary
+from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.plan import plan
 from penultimate.engine.run import run
 from penultimate.errors import RequestError
@@ -288,7 +288,7 @@ def studied(file: Path, accept: bool = False) -> tuple[Summary, list[str]]:
     """Run a study of one network with the metric of a plug-in; return also what was said meanwhile."""
     load_plugin(file)
     told: list[str] = []
-    observer = Silent()
+    observer = Observer()
     observer.noticed = told.append  # type: ignore[method-assign]
     study = override(load_study("smoke"), SETTINGS)
     return run(study, file.parent / "runs", observer=observer, engine=InProcess(), accept=accept), told

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from penultimate.paper.studies import searches, world
-from penultimate.records.archive import network_of, read_kept, reference, references
+from penultimate.records.archive import network_of, read_kept, reference
 from penultimate.records.reading import reference_tuning
+from penultimate.records.references import references
 from penultimate.records.table import COLUMNS
 from penultimate.registry import names
 from penultimate.results.exhibit import number_of, show

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from penultimate import registry, shipped, userfile
@@ -103,20 +103,16 @@ def loaded() -> tuple[Plugin, ...]:
     return tuple(plugin for plugin in _loaded.values() if plugin.is_registered)
 
 
-def identity(kind: str, name: str, accepted: Accepted = MappingProxyType({})) -> dict[str, str]:
+def identity(kind: str, name: str) -> dict[str, str]:
     """Return {"kind:name": sha256} of a plug-in's code and declared files, or {} for a built-in name.
 
-    In place of a digest that was `accepted`, the earlier one counts. Raises RequestError for a plug-in that a
-    study's processes cannot load.
+    Raises RequestError for a plug-in that a study's processes cannot load.
     """
     entry = registry.entry(kind, name)
     if entry.is_plugin and not entry.source:
         registry.open_packages()  # it may be of one whose module was imported already
         entry = registry.entry(kind, name)
-    if not entry.is_plugin:
-        return {}
-    key, digest = f"{kind}:{name}", entry.source_digest()
-    return {key: accepted.get(key, {}).get(digest, digest)}
+    return {f"{kind}:{name}": entry.source_digest()} if entry.is_plugin else {}
 
 
 def refuse_changed(plugins: Mapping[str, str]) -> None:

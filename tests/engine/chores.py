@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from penultimate.engine.observer import Silent
+from penultimate.engine.observer import Observer
 from penultimate.graph import Resources, Step
 from penultimate.registry import code_digest
 from penultimate.study.graph import Graph
@@ -68,7 +68,7 @@ def chore(inputs, *, number=0, deed=""):
 '''
 
 
-class Notes(Silent):
+class Notes(Observer):
     """An observer that keeps what it is told, by the labels of the steps."""
 
     def __init__(self) -> None:

@@ -29,8 +29,7 @@ from tests.engine.processes import alive, descendants, processes_called, wait_fo
 from tests.golden.portable import PORTABLE
 
 from penultimate.errors import DamagedFileError
-from penultimate.records.archive import read_kept
-from penultimate.records.keeping import keep
+from penultimate.records.archive import keep, read_kept
 from penultimate.records.reading import study_folder
 from penultimate.store import Store
 from penultimate.variables import CHECKPOINT_SECONDS

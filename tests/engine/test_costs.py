@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 from tests.engine.chores import Notes
 
-from penultimate.engine.costs import Costs, bytes_left
-from penultimate.engine.plan import plan
+from penultimate.engine.plan import Costs, bytes_left, plan
 from penultimate.engine.run import run
 from penultimate.study.graph import Graph
 from penultimate.study.selection import load_study

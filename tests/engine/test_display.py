@@ -11,7 +11,7 @@ from rich.console import Console
 
 from penultimate.engine.display import Display
 from penultimate.graph import Step
-from penultimate.records.table import ROWS, Row, write_rows
+from penultimate.records.table import ROWS, Row, encode_rows
 from penultimate.store import Store
 from penultimate.study.blocks import Given, Runs
 from penultimate.study.graph import Graph
@@ -47,23 +47,9 @@ def opened(graph: Graph, store: Store, terminal: bool = False) -> tuple[Display,
     return display, said
 
 
-def test_where_no_result_is_the_folder_is_named_before_anything_begins(tmp_path: Path) -> None:
-    """As from another folder than the one in which the study was run; of several graphs in turn, once."""
-    graph = graph_of(Runs(("softmax",), backbones=(NET,)))
-    for cached, expected in ((0, 1), (3, 0)):
-        written = io.StringIO()
-        display = Display(Store(tmp_path / "runs"), Console(file=written, width=300, highlight=False))
-        for _ in range(2):
-            display.opened(graph, cached, 1)
-        lines = written.getvalue().splitlines()
-        told = [line for line in lines if f"'{tmp_path / 'runs'}' has no results of this study" in line]
-        assert len(told) == expected
-        assert not told or (lines[0] == told[0] and "--out names another folder" in told[0])
-
-
 def measure(store: Store, step: Step, *rows: Row) -> None:
     """Leave a step's rows in the store."""
-    write_rows(store.begin(step.id) / ROWS, rows)
+    (store.begin(step.id) / ROWS).write_bytes(encode_rows(rows))
     store.finish(step.id, {"step": step.name, "status": "done", "seconds": 1.0})
 
 
@@ -142,21 +128,6 @@ def test_a_log_in_which_nothing_else_is_said_tells_how_many_steps_are_done(
     assert lines == ([] if terminal else [f"2 of {len(graph.steps)} steps are done"])
 
 
-@pytest.mark.parametrize("several", [True, False])
-def test_of_several_architectures_a_failure_names_its_own(tmp_path: Path, several: bool) -> None:
-    graph = graph_of(Runs(("softmax",), backbones=(NET, PLAIN) if several else (PLAIN,)))
-    display, said = opened(graph, Store(tmp_path))
-    step = next(
-        step for step in graph.steps.values() if step.name == "train" and step.columns["backbone"] == PLAIN
-    )
-    display.started(step)
-    display.failed(step, "no memory", "")
-    (failed,) = said()
-    assert step.id in failed
-    assert (PLAIN in failed) == several
-    assert "no memory" in failed
-
-
 def test_a_networks_accuracy_is_told_as_soon_as_it_is_known(tmp_path: Path) -> None:
     store, graph = Store(tmp_path), graph_of(Runs(("softmax",), backbones=(NET,)))
     store.prepare()
@@ -166,40 +137,6 @@ def test_a_networks_accuracy_is_told_as_soon_as_it_is_known(tmp_path: Path) -> N
     measure(store, step, *top1)
     display.finished(step, {"status": "done", "seconds": 1})
     assert said() == ["softmax train 50.0  test 25.0"]
-
-
-def test_a_step_that_is_begun_again_has_one_line_in_a_terminal(tmp_path: Path) -> None:
-    graph = graph_of(Runs(("softmax",), backbones=(NET,)))
-    display, _ = opened(graph, Store(tmp_path), terminal=True)
-    step = next(iter(graph.steps.values()))
-    try:
-        for _ in range(2):
-            display.started(step)
-        assert display.progress is not None
-        assert len(display.progress.tasks) == 2  # all steps, and this one
-        display.finished(step, {"status": "done", "seconds": 1})
-        assert len(display.progress.tasks) == 1
-    finally:
-        display.closed()
-
-
-@pytest.mark.parametrize("terminal", [False, True])
-def test_what_a_plugins_step_says_of_itself_is_no_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool
-) -> None:
-    monkeypatch.setattr("penultimate.engine.display.LOG_EVERY", -1.0)
-    graph = graph_of(Runs(("softmax",), backbones=(NET,)))
-    display, said = opened(graph, Store(tmp_path), terminal)
-    step = next(step for step in graph.steps.values() if step.name == "train")
-    display.started(step)
-    display.progressed(step, {"epoch": 1})
-    display.progressed(step, {"doing": "epoch", "unit": "x", "done": None, "of": 2, "seconds_left": 1.0})
-    told = {"epoch": 1, "epochs": 2, "loss": 0.5, "images_per_second": 9.0, "seconds_left": 3.0}
-    display.progressed(step, told)
-    display.closed()
-    assert [line for line in said() if "epoch" in line] == (
-        [] if terminal else ["softmax epoch 1 of 2, loss 0.500, 9 img/s, 3 s left"]
-    )
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -132,7 +132,7 @@ def test_a_full_disk_ends_the_run(tmp_path: Path) -> None:
     summary = load_engine("local", 1).run(graph_of(full, further), store, notes)
     assert notes.begun == ["full"]
     assert "No space left on device" in summary.failed[full.id]
-    assert notes.notices == ["the disk is full: free some space, then the same command continues from here"]
+    assert notes.notices == ["the disk is full: free some space, then repeat the command"]
 
 
 @pytest.mark.long
@@ -143,4 +143,4 @@ def test_a_disk_that_numpy_finds_full_is_known_to_be(small_disk: Path) -> None:
     summary = load_engine("local", 1).run(graph_of(full, further), store, notes)
     assert "requested and" in summary.failed[full.id]  # no word of a disk, and no error number
     assert notes.begun == ["full"]
-    assert notes.notices == ["the disk is full: free some space, then the same command continues from here"]
+    assert notes.notices == ["the disk is full: free some space, then repeat the command"]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,16 +127,6 @@ def test_arrays_of_any_metric_lie_in_the_steps_folder(tmp_path: Path, metric: st
     assert {*tmp_path.rglob(file.name)} == {file}
 
 
-@pytest.mark.parametrize("metric", ["checkpoint_curve", "checkpoint"])
-def test_arrays_that_would_be_removed_with_checkpoints_are_refused(tmp_path: Path, metric: str) -> None:
-    def mine(inputs: Inputs) -> Iterator[Any]:
-        yield Arrays(metric, {"x": np.arange(3.0)})
-
-    what = declared(mine, Yield(metric, "points", ("x",)))
-    with pytest.raises(PenultimateError, match="give the metric another name"):
-        measured(what, Parents(tmp_path).bank("test", bank(0)))
-
-
 def test_a_measurement_that_says_there_is_no_value_keeps_what_it_had_yielded(tmp_path: Path) -> None:
     def mine(inputs: Inputs) -> Iterator[Any]:
         yield Number("size", 1.0, "ratio")
@@ -147,28 +135,6 @@ def test_a_measurement_that_says_there_is_no_value_keeps_what_it_had_yielded(tmp
     outcome = measured(declared(mine, Yield("size", "ratio")), Parents(tmp_path).bank("test", bank(0)))
     assert len(outcome.rows) == 1
     assert outcome.facts == {"undefined": "the rest is constant"}
-
-
-@pytest.mark.parametrize(
-    ("ask", "answer"),
-    [
-        (lambda inputs: inputs.features("train"), "mine asks for one features train and has 0"),
-        (lambda inputs: inputs.images("test"), "mine asks for one images test and has 0"),
-        (
-            lambda inputs: inputs.network,
-            "mine asks for one network and has 0; its declaration names what it needs",
-        ),
-    ],
-)
-def test_what_a_measurement_did_not_ask_for_it_does_not_have(
-    tmp_path: Path, ask: Callable[[Inputs], Any], answer: str
-) -> None:
-    def mine(inputs: Inputs) -> Iterator[Any]:
-        ask(inputs)
-        yield Number("size", 1.0, "ratio")
-
-    with pytest.raises(PenultimateError, match=answer):
-        measured(declared(mine, Yield("size", "ratio")), Parents(tmp_path).bank("test", bank(0)))
 
 
 # -- a step in a store --------------------------------------------------------------------------------------
@@ -250,26 +216,6 @@ def test_a_network_that_diverged_is_left_out_of_what_gathers(diverged: tuple[Pat
     ]
 
 
-@pytest.mark.long
-def test_a_choice_of_which_every_network_diverged_says_so_and_nothing_rests_on_it(
-    diverged: tuple[Path, Graph],
-) -> None:
-    out, graph = diverged
-    store = Store(out)
-    metas = {
-        (step.name, step.columns["objective"].partition("(")[0]): store.meta(step.id)
-        for step in graph.steps.values()
-        if step.name in ("cell", "choice", "final")
-    }
-    done = {of: meta.content.get("undefined") for of, meta in metas.items() if meta is not None}
-    assert done == {
-        ("cell", "softmax"): None,
-        ("choice", "softmax"): None,
-        ("final", "softmax"): None,
-        ("choice", "squared_error"): "every network diverged",
-    }
-
-
 # -- a protocol in three stages -----------------------------------------------------------------------------
 
 
@@ -336,31 +282,3 @@ def test_a_rate_is_chosen_over_all_seeds_and_used_for_each(protocol: tuple[Store
         assert top1["value"] == pytest.approx(expected)
         assert top1["setting"] == f"rate={best}"
         assert (top1["objective"], top1["seed"]) == (step.columns["objective"], step.columns["seed"])
-
-
-def test_stages_leave_facts_and_files_and_no_rows(protocol: tuple[Store, Graph]) -> None:
-    store, graph = protocol
-    for step in graph.steps.values():
-        if step.name in ("cell", "choice"):
-            meta = store.meta(step.id)
-            assert meta is not None
-            assert (store.folder(step.id) / "rows.jsonl").read_bytes() == b""
-            assert {"cell": "score", "choice": "scores"}[step.name] in meta.content
-
-
-def test_steps_can_be_sent_elsewhere_and_leave_the_same_rows(
-    protocol: tuple[Store, Graph], tmp_path: Path
-) -> None:
-    store, graph = protocol
-    (final,) = [
-        step for step in graph.steps.values() if step.name == "final" and step.label.startswith("softmax-s0")
-    ]
-    sent = pickle.loads(pickle.dumps(final))
-    elsewhere = Store(tmp_path)
-    elsewhere.prepare()
-    for parent in final.parents:
-        (tmp_path / "steps" / parent).symlink_to(store.folder(parent))
-    with plugged("protocol"):
-        execute(elsewhere, replace(sent), silent)
-    rows = [(one.folder(final.id) / "rows.jsonl").read_bytes() for one in (store, elsewhere)]
-    assert rows[0] == rows[1]

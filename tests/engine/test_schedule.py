@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import time
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -54,16 +52,6 @@ def begun(schedule: Schedule) -> list[str]:
 def test_the_most_urgent_comes_first_then_the_order_of_the_graph() -> None:
     schedule = scheduled(step("later", priority=3), step("b", priority=1), step("a", priority=1))
     assert begun(schedule) == ["b", "a", "later"]
-
-
-def test_a_step_waits_for_all_its_parents() -> None:
-    a, b = step("a"), step("b")
-    schedule = scheduled(a, b, step("child", a, b))
-    assert begun(schedule) == ["a", "b"]
-    schedule.ended(a.id, DONE)
-    assert begun(schedule) == []
-    schedule.ended(b.id, DONE)
-    assert begun(schedule) == ["child"]
 
 
 def test_what_the_store_holds_is_not_done_again() -> None:
@@ -119,18 +107,6 @@ def test_what_gathers_goes_on_without_a_run_that_diverged(earlier: bool) -> None
     assert schedule.summary.complete
 
 
-def test_a_damaged_step_is_named_set_aside_and_done_anew() -> None:
-    a = step("a")
-    b = step("b", a)
-    store, notes = Shelf({b.id: "done"}, damaged=frozenset({a.id})), Notes()
-    schedule = scheduled(a, b, store=store, notes=notes)
-    assert store.aside == [a.id]
-    assert notes.notices == [
-        f"step {a.id}: rows.jsonl is not what was written; it was set aside and is computed again"
-    ]
-    assert begun(schedule) == ["a"]
-
-
 PARENT = step("parent")
 READERS = [step(f"reader {number}", PARENT) for number in range(3)]
 
@@ -173,15 +149,6 @@ def test_a_parent_that_is_damaged_again_fails_its_reader() -> None:
     assert begun(schedule) == [READERS[1].name, READERS[2].name]
 
 
-def test_a_parent_that_fails_when_computed_anew_costs_its_readers() -> None:
-    schedule, _, _ = reading(1)
-    schedule.ended(READERS[0].id, DAMAGED)
-    assert begun(schedule) == ["parent"]
-    schedule.ended(PARENT.id, Failed("no memory"))
-    assert set(schedule.summary.skipped) == {reader.id for reader in READERS}
-    assert schedule.is_over
-
-
 def test_a_step_whose_process_dies_is_begun_once_more() -> None:
     notes = Notes()
     schedule = scheduled(PARENT, notes=notes)
@@ -207,16 +174,6 @@ def test_machines_that_go_use_up_none_of_a_steps_attempts() -> None:
     schedule.ended(PARENT.id, Lost("node7"))
     reason = f"it was {LOSSES} times on a machine that went, at last on node7"
     assert schedule.summary.failed == {PARENT.id: reason}
-
-
-def test_what_a_person_should_know_of_a_running_step_is_a_notice() -> None:
-    notes = Notes()
-    schedule = scheduled(PARENT, notes=notes)
-    assert begun(schedule) == ["parent"]
-    schedule.progressed(PARENT.id, {"notice": "checkpoint-0 is of another run"})
-    schedule.progressed(PARENT.id, {"epoch": 1})
-    assert notes.notices == [f"step {PARENT.id}: checkpoint-0 is of another run"]
-    assert notes.news == [("parent", {"epoch": 1})]
 
 
 def test_on_a_full_disk_nothing_more_is_begun_and_what_runs_is_let_finish() -> None:
@@ -289,28 +246,3 @@ def test_whatever_happens_each_step_is_done_failed_or_skipped_and_never_begun_to
     assert over == {each.id for each in steps}
     assert len(summary.skipped) == len(set(summary.skipped))
     assert not set(summary.failed) & (done | set(summary.skipped))
-
-
-def seconds_for(count: int) -> float:
-    """CPU seconds to go through a graph of that many steps; the least of three tries."""
-    steps = [step("root")]
-    for number in range(count):
-        steps.append(step(f"s{number}", steps[0], steps[number // 2]))
-    tries = []
-    for _ in range(3):
-        began = time.process_time()
-        schedule = scheduled(*steps)
-        while (each := schedule.next()) is not None:
-            schedule.ended(each.id, DIVERGED if each.name.endswith("77") else DONE)
-        assert schedule.is_over
-        tries.append(time.process_time() - began)
-    return min(tries)
-
-
-def test_scheduling_is_linear_in_the_steps() -> None:
-    """Eight times the steps take about eight times as long; were it quadratic, sixty-four times."""
-    gc.disable()
-    try:
-        assert seconds_for(16000) < 24 * seconds_for(2000)
-    finally:
-        gc.enable()

@@ -21,7 +21,7 @@ from penultimate.paper.claims.evidence import Evidence
 from penultimate.paper.claims.stated import DOSE_CLAIMS, EVERY_CLAIM, SETS
 from penultimate.paper.claims.trials import Judged
 from penultimate.paper.claims.verdicts import apply, judge
-from penultimate.records.archive import references
+from penultimate.records.references import references
 from penultimate.registry import names
 from penultimate.results.rows import read_reference
 from penultimate.results.table import Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.golden.exhibits import FOLDER, Tables, differences, freeze, read
 
-from penultimate.records.archive import references
+from penultimate.records.references import references
 
 LONG = {"full", "glyphs"}
 SHOWN = 10

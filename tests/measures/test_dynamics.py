@@ -30,7 +30,9 @@ def test_the_last_epochs_rows_are_the_finished_networks(
     finished_smoke: Path, metric: str, split: str
 ) -> None:
     table = study_folder(finished_smoke / "runs").table().where(metric=metric, split=split, layer=None)
-    for rows in table.where(target="glyphs_smoke", arm=None).by("objective").values():
+    table = table.where(target="glyphs_smoke", arm=None)
+    for objective in {*table.column("objective")}:
+        rows = table.where(objective=objective)
         (final,), (last,) = rows.where(epoch=None), rows.where(epoch=3)
         assert last.value == final.value
 

@@ -21,8 +21,7 @@ from penultimate.portrait import STRENGTHS
 from penultimate.portrait.page import answer
 from penultimate.portrait.request import OF_STRENGTHS, PortraitRequest, plan_words
 from penultimate.portrait.traits import likeness, subject_of, traits, values, within_seeds
-from penultimate.records.archive import KeptStudy, read_kept
-from penultimate.records.keeping import keep
+from penultimate.records.archive import KeptStudy, keep, read_kept
 from penultimate.records.reading import study_folder
 from penultimate.records.table import Table
 from penultimate.results.beside import DRAWING, beside, beside_reference, reason_apart, why_apart

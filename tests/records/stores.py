@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from penultimate.records.reading import StudyFolder, claim, study_folder, write_study
-from penultimate.records.table import ROWS, Row, write_rows
+from penultimate.records.reading import StudyFolder, study_folder, write_study
+from penultimate.records.table import ROWS, Row, encode_rows
 from penultimate.store import Store
 
 SOFTMAX = {"objective": "softmax", "backbone": "net", "seed": 0, "draw": 0}
@@ -39,7 +39,8 @@ def finished(
     folder = store.begin(step_id)
     for metric, values in (arrays or {}).items():
         np.savez(folder / f"{metric}.npz", **values)
-    write_rows(folder / ROWS, [Row(**{"step": step_id, **columns, **row}) for row in rows])
+    made = [Row(**{"step": step_id, **columns, **row}) for row in rows]
+    (folder / ROWS).write_bytes(encode_rows(made))
     content = {"step": step_id.partition(".")[0], "status": "done", "columns": columns, "parents": [*parents]}
     store.finish(step_id, {**content, **MACHINE, **facts})
     return step_id
@@ -59,8 +60,7 @@ def described(store: Store, name: str, steps: Sequence[str], **settings: Any) ->
         "limited": False,
         "steps": [*steps],
     }
-    order = claim(store, name, print).order
-    write_study(store, {**description, **settings}, order)
+    write_study(store, {**description, **settings})
     return study_folder(path)
 
 

@@ -18,11 +18,17 @@ from tests.records.stores import SOFTMAX, described, finished, prepared
 from penultimate import registry
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import write_sealed
-from penultimate.records.archive import ARRAYS_FILE, KEPT, KEYS, ROWS_FILE, KeptStudy, read_kept, reference
-from penultimate.records.keeping import keep
+from penultimate.records.archive import (
+    ARRAYS_FILE,
+    KEYS,
+    ROWS_FILE,
+    KeptStudy,
+    keep,
+    read_kept,
+)
 from penultimate.records.provenance import provenance
 from penultimate.records.reading import StudyFolder, study_folder
-from penultimate.records.table import COLUMNS as ROW_COLUMNS
+from penultimate.records.references import KEPT
 from penultimate.records.table import Row
 from penultimate.results.exhibit import Shown, show
 from penultimate.results.rows import read_run, run_of_kept
@@ -73,15 +79,6 @@ def test_arrays_come_back_to_four_digits(finished_smoke: Path, tmp_path: Path) -
                 np.testing.assert_array_equal(found[name], values)
 
 
-def test_equal_arrays_stand_in_the_archive_once(finished_smoke: Path, tmp_path: Path) -> None:
-    keep(study_folder(finished_smoke / "runs"), tmp_path)
-    with np.load(tmp_path / ARRAYS_FILE, allow_pickle=False) as archive:
-        grids = [archive[name] for name in archive.files if name.endswith("hardness_density|points")]
-    whole = [one for one in grids if one.ndim == 1]
-    assert len(grids) == 3
-    assert len({one.tobytes() for one in whole}) == len(whole) < 3
-
-
 def test_figures_are_drawn_from_kept_arrays(finished_smoke: Path, tmp_path: Path) -> None:
     keep(study_folder(finished_smoke / "runs"), tmp_path)
     kept = read_kept(tmp_path)
@@ -95,12 +92,6 @@ def test_figures_are_drawn_from_kept_arrays(finished_smoke: Path, tmp_path: Path
         assert [panel.name for figure in again.figures for panel in figure.panels] == panels
         drawn |= {name} if live.is_measured and panels else set()
     assert drawn >= {"figure2", "figureC4", "figureD3", "figureE1", "figureE2", "figureE3"}
-
-
-def test_arrays_that_were_not_kept_are_asked_for_in_vain(finished_smoke: Path, tmp_path: Path) -> None:
-    keep(study_folder(finished_smoke / "runs"), tmp_path)
-    with pytest.raises(RequestError, match="nothing was kept of the arrays of 'spectrum'"):
-        read_kept(tmp_path).arrays("spectra.0.glyphnet", "spectrum")
 
 
 def texts(shown: Shown) -> list[str]:
@@ -147,13 +138,6 @@ def test_numbers_that_do_not_exist_or_have_no_end_are_kept(tmp_path: Path) -> No
     assert kept == {"top1": 0.3, "top5": math.nan, "mean_loss": math.inf, "ece": -math.inf}
 
 
-def test_a_study_without_a_row_is_kept(tmp_path: Path) -> None:
-    keep(described(prepared(tmp_path), "mine", []), tmp_path / "kept")
-    kept = read_kept(tmp_path / "kept")
-    assert (len(kept.table), kept.name, kept.table.column("metric")) == (0, "mine", ())
-    assert tuple(kept.table.to_pandas().columns) == ROW_COLUMNS
-
-
 def test_an_older_run_is_read() -> None:
     kept = read_kept(Path(__file__).parents[1] / "kept" / "glyphs")
     assert len(kept.table) == 25285
@@ -183,18 +167,6 @@ def test_a_folder_of_another_study_stays_as_it_is(finished_smoke: Path, tmp_path
     (tmp_path / KEPT).write_bytes(before[KEPT][:-9])  # what is damaged is kept again
     keep(folder, tmp_path)
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
-
-
-def test_what_continues_a_study_names_the_folder_of_results(tmp_path: Path) -> None:
-    folder = described(prepared(tmp_path), "mine", ["accuracy.softmax-s0.0"])
-    with pytest.raises(RequestError, match=rf"continues it: penultimate run mine --out {tmp_path}$"):
-        keep(folder, tmp_path / "kept")
-
-
-def test_a_place_that_can_be_no_folder_is_named(finished_smoke: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(RequestError, match="file/inside' cannot be made a folder"):
-        keep(study_folder(finished_smoke / "runs"), tmp_path / "file" / "inside")
 
 
 def header(folder: Path) -> list[str]:
@@ -237,25 +209,6 @@ def test_arms_settings_and_given_networks_come_back_under_the_names_of_their_net
     assert back.settings == {"corruption": "fog", "severity": "3"}
 
 
-def test_networks_that_were_given_are_kept_with_what_was_measured_of_them(
-    finished_given: Path, tmp_path: Path
-) -> None:
-    folder = study_folder(finished_given, "given")
-    expected, kept = condensed(folder, tmp_path)
-    assert {place(row): row.value for row in kept.table} == pytest.approx(expected, rel=1e-8, nan_ok=True)
-    backbone = "glyphnet(features=16, width=4)"
-    assert set(header(tmp_path)[len(KEYS) :]) == {
-        *(f"softmax | {backbone} | seed {seed}, draw 0" for seed in (0, 1)),
-        f"softmax | {backbone}",
-        *("stranger", "earlier", "classifier"),
-        backbone,
-    }
-    (row,) = kept.table.where(metric="layer_cka")
-    (live,) = folder.table().where(metric="layer_cka")
-    before, after = folder.arrays(str(live.step), "layer_cka"), kept.arrays(str(row.step), "layer_cka")
-    np.testing.assert_array_equal(after["objectives"], before["objectives"])
-
-
 def test_what_is_of_two_networks_is_kept_for_every_two(tmp_path: Path) -> None:
     store = prepared(tmp_path)
     steps = []
@@ -268,14 +221,6 @@ def test_what_is_of_two_networks_is_kept_for_every_two(tmp_path: Path) -> None:
     assert {place(row): row.value for row in kept.table} == expected
     found = [kept.arrays(str(row.step), row.metric)["matrix"][0, 0] for row in kept.table]
     assert found == [0, 1, 2]
-
-
-def test_two_values_of_one_quantity_are_refused(tmp_path: Path) -> None:
-    store = prepared(tmp_path)
-    rows = [{"metric": "top1", "value": value} for value in (0.25, 0.5)]
-    folder = described(store, "mine", [finished(store, "accuracy.a", SOFTMAX, rows)])
-    with pytest.raises(RequestError, match="two values of one quantity"):
-        keep(folder, tmp_path / "kept")
 
 
 def test_arrays_of_two_steps_that_no_condition_tells_apart_are_refused(tmp_path: Path) -> None:
@@ -293,8 +238,3 @@ def test_arrays_of_two_steps_that_no_condition_tells_apart_are_refused(tmp_path:
     ):
         keep(described(store, "mine", steps), tmp_path / "kept")
     keep(described(store, "alone", steps[:1]), tmp_path / "kept")
-
-
-def test_an_unknown_reference_is_told() -> None:
-    with pytest.raises(RequestError, match="unknown reference run 'glyph'"):
-        reference("glyph")

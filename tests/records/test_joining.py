@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-import shlex
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -12,16 +10,13 @@ from typing import Any
 import pytest
 from tests.conftest import penultimate
 from tests.inprocess import InProcess
-from tests.records.stores import SOFTMAX, described, finished, prepared
 from tests.records.test_archive import place
 
 import penultimate as pu
 from penultimate.cli import main
 from penultimate.errors import RequestError
-from penultimate.networks.key import NetworkKey
-from penultimate.records.archive import KeptStudy, read_kept
+from penultimate.records.archive import KeptStudy, keep, read_kept, write_kept
 from penultimate.records.joining import join
-from penultimate.records.keeping import keep, write_kept
 from penultimate.records.reading import study_folder
 from penultimate.results.rows import run_of_kept
 from penultimate.study import load_study
@@ -132,30 +127,6 @@ def test_what_is_missing_foreign_or_of_another_source_is_named(
     )
 
 
-AGAIN = """Runs(("softmax",), TINY, ("glyphnet(width=4, features=16)",), seeds={seeds}, arm="again"),"""
-
-
-def test_a_network_of_two_arms_is_trained_once_and_measured_in_both(parts: Path, tmp_path: Path) -> None:
-    for name, seeds in (("both_first", "(0,)"), ("both_second", "(1, 2)"), ("both", "(0, 1, 2)")):
-        kept_part(parts, name, seeds, more=AGAIN.format(seeds=seeds))
-    whole, alone = read_kept(parts / "kept-both"), read_kept(parts / "kept-whole")
-    assert whole.provenance["steps"]["train"] == alone.provenance["steps"]["train"] == [6, 6]
-    again = [row for row in whole.table if row.arm == "again" and row.objective]
-    assert [dataclasses.replace(row, arm=None, step=None) for row in again] == [
-        dataclasses.replace(row, step=None) for row in alone.table if row.objective == "softmax"
-    ]
-    command = ("join", "both.py", "--to", str(tmp_path / "joined"))
-    answer = penultimate(*command, "kept-both_first", "kept-both_second", cwd=parts)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert rows_of(read_kept(tmp_path / "joined")) == pytest.approx(rows_of(whole), nan_ok=True)
-    answer = penultimate(*command, "kept-first", "kept-second", cwd=parts)
-    assert answer.returncode == 2
-    assert re.search(
-        r"no part holds 'softmax \| .* \| again \| .*' \(the first of 3 lacking\)",
-        answer.stdout + answer.stderr,
-    )
-
-
 def test_parts_of_which_some_are_missing_are_joined_on_request_and_go_on_with_the_others(
     parts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,30 +221,6 @@ def test_what_compares_networks_is_of_a_part_that_has_them_all(
     assert said_of(read_kept(parts / "compared-joined")) == ""
 
 
-WILD = """Runs(
-    ("softmax",), Recipe(epochs=1, batch_size=32, learning_rate=1e30), ("glyphnet(width=4, features=16)",),
-    seeds={seeds}, arm="wild", measure=("agreement",)
-),"""
-
-
-def test_of_networks_that_all_diverged_nothing_is_lacking(
-    parts: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Neither half could compare them all, and there is nothing to be compared."""
-    halves = [
-        str(
-            kept_part(parts, f"wild{seed}", f"({seed},)", ("accuracy",), more=WILD.format(seeds=f"({seed},)"))
-        )
-        for seed in (0, 1)
-    ]
-    assert all(len(read_kept(Path(half)).provenance["diverged"]) == 1 for half in halves)
-    whole = study_file(parts, "wild", "(0, 1)", ("accuracy",), more=WILD.format(seeds="(0, 1)"))
-    assert main(["join", str(whole), *halves, "--to", str(parts / "joined-wild")]) == 0, (
-        capsys.readouterr().err
-    )
-    assert said_of(read_kept(parts / "joined-wild")) == ""
-
-
 def test_a_part_of_other_images_and_one_that_would_be_overwritten_are_refused(
     parts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -302,35 +249,6 @@ def test_two_values_of_one_number_are_refused(parts: Path, tmp_path: Path) -> No
     write_kept(tmp_path / "other", changed, kept.description, kept.provenance)
     with pytest.raises(RequestError, match=r"both hold .* with two values: .* in one part only"):
         join([parts / "kept-first", tmp_path / "other"], kept.description, (), {}, tmp_path / "joined")
-
-
-def test_what_is_of_no_objective_is_joined_too(parts: Path, tmp_path: Path) -> None:
-    """Training from scratch, beside fine-tuning, has a seed and an architecture alone."""
-    kept = read_kept(parts / "kept-first")
-    scratch = dataclasses.replace(
-        next(iter(kept.table)), objective=None, metric="from_scratch_top1", unit="fraction"
-    )
-    rows = [(row, kept) for row in (*kept.table, scratch)]
-    write_kept(tmp_path / "part", rows, kept.description, kept.provenance)
-    assert main(["join", str(parts / "first.py"), str(tmp_path / "part"), "--to", str(tmp_path / "all")]) == 0
-    (found,) = read_kept(tmp_path / "all").table.where(metric="from_scratch_top1")
-    assert (found.objective, found.seed, found.backbone) == (None, scratch.seed, scratch.backbone)
-
-
-def test_what_has_no_value_in_either_part_is_joined(tmp_path: Path) -> None:
-    store = prepared(tmp_path)
-    for seed in (0, 1):
-        lost = {**SOFTMAX, "seed": seed}
-        shared = finished(store, "accuracy.s0.0", SOFTMAX, [{"metric": "top1", "value": None}])
-        own = finished(store, f"accuracy.s{seed}.1", lost, [{"metric": "top5", "value": 0.5}])
-        keep(described(store, f"part{seed}", [shared, own]), tmp_path / f"my part {seed}")
-    parts = [tmp_path / f"my part {seed}" for seed in (0, 1)]
-    keys = [NetworkKey("softmax", "net", seed=seed, draw=0) for seed in (0, 1)]
-    whole = {**read_kept(parts[0]).description, "name": "whole"}
-    kept = read_kept(join(parts, whole, keys, {}, tmp_path / "joined").parent)
-    assert [(row.metric, row.seed) for row in kept.table] == [("top1", 0), ("top5", 0), ("top5", 1)]
-    typed = ["penultimate", "join", "whole", *map(str, parts), "--to", str(tmp_path / "joined")]
-    assert shlex.split(kept.description["command"]) == typed
 
 
 def test_the_provenance_is_that_of_all_parts(parts: Path, tmp_path: Path) -> None:

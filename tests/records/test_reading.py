@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,8 @@ import penultimate as pu
 from penultimate.cli import main
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import read_sealed, write_sealed
-from penultimate.records.cache import LARGE
 from penultimate.records.provenance import provenance
-from penultimate.records.reading import StudyFolder, study_folder, study_folders
+from penultimate.records.reading import LARGE, StudyFolder, study_folder, study_folders
 from penultimate.records.table import ROWS
 from penultimate.store import SCHEMA
 
@@ -41,7 +39,7 @@ def made(root: Path) -> StudyFolder:
 
 def told(root: Path) -> tuple[object, ...]:
     folder = study_folder(root)
-    return folder.description, folder.order, list(folder.table()), provenance(folder)
+    return folder.description, list(folder.table()), provenance(folder)
 
 
 def test_any_damaged_byte_of_a_description_is_seen(tmp_path: Path) -> None:
@@ -57,32 +55,11 @@ def test_any_damaged_byte_of_a_description_is_seen(tmp_path: Path) -> None:
     assert told(tmp_path) == right
 
 
-def test_a_description_that_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """By its name, and, once it has a page, where another study would be shown in its place."""
-    store, first = prepared(tmp_path), made(tmp_path)
-    described(store, "other", [])
-    (first.path / "study.json").unlink()
-    with pytest.raises(DamagedFileError, match=r"made/study\.json' is missing; run the study again"):
-        study_folder(tmp_path, "made")
-    assert study_folder(tmp_path).name == "other"
-    (first.path / "report.html").touch()
-    with pytest.raises(DamagedFileError, match=r"made/study\.json' is missing; run the study again"):
-        study_folder(tmp_path)
-    assert main(["status", "--out", str(tmp_path)]) == 2
-    assert "made/study.json' is missing" in capsys.readouterr().err
-    assert described(store, "made", []).name == "made"  # as the same command writes it again
-
-
-def test_the_study_that_was_run_last_is_not_a_matter_of_the_clock(tmp_path: Path) -> None:
+def test_studies_come_in_the_order_in_which_they_were_last_run(tmp_path: Path) -> None:
     store = prepared(tmp_path)
-    for name in ("first", "second", "third", "first"):
-        described(store, name, [])
-    for name, when in (("first", 0), ("second", 2), ("third", 1)):
-        os.utime(tmp_path / "studies" / name / "study.json", (when, when))
+    for place, name in enumerate(("first", "second", "third", "first")):
+        os.utime(described(store, name, []).path / "study.json", (place, place))
     assert [folder.name for folder in study_folders(tmp_path)] == ["first", "third", "second"]
-    again = (tmp_path / "studies/first/study.json").read_bytes()
-    described(store, "first", [])
-    assert (tmp_path / "studies/first/study.json").read_bytes() == again
 
 
 @pytest.mark.parametrize("file", ["studies/smoke/study.json", "steps/*/meta.json"])
@@ -98,7 +75,6 @@ def test_a_store_of_a_newer_version_is_refused_by_every_command(
     for command in (
         "run smoke",
         "run smoke --verify",
-        "tune softmax --study smoke",
         "status",
         "show table1 --allow-limited",
         "why table1 softmax",
@@ -191,29 +167,6 @@ def test_a_damaged_or_missing_cache_is_written_again(tmp_path: Path, name: str) 
     assert list(study_folder(tmp_path).table()) == rows
 
 
-def test_without_pyarrow_and_of_a_small_study_there_is_no_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small = counted(tmp_path / "small", many=LARGE - 1)
-    assert len(small.table()) == LARGE - 1
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    large = counted(tmp_path / "large")
-    assert len(large.table()) == LARGE
-    assert [path.name for folder in (small, large) for path in folder.path.iterdir()] == ["study.json"] * 2
-
-
-def test_what_is_done_is_counted_without_reading_it(tmp_path: Path) -> None:
-    folder = made(tmp_path)
-    with opened(tmp_path) as files:
-        assert folder.counts() == {"spectra": (1, 1), "train": (1, 1)}
-    assert files == []
-    with opened(tmp_path) as files:
-        assert folder.diverged() == {GONE: "NaN"}
-    assert files == [str(folder.store.folder(GONE) / "meta.json")]
-    (folder.store.folder(STEP) / "meta.json").unlink()
-    assert folder.counts()["spectra"] == (0, 1)
-
-
 def test_rows_are_of_the_studys_arm_and_limited_where_it_is(tmp_path: Path) -> None:
     store = prepared(tmp_path)
     rows = [
@@ -227,15 +180,6 @@ def test_rows_are_of_the_studys_arm_and_limited_where_it_is(tmp_path: Path) -> N
         dataclasses.replace(row, arm="cold", status="limited" if row.status == "done" else row.status)
         for row in plain
     ]
-
-
-def test_which_network_diverged_is_told_beside_its_step(tmp_path: Path) -> None:
-    told = provenance(made(tmp_path))
-    assert told["diverged"] == {GONE: "NaN"}
-    spec = "cosine_softmax(scale=1, temperature=0.01)"
-    assert told["diverged_networks"] == {
-        GONE: [{"objective": spec, "backbone": "net", "arm": "", "seed": 1, "draw": 1}]
-    }
 
 
 @pytest.mark.parametrize(
@@ -278,27 +222,3 @@ def twins(root: Path) -> StudyFolder:
 def test_of_two_architectures_the_first_describes_the_layers(tmp_path: Path) -> None:
     read = twins(tmp_path).described()
     assert (read["layers"], read["num_features"]) == (["net1"], 3)
-
-
-def test_steps_of_two_architectures_are_told_apart(tmp_path: Path) -> None:
-    folder = twins(tmp_path)
-    (gone,) = folder.diverged()
-    assert folder.called(gone) == f"{gone} (plain)"
-    assert provenance(folder)["diverged_networks"][gone][0]["backbone"] == "plain"
-
-
-@pytest.mark.parametrize(
-    "content",
-    ["{", '{"name": "smoke"}', *(pytest.param(odd, marks=pytest.mark.long) for odd in ("[]", "\x00"))],
-)
-def test_a_description_that_is_none_is_named_and_written_anew(
-    smoke: Path, monkeypatch: pytest.MonkeyPatch, content: str
-) -> None:
-    file = smoke / "runs/studies/smoke/study.json"
-    whole = file.read_text()
-    file.write_text(content)
-    with pytest.raises(DamagedFileError, match=r"study\.json' is not what was written.*run the study again"):
-        study_folder(smoke / "runs", "smoke")
-    monkeypatch.chdir(smoke)
-    assert main(["run", "smoke"]) == 0
-    assert file.read_text() == whole

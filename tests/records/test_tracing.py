@@ -115,23 +115,6 @@ def test_the_steps_behind_come_with_it_and_no_others(folder: StudyFolder) -> Non
     assert "linear_top1" in why(folder, "table1", "softmax", "digits")
 
 
-def test_each_architecture_has_its_exhibits(folder: StudyFolder) -> None:
-    told = why(folder, "table1", "softmax")
-    assert "net  seed 0  top1" in told
-    assert "plain  seed 0" not in told
-
-
-def test_a_sweep_is_named_where_it_is_shown(folder: StudyFolder) -> None:
-    assert "temperature  seed 0  top1" in why(folder, "table4", SWEPT)
-    assert "table1 shows nothing of" in nothing(folder, "table1", SWEPT)
-
-
-def test_a_network_that_was_given_has_no_seed(folder: StudyFolder) -> None:
-    told = why(folder, "table1", "ours")
-    assert "0.625" in told
-    assert "seed" not in told.split("accuracy.ours.0")[0]
-
-
 @pytest.mark.parametrize("objective", ["softmax", "sigmoid"])
 def test_pairs_are_told_for_either_network(folder: StudyFolder, objective: str) -> None:
     told = why(folder, "figureC5", objective)

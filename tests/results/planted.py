@@ -51,5 +51,5 @@ def run(
         **card,
     }
     return Run(
-        frame_of([rows() if cells is None else cells]), description, {"command": "penultimate run planted"}
+        frame_of(rows() if cells is None else cells), description, {"command": "penultimate run planted"}
     )

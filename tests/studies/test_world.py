@@ -14,7 +14,7 @@ from penultimate.data.catalog import SHARES
 from penultimate.data.world.atlas import Typefaces
 from penultimate.data.world.characters import DEJAVU, pretraining_classes
 from penultimate.data.world.tasks import glyph_task
-from penultimate.engine.costs import bytes_left
+from penultimate.engine.plan import bytes_left
 from penultimate.engine.run import run
 from penultimate.objectives.presets import resolve
 from penultimate.results import read_run, show

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import pytest
 
-from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
 from penultimate.paper.studies import smoke
 from penultimate.study import Runs, Study, Sweep
@@ -22,16 +20,6 @@ PENALTY = Sweep(
 
 def of(*networks: Runs) -> Study:
     return dataclasses.replace(smoke.STUDY, name="swept", networks=networks)
-
-
-def test_its_specs_are_the_objective_with_each_value_after_that_at_zero() -> None:
-    assert PENALTY.specs == (
-        "sigmoid",
-        "logit_penalty(beta=0.001) + sigmoid",
-        "logit_penalty(beta=0.01) + sigmoid",
-    )
-    cosine = Sweep("t", "cosine_softmax(scale=2)", "temperature", (0.05, 0.1))
-    assert cosine.specs == tuple(f"cosine_softmax(scale=2, temperature={tau})" for tau in (0.05, 0.1))
 
 
 def test_its_steps_are_those_of_ordinary_grids() -> None:
@@ -67,34 +55,6 @@ def test_it_is_described_and_restricted_like_any_grid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        (
-            {"hyperparameter": "bta"},
-            "hyperparameter of 'sigmoid + logit_penalty' 'bta'. Known: logit_penalty.beta.",
-        ),
-        ({"objective": "softmax", "hyperparameter": "alpha"}, "Known: none"),
-        (
-            {"objective": "center_loss + entropy", "hyperparameter": "weight"},
-            "Did you mean 'entropy.weight'?",
-        ),
-        ({"values": (0.1, 0.1)}, "twice; name it once"),
-        ({"values": (0.1, "0.2")}, "values must be a tuple of numbers, not (0.1, '0.2')"),
-        ({"values": (0.1, -1.0)}, "logit_penalty: beta must be a number in [0, inf)"),
-        ({"zero": "sigmoid + logit_penalty(beta=0.01)"}, "twice; name it once"),
-        ({"objective": "sigmoyd"}, "Did you mean 'sigmoid'?"),
-        ({"values": (0.4, 0.1, 0.2)}, "rise or fall"),
-        ({"recipe": None}, "recipe must be Recipe(...), not None"),
-        ({"changes": {"sigmoid": 5}}, "changes must be {text: {text: anything}}, not {'sigmoid': 5}"),
-    ],
-)
-def test_what_is_no_curve_is_refused_with_the_nearest_fix(changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(RequestError) as refused:
-        dataclasses.replace(PENALTY, **changes)
-    assert told in str(refused.value)
-
-
-@pytest.mark.parametrize(
     ("objective", "hyperparameter", "values"),
     [
         ("softmax + projector(width=24)", "projector.depth", (1, 2, 3)),
@@ -118,20 +78,3 @@ def test_projectors_regularisers_and_fixed_heads_are_knobs_like_any(
     assert len(others) == 1
     trained = [step for step in unfold(of(grid)).steps.values() if step.name == "train"]
     assert len(trained) == 2 * len(values)
-
-
-def test_a_curve_may_begin_without_its_term_or_at_another_strength_of_it() -> None:
-    assert Sweep("p", "softmax + projector", "depth", (1, 2), zero="softmax").specs[0] == "softmax"
-    at_zero = dataclasses.replace(PENALTY, zero="logit_penalty(beta=0) + sigmoid")
-    assert at_zero.specs[0] == "logit_penalty(beta=0) + sigmoid"
-    assert dataclasses.replace(PENALTY, values=(0, 0.1), zero="").specs[0].startswith("logit_penalty(beta=0)")
-
-
-def test_changes_that_no_recipe_has_are_refused() -> None:
-    for changes, told in (
-        ({"sigmoid": {"epoch": 5}}, "unknown setting of the recipe 'epoch'. Did you mean 'epochs'?"),
-        ({"sigmoyd": {}}, "Did you mean 'sigmoid'?"),
-    ):
-        with pytest.raises(RequestError) as refused:
-            dataclasses.replace(PENALTY, changes=changes).runs  # noqa: B018
-        assert told in str(refused.value)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import pickle
-import textwrap
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +10,7 @@ from typing import Any
 
 import pytest
 
-from penultimate.data.augmentation.settings import Augmentation
-from penultimate.errors import RequestError
 from penultimate.graph import Step
-from penultimate.measures.similarity import similarity
 from penultimate.networks.key import NetworkKey
 from penultimate.study import Given, Runs, Study, load_study
 from penultimate.study import foundation as room
@@ -84,30 +79,12 @@ def test_parents_come_first_and_identities_are_stable(name: str) -> None:
     assert sum(map(len, children.values())) == sum(len(step.parents) for step in graph.steps.values())
 
 
-def test_a_step_can_be_sent_to_another_process(smoke: Study) -> None:
-    for step_id, step in unfold(smoke).steps.items():
-        again = pickle.loads(pickle.dumps(step))
-        assert (again, again.id) == (step, step_id)
-
-
 def test_an_id_says_what_the_step_is_of() -> None:
     (network,) = steps_of(small(Runs(("dropout(keep=0.9)",), RECIPE, backbones=(TINY,), seeds=(3,))), "train")
     name, label, digest = network.id.split(".")
     assert (name, label, len(digest)) == ("train", "dropout-s3", 16)
     (measured,) = steps_of(small(Given({"our own": "timm:resnet18"})), "knn")
     assert measured.id.startswith("knn.our_own-digits_smoke.")
-
-
-def test_every_grid_is_measured_by_what_it_asks_for() -> None:
-    plain = Runs(("softmax",), RECIPE, backbones=(TINY,), seeds=(0, 1))
-    swept = replace(plain, objectives=("sigmoid",), arm="sweep", seeds=(0,), measure=("linear", "agreement"))
-    steps = unfold(small(plain, swept)).steps.values()
-    measured = {(step.name, step.columns.get("objective"), step.columns.get("arm")) for step in steps}
-    assert {one for one in measured if one[0] in ("knn", "linear", "agreement")} == {
-        ("knn", "softmax", None),
-        ("linear", "sigmoid", "sweep"),
-        ("agreement", None, "sweep"),
-    }
 
 
 def test_networks_are_compared_within_their_arm_and_architecture() -> None:
@@ -176,39 +153,6 @@ def test_networks_that_are_compared_see_the_first_draw_and_else_their_own() -> N
     assert draws("class_separation") == [(2, 2), (4, 4), (None, 4)]
 
 
-def test_only_a_source_with_further_test_images_has_networks_shown_them(tmp_path: Path) -> None:
-    """Only then does accuracy need the network, and with it a share of a GPU."""
-    file = tmp_path / "dashes.py"
-    file.write_text(
-        textwrap.dedent(
-            """
-            from penultimate import register
-            from penultimate.data import DatasetCard
-
-            @register.dataset
-            def dashes(draw): ...
-
-            sizes = {"train": 4, "holdout": 2, "test": 2, "further_test": 6}
-            dashes.card = DatasetCard("dashes", "Dashes", 2, sizes, "top1", "none", "none", "none")
-            """
-        )
-    )
-    with plugged(file):
-        study = small(Runs(("softmax",), RECIPE, backbones=(TINY,)), measure=("accuracy",), gpus=1.0)
-        (usual,) = steps_of(study, "accuracy")
-        graph = unfold(replace(study, source="dashes"))
-    (further,) = (step for step in graph.steps.values() if step.name == "accuracy")
-    assert [(supply.kind, supply.name) for supply in usual.supplies] == [
-        *(("features", "train"), ("features", "test"))
-    ]
-    assert [(supply.kind, supply.name) for supply in further.supplies[2:]] == [
-        *(("images", "further_test"), ("network", ""))
-    ]
-    assert (usual.resources.gpus, further.resources.gpus) == (0.0, 1.0)
-    extracted = {step.config["split"] for step in graph.steps.values() if step.name == "extract"}
-    assert extracted == {"train", "test"}
-
-
 # -- what cannot be measured --------------------------------------------------------------------------------
 
 
@@ -234,45 +178,6 @@ def test_of_a_given_network_only_what_needs_no_final_layer_is_measured(
     assert kinds == always | (with_final if classifies else set())
     alone = {step.name for step in unfold(replace(study, measure=("hardness",))).steps.values()}
     assert ("extract" in alone) == ("hardness" in alone) == classifies
-
-
-def test_a_split_that_is_missing_is_named_with_those_that_there_are(tmp_path: Path) -> None:
-    file = tmp_path / "lines.py"
-    file.write_text(
-        textwrap.dedent(
-            """
-            from penultimate import register
-            from penultimate.data import DatasetCard
-
-            @register.dataset
-            def lines(draw): ...
-
-            sizes = {"train": 4, "holdout": 2, "test": 2}
-            lines.card = DatasetCard("lines", "Lines", 2, sizes, "top1", "none", "none", "none")
-            """
-        )
-    )
-    with plugged(file):
-        study = replace(small(), source="lines", measure=("relearning",))
-        with pytest.raises(RequestError) as error:
-            unfold(study)
-    assert str(error.value) == (
-        "study 'small' measures relearning, which needs the split 'relearn' of 'lines'; it has train,"
-        " holdout, test"
-    )
-
-
-@pytest.mark.parametrize(
-    ("source", "answer"),
-    [
-        ("folder:{}/nowhere", "there is no network in '{}/nowhere'"),
-        ("timm:resnet18(weights='{}/none.pth')", "there is no file of weights at '{}/none.pth'"),
-    ],
-)
-def test_a_given_network_that_is_not_there_is_named(tmp_path: Path, source: str, answer: str) -> None:
-    with pytest.raises(RequestError) as error:
-        unfold(small(Given({"ours": source.format(tmp_path)})))
-    assert answer.format(tmp_path) in str(error.value)
 
 
 # -- identity -----------------------------------------------------------------------------------------------
@@ -321,18 +226,6 @@ def test_a_new_field_with_a_default_retrains_nothing(monkeypatch: pytest.MonkeyP
     assert trained.identity["recipe"] == {"epochs": 1, "precision": "float32", "mixup": 0.2}
 
 
-def test_recipes_that_are_equal_are_one_training_however_they_are_written() -> None:
-    trained = set()
-    for one, share in ((1, (0.5, 1)), (1.0, (0.5, 1.0))):
-        augmentation = Augmentation(mixup=one, crop=share)
-        recipe = Recipe(epochs=1, learning_rate=one, warmup=one, augmentation=augmentation)
-        room._settings.cache_clear()
-        trained |= {
-            step.id for step in steps_of(small(Runs(("softmax",), recipe, backbones=(TINY,))), "train")
-        }
-    assert len(trained) == 1
-
-
 def test_threads_belong_to_the_step_and_change_the_identity_of_trainings_alone(smoke: Study) -> None:
     one, two = (list(unfold(replace(smoke, threads=threads)).steps.values()) for threads in (1, 2))
     changed = {step.name for step, other in zip(one, two, strict=True) if step.identity != other.identity}
@@ -356,14 +249,6 @@ def test_the_name_of_an_arm_changes_no_step() -> None:
     } == {"longer"}
 
 
-def test_a_new_version_of_a_measurement_is_done_again(smoke: Study, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = unfold(smoke).steps
-    monkeypatch.setitem(similarity.declared, "version", similarity.declared["version"] + 1)
-    assert {step.name for step_id, step in unfold(smoke).steps.items() if step_id not in before} == {
-        "similarity"
-    }
-
-
 def test_a_changed_plugin_is_done_again_with_what_rests_on_it(tmp_path: Path) -> None:
     study = {"measure": ("final", "knn")}
     with plugged("protocol"):
@@ -380,19 +265,6 @@ def test_a_changed_plugin_is_done_again_with_what_rests_on_it(tmp_path: Path) ->
     }
     added = [step for step_id, step in other_rates.items() if step_id not in before]
     assert Counter(step.name for step in added) == {"cell": 1, "choice": 1, "final": 1}
-
-
-def test_a_given_network_whose_weights_change_is_measured_anew(tmp_path: Path) -> None:
-    weights = tmp_path / "weights.pth"
-    weights.write_bytes(b"one")
-    study = small(Given({"ours": f"timm:resnet18(weights={str(weights)!r})"}))
-    before = unfold(study).steps
-    weights.write_bytes(b"two")
-    assert {step.name for step_id, step in unfold(study).steps.items() if step_id not in before} == {
-        "given",
-        "extract",
-        "knn",
-    }
 
 
 # -- a protocol in stages -----------------------------------------------------------------------------------

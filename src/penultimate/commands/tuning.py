@@ -19,7 +19,6 @@ from penultimate.command import (
     with_gpus,
 )
 from penultimate.errors import counted
-from penultimate.files import atomic_write
 
 if TYPE_CHECKING:
     from penultimate.records.tuning import Tuning
@@ -83,8 +82,7 @@ def _tune(options: argparse.Namespace) -> int:
     from penultimate.study.selection import load_study, located_in, restrict
     from penultimate.study.settings import override
     from penultimate.tuning.axes import parse_grids
-    from penultimate.tuning.chosen import CHOSEN_FILE, chosen_source, run_command
-    from penultimate.tuning.grid import search_study
+    from penultimate.tuning.grid import run_command, search_study
 
     load_plugins(options)
     study = override(load_study(options.study), options.assignments)
@@ -98,14 +96,10 @@ def _tune(options: argparse.Namespace) -> int:
         search, options.out, options.processes, display, options.line, options.on, verify=options.verify
     )
     tell(summary, refresh_page(options.out, search.name))
-    folder = study_folder(options.out, search.name)
-    found = folder.search()
+    found = study_folder(options.out, search.name).search()
     if found is None or not found.objectives:
         return 1
     say("", *_choice_lines(found))
-    path = folder.path / CHOSEN_FILE
-    atomic_write(path, chosen_source(found, options.line).encode())
-    say(f"NINE, as study data: {path}")
     typed = (("--set", options.assignments), ("--data", options.data), ("--plugin", options.plugin))
     shared = [word for option, values in typed for value in values for word in (option, value)]
     shared += ["--root", options.root] if options.root else []

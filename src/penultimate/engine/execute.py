@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penultimate.engine.distributed_training import trained_together
-from penultimate.engine.examples import examples, existing, holds_out
 from penultimate.engine.machine import device_name, machine
 from penultimate.errors import DamagedFileError, PenultimateError, RequestError
 from penultimate.files import file_name
@@ -27,9 +26,16 @@ from penultimate.registry import entry
 from penultimate.store import META, Store
 
 if TYPE_CHECKING:
+    from penultimate.data.disk.listed import ListedImages
+    from penultimate.data.images import ImageSet
     from penultimate.training import TrainingResult
+    from penultimate.training.recipe import Recipe
 
 SCRATCH = ("checkpoint*", "*.tmp", ".lock")
+POINTS = "points"
+"""The unit of a row that points to arrays: it holds the length of the longest."""
+OF_NUMBER = ("metric", "value", "unit", "split", "layer", "layer_b", "epoch")
+"""The fields of a `Number` that are columns of its row."""
 
 
 class DamagedParentError(DamagedFileError):
@@ -80,8 +86,8 @@ def _located(inputs: Inputs) -> Outcome:
             f"the images in '{config['where']}' were changed since the study began; start it again"
         )
     left = leave_listing(found, inputs.folder, config["draw"], inputs.progress, reading)
-    told = {"left_out": left.left_out, "remarks": left.remarks, "copies": left.copies, "images": left.images}
-    known = {name: what for name, what in told.items() if what}
+    facts = {name: getattr(left, name) for name in ("left_out", "remarks", "copies", "images")}
+    known = {name: fact for name, fact in facts.items() if fact}
     return Outcome(facts={"content_digest": left.manifest["digest"], **known})
 
 
@@ -99,17 +105,32 @@ def sheet(inputs: Inputs) -> Outcome:
     return Outcome()
 
 
+def examples(folder: Path, split: str, recipe: Recipe, threads: int) -> ImageSet | ListedImages:
+    """Return a split for training; images on disk are normalised by the moments of their small pictures."""
+    from penultimate.data.disk.listed import LISTING, listed_images
+    from penultimate.data.disk.preparation import Preparation
+    from penultimate.data.images import ChannelStatistics, load_images
+
+    if not (folder / LISTING).is_file():
+        return load_images(folder, split)
+    statistics = ChannelStatistics.of(load_images(folder, "train").images)
+    preparation = Preparation(recipe.resize, recipe.size, "bilinear", statistics)
+    return listed_images(folder, split, preparation, threads if threads > 1 else 0)
+
+
 def trained(inputs: Inputs) -> TrainingResult:
     """Train a network alone or together with other processes."""
+    from penultimate.data.images import read_manifest
     from penultimate.training import Recipe, train
 
     config, recipe = inputs.step.config, Recipe(**inputs.step.config["recipe"])
     folder = inputs.folders[inputs.step.parents[0]]
+    held_out = "holdout" in read_manifest(folder)["splits"]  # published data sets are trained on whole
     return train(
         config["objective"],
         config["backbone"],
         examples(folder, "train", recipe, config["threads"]),
-        examples(folder, "holdout", recipe, config["threads"]) if holds_out(folder) else None,
+        examples(folder, "holdout", recipe, config["threads"]) if held_out else None,
         recipe,
         config["seed"],
         inputs.folder,
@@ -125,20 +146,12 @@ def train(inputs: Inputs) -> Outcome:
 
     gpus = inputs.step.resources.on
     result = trained_together(inputs, gpus, trained) if len(gpus) > 1 else trained(inputs)
-    rows = [
-        row(
-            inputs.step,
-            Number(
-                point["metric"],
-                point["value"],
-                "loss" if point["metric"] == "mean_loss" else "fraction",
-                point["split"],
-                epoch=point["epoch"],
-            ),
-            result.status,
-        )
-        for point in result.curves
+    units = {"mean_loss": "loss"}
+    points = [
+        Number(at["metric"], at["value"], units.get(at["metric"], "fraction"), at["split"], epoch=at["epoch"])
+        for at in result.curves
     ]
+    rows = [row(inputs.step, point, result.status) for point in points]
     facts: dict[str, Any] = {"epoch": result.epoch, "reason": result.reason}
     if result.status == "done":
         facts["num_features"] = read_card(inputs.folder)["num_features"]
@@ -165,10 +178,23 @@ def given(inputs: Inputs) -> Outcome:
     return Outcome(facts=fetch(config["source"], classes, inputs.folder, config.get("built")))
 
 
+def existing(inputs: Inputs) -> dict[str, Any]:
+    """Leave the network of a run that was trained elsewhere as a training would; return facts about it."""
+    from penultimate.data.disk.listed import ListedImages
+    from penultimate.networks.existing import assemble
+    from penultimate.training.feed import statistics_of
+    from penultimate.training.recipe import Recipe
+
+    config = inputs.step.config
+    folder = inputs.folders[inputs.step.parents[0]]
+    images = examples(folder, "train", Recipe(**config["geometry"]), config["threads"])
+    geometry = config["geometry"] if isinstance(images, ListedImages) else {}
+    source = str(inputs.step.columns["source"])
+    return assemble(config, source, images.class_names, statistics_of(images), geometry, inputs.folder)
+
+
 def extract(inputs: Inputs) -> Outcome:
-    """Return the features, and logits where there are any, of a split;
-    of images on disk as they are decoded.
-    """
+    """Leave the features of a split, and its logits where there are any."""
     from penultimate.data.disk.listed import ListedImages
     from penultimate.features.extraction import extract as run_extraction
     from penultimate.features.files import extract_files
@@ -208,11 +234,9 @@ def measure(what: Measurement, inputs: Inputs) -> Outcome:
 
     Raises PenultimateError for a quantity that its declaration does not name.
     """
-    outcome = Outcome()
-    undefined: list[str] = []
-    left: set[str] = set()
     assert what.function is not None
-    known = {item.metric: item for item in what.yields}
+    outcome, undefined = Outcome(), list[str]()
+    declared = {item.metric: item for item in what.yields}
     settings = {setting.name for setting in what.settings}
     values = {name: value for name, value in inputs.step.config.items() if name in settings}
     try:
@@ -223,14 +247,12 @@ def measure(what: Measurement, inputs: Inputs) -> Outcome:
                 case Fact(name, value):
                     outcome.facts[name] = value
                 case Number() | Arrays():
-                    _expect_declared(what, known, item)
-                    if isinstance(item, Arrays):
-                        if item.metric in left:
-                            raise PenultimateError(
-                                f"{what.name} yields the arrays of {item.metric} twice; give each a metric of"
-                                " its own"
-                            )
-                        left.add(item.metric)
+                    _expect_declared(what, declared, item)
+                    if any(row.metric == item.metric and row.unit == POINTS for row in outcome.rows):
+                        raise PenultimateError(
+                            f"{what.name} yields the arrays of {item.metric} twice; give each a metric of"
+                            " its own"
+                        )
                     outcome.rows.append(_kept(inputs, item))
                 case _:
                     raise PenultimateError(
@@ -245,7 +267,7 @@ def measure(what: Measurement, inputs: Inputs) -> Outcome:
 
 def _expect_declared(what: Measurement, known: Mapping[str, Any], item: Number | Arrays) -> None:
     declared = known.get(item.metric)
-    unit = "points" if isinstance(item, Arrays) else item.unit
+    unit = POINTS if isinstance(item, Arrays) else item.unit
     if declared is None or declared.unit != unit:
         listed = ", ".join(f"{quantity.metric} ({quantity.unit})" for quantity in known.values())
         raise PenultimateError(
@@ -259,34 +281,19 @@ def _expect_declared(what: Measurement, known: Mapping[str, Any], item: Number |
 
 
 def _kept(inputs: Inputs, item: Number | Arrays) -> Row:
+    """Return the row of what was measured; arrays are left in a file, to which their row points."""
     if isinstance(item, Number):
         return row(inputs.step, item)
     import numpy as np
 
-    file = f"{file_name(item.metric)}.npz"
-    if _is_taken(file):
-        raise PenultimateError(
-            f"{inputs.step.name} yields the arrays of '{item.metric}', whose file would be called as what a"
-            " step leaves in the meantime; give the metric another name"
-        )
-    plain = {name: np.asarray(array) for name, array in item.arrays.items()}
-    np.savez(inputs.folder / file, **plain)  # type: ignore[arg-type]
-    pointing = Number(
-        item.metric,
-        item.points,
-        "points",
-        item.split,
-        setting=item.setting,
-        network=item.network,
-        other=item.other,
-    )
-    return row(inputs.step, pointing)
+    file = inputs.folder / f"{file_name(item.metric)}.npz"
+    np.savez(file, **{name: np.asarray(array) for name, array in item.arrays.items()})  # type: ignore[arg-type]
+    shared = {name: getattr(item, name) for name in ("split", "setting", "network", "other")}
+    return row(inputs.step, Number(item.metric, item.points, POINTS, **shared))
 
 
 def _is_taken(name: str) -> bool:
-    """Return whether a file or folder of this name is a step's own: its rows, its record,
-    or removed in the end.
-    """
+    """Return whether a file or folder of this name is a step's own: rows, record, or removed in the end."""
     return any(fnmatch.fnmatch(name, pattern) for pattern in (*SCRATCH, ROWS, META))
 
 
@@ -297,22 +304,11 @@ def row(step: Step, number: Number, status: str = "done") -> Row:
     """
     columns = {**step.columns, **({} if number.network is None else number.network.columns()), "arm": None}
     if number.other is not None:
-        columns.update(objective_b=number.other.objective, seed_b=number.other.seed)
+        columns |= {"objective_b": number.other.objective, "seed_b": number.other.seed}
     if number.target is not None:
         columns["target"] = number.target
-    return Row(
-        step=step.id,
-        metric=number.metric,
-        value=number.value,
-        unit=number.unit,
-        split=number.split,
-        layer=number.layer,
-        layer_b=number.layer_b,
-        epoch=number.epoch,
-        setting=setting_text(number.setting),
-        status=status,
-        **columns,
-    )
+    columns |= {name: getattr(number, name) for name in OF_NUMBER}
+    return Row(step=step.id, setting=setting_text(number.setting), status=status, **columns)
 
 
 def execute(store: Store, step: Step, progress: Progress) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.process import Source, sources, variables
 from penultimate.engine.schedule import Schedule, carry_out
 from penultimate.engine.worker import runs_user_code, serve
-from penultimate.errors import PenultimateError
+from penultimate.errors import PenultimateError, RequestError
 from penultimate.graph import Step
 from penultimate.store import Store
 from penultimate.study.graph import Graph
@@ -145,7 +145,7 @@ def _hear(connection: Connection, place: _StepPlace, places: list[_StepPlace], s
     if isinstance(message, Unfit):
         others = schedule.gpus <= 1 and any(each.gpu not in ("", place.gpu) for each in places)
         if not (place.has_worked and place.gpu and others):
-            raise message.refusal()
+            raise RequestError(message.reason)
         schedule.observer.noticed(f"{message.reason}; the other GPUs go on")
         places.remove(place)
         place.end()

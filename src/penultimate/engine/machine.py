@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import subprocess
@@ -11,18 +12,16 @@ from pathlib import Path
 from typing import Any
 
 CPUINFO = Path("/proc/cpuinfo")
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "pillow", "penultimate")
 
 
 @cache
 def machine() -> dict[str, Any]:
     """Return the machine and versions of this process, which are recorded with results but never hashed."""
-
     packages = {}
-    for name in ("torch", "numpy", "scipy", "scikit-learn", "matplotlib", "pillow", "penultimate"):
-        try:
+    for name in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             packages[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            packages[name] = "not installed"
     commit, dirty = code_version()
     return {
         "host": platform.node(),
@@ -45,35 +44,27 @@ def device_name(device: str) -> str:
 
 def _processor() -> str:
     """Return the processor's name, with family and model if known, because names are ambiguous."""
-    try:
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
         lines = CPUINFO.read_text("utf-8", "replace").partition("\n\n")[0].splitlines()
-    except OSError:
-        lines = []
-    told = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    name = told.get("model name") or platform.processor() or platform.machine()
-    kind = [
-        f"{what} {told[key]}" for what, key in (("family", "cpu family"), ("model", "model")) if key in told
-    ]
+    facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    name = facts.get("model name") or platform.processor() or platform.machine()
+    keys = {"family": "cpu family", "model": "model"}
+    kind = [f"{word} {facts[key]}" for word, key in keys.items() if key in facts]
     return f"{', '.join((name, *kind))} ({os.cpu_count()} cores)"
 
 
 @cache
 def code_version() -> tuple[str, bool]:
     """Return the checkout's commit and whether files differ from it; ("", False) outside a checkout."""
-    here = Path(__file__).resolve().parent
+    here = Path(__file__).parent
+
+    def git(*arguments: str) -> str:
+        command = ["git", *arguments]
+        found = subprocess.run(command, cwd=here, capture_output=True, text=True, timeout=10, check=True)
+        return found.stdout.strip()
+
     try:
-        commit, changed = (
-            subprocess.run(
-                ["git", *told],
-                cwd=here,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=10,
-                check=True,
-            ).stdout.strip()
-            for told in (("rev-parse", "HEAD"), ("status", "--porcelain", "--", str(here)))
-        )
+        return git("rev-parse", "HEAD"), bool(git("status", "--porcelain", "--", str(here)))
     except (OSError, subprocess.SubprocessError):
         return "", False
-    return commit, bool(changed)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from penultimate.errors import PenultimateError, RequestError
-
 
 @dataclass(frozen=True)
 class Done:
@@ -54,15 +52,3 @@ class Unfit:
     """The process can do no step, because a plug-in, PyTorch or its GPU does not work in it."""
 
     reason: str
-
-    def refusal(self) -> RequestError:
-        """Return the error that ends the study."""
-        return RequestError(self.reason)
-
-
-class EndedError(PenultimateError):
-    """An error that carries how processes started by a step have ended."""
-
-    def __init__(self, ending: Died | Failed) -> None:
-        super().__init__(str(ending))
-        self.ending = ending

@@ -1,22 +1,17 @@
-"""What every process of a study is given: its threads, its plug-ins, its GPU; and what an exception means."""
+"""What every process of a study is given: its threads, its plug-ins and its GPU."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
-import traceback
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from penultimate.engine.devices import VISIBLE
-from penultimate.engine.messages import Died, Failed, Unfit
+from penultimate.engine.messages import Unfit
 from penultimate.errors import PenultimateError
-from penultimate.files import FULL
 from penultimate.graph import Resources
-from penultimate.plugins import load_source, loaded, one_line
-from penultimate.store import SMALL
+from penultimate.plugins import load_source, loaded
 from penultimate.userfile import first_line
 from penultimate.variables import CPU, CUDA, device
 
@@ -28,7 +23,7 @@ Source: TypeAlias = tuple[str, bytes]
 
 
 def sources() -> list[Source]:
-    """Return this process's plug-in files for `serve`, so that a file edited meanwhile changes no run."""
+    """Return this process's plug-in files for others, so that a file edited meanwhile changes no run."""
     return [(str(plugin.path), plugin.source) for plugin in loaded()]
 
 
@@ -60,8 +55,7 @@ def unfit(files: Iterable[Source]) -> Unfit | None:
     except (ImportError, OSError) as error:
         return Unfit(f"PyTorch cannot be imported: {first_line(error)}")
     if device(CPU) == CUDA and not torch.cuda.is_available():
-        named = os.environ.get(VISIBLE)
-        which = f"GPU '{named}'" if named else "a GPU"
+        which = f"GPU '{os.environ[VISIBLE]}'" if os.environ.get(VISIBLE) else "a GPU"
         return Unfit(
             f"PyTorch {torch.__version__} cannot use {which}; --gpus 0 runs the study on the CPU, and"
             f" {VISIBLE} names the GPUs that may be used. Nothing done is lost"
@@ -72,22 +66,6 @@ def unfit(files: Iterable[Source]) -> Unfit | None:
     except PenultimateError as error:
         return Unfit(f"{error} (in a process of the study, which has nothing that this session has defined)")
     return None
-
-
-def ending_of(error: BaseException, root: Path) -> Died | Failed:
-    """Return the ending that a step's exception means for the study, whose store is on this disk."""
-    import torch
-
-    if isinstance(error, torch.AcceleratorError):
-        return Died(f"lost its GPU ({first_line(error)})")
-    return Failed(one_line(error), "".join(traceback.format_exception(error)), _is_of_full_disk(error, root))
-
-
-def _is_of_full_disk(error: BaseException, root: Path) -> bool:
-    """Return whether a full disk caused an error, for which NumPy's array writer gives no error number."""
-    if not isinstance(error, OSError):
-        return False
-    return error.errno in FULL or (error.errno is None and shutil.disk_usage(root).free < SMALL)
 
 
 def plain(news: dict[str, Any]) -> dict[str, Any]:

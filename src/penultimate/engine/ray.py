@@ -39,11 +39,8 @@ from penultimate.study.graph import Graph
 from penultimate.userfile import first_line
 from penultimate.variables import CUDA, DEVICE, device
 
-SOURCE = "the source of penultimate"
 LOOK_EVERY = 0.5
 """The seconds between two looks at the progress of the steps."""
-PATIENCE = 120.0
-"""The seconds that a step waits for a node that is large enough."""
 PROGRESS = "progress.tmp"
 """The file in a step's partial folder with its progress."""
 
@@ -85,32 +82,23 @@ def versions() -> dict[str, str]:
     for path in sorted(path for path in package.rglob("*") if path.suffix in (".py", ".json")):
         digest.update(f"{path.relative_to(package).as_posix()}\n".encode() + path.read_bytes())
     packages = {name: metadata.version(name) for name in ("torch", "numpy")}
-    return {"Python": platform.python_version(), **packages, SOURCE: digest.hexdigest()[:12]}
+    return {"Python": platform.python_version(), **packages, "penultimate": digest.hexdigest()[:12]}
 
 
 def _run(ray: Any, schedule: Schedule, places: int, common: tuple[list[Source], dict[str, str], str]) -> None:
-    once, again = ray.remote(max_calls=1, max_retries=0)(_do), ray.remote(max_retries=0)(_do)
+    fresh, reused = ray.remote(max_calls=1, max_retries=0)(_do), ray.remote(max_retries=0)(_do)
     tasks: dict[Any, Step] = {}
     heard: dict[str, bytes] = {}
-    root = schedule.store.root.resolve()
-    step: Step | None = None
-    patient_until = math.inf
+    root, waits = schedule.store.root.resolve(), set[Resources]()
     while not schedule.is_over:
         total = ray.cluster_resources()
-        while len(tasks) < places and _cores(tasks) < total.get("CPU", 0):
-            step = step or schedule.next(_free_gpus(tasks, total.get("GPU", 0)))
-            if step is None:
+        # Ray runs tasks in the order in which they come, so it is given no more than it has room for.
+        while len(tasks) < min(places, total.get("CPU", 0)):
+            if (step := schedule.next(_free_gpus(tasks, total.get("GPU", 0)))) is None:
                 break
-            if not _is_large_enough(ray, step.resources):
-                patient_until = min(patient_until, time.monotonic() + PATIENCE)
-                if time.monotonic() < patient_until:
-                    break
-                schedule.ended(step.id, Failed(f"no node of the cluster has {_words(step.resources)}"))
-            else:
-                remote = once if runs_user_code(step, schedule.graph) else again
-                needs = {"num_cpus": step.resources.cores, "num_gpus": step.resources.gpus}
-                tasks[remote.options(**needs).remote(str(root), step, *common)] = step
-            step = None
+            needs = {"num_cpus": step.resources.cores, "num_gpus": step.resources.gpus}
+            remote = fresh if runs_user_code(step, schedule.graph) else reused
+            tasks[remote.options(**needs).remote(str(root), step, *common)] = step
         if not tasks:
             time.sleep(LOOK_EVERY)
             continue
@@ -120,35 +108,27 @@ def _run(ray: Any, schedule: Schedule, places: int, common: tuple[list[Source], 
             for notice in notices:
                 schedule.progressed(ended.id, {"notice": notice})
             schedule.ended(ended.id, ending)
-        for running in tasks.values():
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        for step in tasks.values():
             with contextlib.suppress(FileNotFoundError):
-                news = (root / "partial" / running.id / PROGRESS).read_bytes()
-                if heard.get(running.id) != news:
-                    heard[running.id] = news
-                    schedule.progressed(running.id, json.loads(news))
-
-
-def _cores(tasks: dict[Any, Step]) -> int:
-    return sum(step.resources.cores for step in tasks.values())
+                news = (root / "partial" / step.id / PROGRESS).read_bytes()
+                if heard.get(step.id) != news:
+                    heard[step.id] = news
+                    schedule.progressed(step.id, json.loads(news))
+            if step.resources not in waits and not any(_has_room(node, step.resources) for node in nodes):
+                waits.add(step.resources)
+                words = f"{step.resources.cores} cores and {step.resources.gpus:g} GPUs"
+                schedule.observer.noticed(f"no node of the cluster has {words}; such steps wait for one")
 
 
 def _free_gpus(tasks: dict[Any, Step], total: float) -> float:
-    """Return the GPUs that no task has whole; without any, what needs one is told so."""
+    """Return the GPUs that no task has whole; without any, what needs one waits for a node that has."""
     used = sum(step.resources.gpus for step in tasks.values())
     return math.ceil(total - used - 1e-6) if total else math.inf
 
 
-def _is_large_enough(ray: Any, needs: Resources) -> bool:
-    alive = (node["Resources"] for node in ray.nodes() if node["Alive"])
-    return any(has.get("CPU", 0) >= needs.cores and has.get("GPU", 0) >= needs.gpus for has in alive)
-
-
-def _words(needs: Resources) -> str:
-    """
-    >>> _words(Resources(threads=8, gpus=0.5))
-    '8 cores and 0.5 GPUs'
-    """
-    return f"{needs.cores} core{'s' * (needs.cores != 1)}" + f" and {needs.gpus:g} GPUs" * (needs.gpus > 0)
+def _has_room(node: dict[str, float], needs: Resources) -> bool:
+    return node.get("CPU", 0) >= needs.cores and node.get("GPU", 0) >= needs.gpus
 
 
 def _do(
@@ -157,46 +137,43 @@ def _do(
     """Do a step in a Ray task; return its ending and its notices."""
     if step.resources.gpus:
         os.environ[DEVICE] = device(CUDA)
-    node, notices = platform.node(), list[str]()
-    pairs = zip(versions().items(), expected.values(), strict=True)
-    differing = [f"{name} is {here} and not {there}" for (name, here), there in pairs if here != there]
+    node, notices, here = platform.node(), list[str](), versions()
+    others = {name: there for name, there in expected.items() if here[name] != there}
+    differing = [f"{name} is {here[name]} and not {there}" for name, there in others.items()]
     if not Path(mark).exists():
         differing.append(f"'{root}' is not the folder of the run, which all nodes need in the same place")
     if differing:
         return Unfit(f"node {node} cannot do the steps of this run: there, {'; '.join(differing)}"), notices
     if refusal := unfit(files):
         return Unfit(f"node {node}: {refusal.reason}"), notices
-    store, progress = Store(root), Path(root) / "partial" / step.id / PROGRESS
+    progress = Path(root) / "partial" / step.id / PROGRESS
     progress.unlink(missing_ok=True)
 
-    def tell(news: dict[str, Any]) -> None:
+    def report(news: dict[str, Any]) -> None:
         if "notice" in news:
             notices.append(news["notice"])
         else:
-            atomic_write(progress, json.dumps(news, default=float).encode())
+            atomic_write(progress, json.dumps(news, default=float).encode(), durable=False)
 
-    return attempt(store, step.placed(gpus()) if step.resources.gpus > 1 else step, tell), notices
+    placed = step.placed(gpus()) if step.resources.gpus > 1 else step
+    return attempt(Store(root), placed, report), notices
 
 
 def _ending(ray: Any, task: Any) -> tuple[Ending, list[str]]:
     errors = ray.exceptions
+    nodes = (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError)
     try:
         ending, notices = ray.get(task)
     except errors.OutOfMemoryError:
         return Died("was ended by Ray, for the machine had no memory left"), []
     except errors.WorkerCrashedError:
         return Died("was killed or crashed"), []
-    except (
-        errors.NodeDiedError,
-        errors.LocalRayletDiedError,
-        errors.TaskUnschedulableError,
-        errors.ObjectLostError,
-    ):
+    except (*nodes, errors.TaskUnschedulableError):
         return Lost("a node of the cluster"), []
     except errors.RayError as error:
         return Failed(f"Ray: {first_line(error)}", str(error)), []
     if isinstance(ending, Unfit):
-        raise ending.refusal()
+        raise RequestError(ending.reason)
     return ending, notices
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from penultimate.engine import load_engine
-from penultimate.engine.costs import bytes_left
-from penultimate.engine.observer import Engine, Observer, Silent, Summary
-from penultimate.errors import RequestError, counted
+from penultimate.engine.observer import Engine, Observer, Summary
+from penultimate.engine.plan import bytes_left
+from penultimate.errors import DamagedFileError, RequestError, counted
 from penultimate.files import size_text
 from penultimate.locks import BusyError, locked
-from penultimate.records.reading import claim, write_study
+from penultimate.records.reading import STUDY_FILE, read_study, write_study
 from penultimate.store import Store
 from penultimate.study import acceptance
 from penultimate.study.foundation import filled
@@ -64,19 +64,22 @@ def run_graph(
     """Run a study that is unfolded already, like `run`."""
     expect_variables()
     chosen = load_engine(engine, processes) if isinstance(engine, str) else engine
-    observer = observer or Silent()
+    observer = observer or Observer()
     store = Store(out, thorough=verify)
     store.prepare()
-    folder = store.study(graph.study.name)
-    with exclusively(store, folder):
+    with exclusively(store, store.study(graph.study.name)):
         _warn_of_disk(store, graph, observer)
-        description, order = _note(store, graph, command, observer)
+        description = _note(store, graph, command, observer)
         summary = chosen.run(graph, store, observer)
-        failed = {step_id: _failure(graph, step_id, why) for step_id, why in summary.failed.items()}
+        failed = {}
+        for step_id, why in summary.failed.items():
+            columns = graph.steps[step_id].columns
+            facts = {"why": why, "network": columns.get("objective"), "target": columns.get("target")}
+            failed[step_id] = facts
         left_out, plugins = graph.below(summary.diverged), acceptance.plugins_of(graph)
         outcome = {**description, "failed": failed, "left_out": left_out, **filled(plugins=plugins)}
         if outcome != description:
-            write_study(store, outcome, order)
+            write_study(store, outcome)
         return summary
 
 
@@ -90,12 +93,6 @@ def _warn_of_disk(store: Store, graph: Graph, observer: Observer) -> None:
             f" '{store.root}' has {size_text(free)} free; if it fills up, what is done is kept, and the same"
             " command continues"
         )
-
-
-def _failure(graph: Graph, step_id: str, why: str) -> dict[str, Any]:
-    """Return why a step failed, with the network and data set that it belongs to."""
-    columns = graph.steps[step_id].columns
-    return {"why": why, "network": columns.get("objective"), "target": columns.get("target")}
 
 
 def expect_located(study: Study) -> Study:
@@ -124,51 +121,48 @@ def exclusively(store: Store, folder: Path) -> Iterator[None]:
         yield
 
 
-def _changed(graph: Graph, before: Sequence[str]) -> list[str]:
-    """Return the data sets on disk whose images have changed since they were in the study."""
-    earlier = {step_id.rpartition(".")[0]: step_id for step_id in before}
-    found = [step for step in graph.steps.values() if step.name == "data" and "where" in step.config]
-    return [
-        step.config["name"] for step in found if earlier.get(step.id.rpartition(".")[0], step.id) != step.id
-    ]
+def _note(store: Store, graph: Graph, command: str, observer: Observer) -> dict[str, Any]:
+    """Record the steps of the study, so that results can be read while it runs, and return the record.
 
-
-def _note(store: Store, graph: Graph, command: str, observer: Observer) -> tuple[dict[str, Any], int]:
-    """Record the steps of the study, so that results and reports can be read while it runs.
-
-    Returns the record and the study's position in the order.
+    What has changed since the last run is noticed.
     """
-    before = claim(store, graph.study.name, observer.noticed)
-    command = command or f"penultimate run {graph.study.name}"
+    before: dict[str, Any] = {"steps": []}
+    folder = store.root / "studies" / graph.study.name
+    if (folder / STUDY_FILE).is_file():
+        try:
+            before = read_study(store, folder).description
+        except DamagedFileError as error:
+            observer.noticed(str(error))
+    earlier: dict[str, str] = before.get("plugins", {})
     plugins = acceptance.plugins_of(graph)
-    last = {name: digest for name, digest in before.description.get("plugins", {}).items() if name in plugins}
-    for plugin in last:
-        if last[plugin] != plugins[plugin]:
-            kind, _, name = plugin.partition(":")
+    last = {name: digest for name, digest in earlier.items() if name in plugins}
+    for plugin in (name for name in last if last[name] != plugins[name]):
+        kind, _, name = plugin.partition(":")
+        observer.noticed(
+            f"the {kind} '{name}' has changed since the study was last run; what depends on it is"
+            " computed again (if you know that the change is harmless, stop and run it with --accept)"
+        )
+    known = {step_id.rpartition(".")[0]: step_id for step_id in before["steps"]}
+    for step in graph.steps.values():
+        if "where" in step.config and known.get(step.id.rpartition(".")[0], step.id) != step.id:
             observer.noticed(
-                f"the {kind} '{name}' has changed since the study was last run; what depends on it is"
-                " computed again (if you know that the change is harmless, stop and run it with --accept)"
+                f"the images of '{step.config['name']}' have changed since the study was last run; what"
+                " depends on them is computed again"
             )
-    for name in _changed(graph, before.description["steps"]):
-        observer.noticed(
-            f"the images of '{name}' have changed since the study was last run; what depends on them is"
-            " computed again"
-        )
-    left = sum(step_id not in graph.steps for step_id in before.description["steps"])
+    left = sum(step_id not in graph.steps for step_id in before["steps"])
     if left:
-        was = before.description["command"]
-        again = f", and is part of it again after: {was}" if was != command else ""  # else its images changed
         observer.noticed(
-            f"no longer part of the study: {counted(left, 'step')}; what is done of them is kept{again}"
+            f"no longer part of the study: {counted(left, 'step')}; what is done of them is kept"
         )
+    left_out = [step_id for step_id in before.get("left_out", ()) if step_id in graph.steps]
     content = {
         **graph.study.describe(),
-        "command": command,
+        "command": command or f"penultimate run {graph.study.name}",
         "steps": list(graph.steps),
         "arms": {step_id: list(arms) for step_id, arms in graph.arms.items() if any(arms)},
         **filled(plugins={**plugins, **last}),  # until the end, so that a stopped run can still accept them
         "failed": {},
-        "left_out": [step_id for step_id in before.description.get("left_out", ()) if step_id in graph.steps],
+        "left_out": left_out,
     }
-    write_study(store, content, before.order)
-    return content, before.order
+    write_study(store, content)
+    return content

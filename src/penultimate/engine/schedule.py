@@ -56,8 +56,7 @@ class Schedule:
         self._order = {step_id: position for position, step_id in enumerate(graph.steps)}
         self._state = dict.fromkeys(graph.steps, _State.WAITING)
         self._missing = {step_id: len(step.parents) for step_id, step in graph.steps.items()}
-        self._attempts: Counter[str] = Counter()
-        self._losses: Counter[str] = Counter()
+        self._attempts: Counter[tuple[str, int]] = Counter()
         self._absent: set[str] = set()
         self._heaps: dict[bool, list[tuple[int, int, str]]] = {False: [], True: []}
         self._running = 0
@@ -128,25 +127,20 @@ class Schedule:
                     self._again(step, f"{reason}; it was set aside and is computed again")
                 else:
                     self._fail(step, reason)
+            case Died(how) if self._may_try_again(step_id, ATTEMPTS):
+                self._again(step, f"the process of {step_id} {how}; the step is begun again")
             case Died(how):
-                if self._may_try_again(step_id):
-                    self._again(step, f"the process of {step_id} {how}; the step is begun again")
-                else:
-                    hint = "; is there enough memory?" if how.startswith("was killed") else ""
-                    self._fail(step, f"its process {how} {ATTEMPTS} times{hint}")
+                hint = "; is there enough memory?" if how.startswith("was killed") else ""
+                self._fail(step, f"its process {how} {ATTEMPTS} times{hint}")
+            case Lost(place) if self._may_try_again(step_id, LOSSES):
+                self._again(step, f"{place}, where {step_id} was, is gone; the step is begun again")
             case Lost(place):
-                self._losses[step_id] += 1
-                if self._losses[step_id] < LOSSES:
-                    self._again(step, f"{place}, where {step_id} was, is gone; the step is begun again")
-                else:
-                    self._fail(step, f"it was {LOSSES} times on a machine that went, at last on {place}")
+                self._fail(step, f"it was {LOSSES} times on a machine that went, at last on {place}")
             case Failed(reason, log, disk_full):
                 self._fail(step, reason, log)
                 if disk_full and not self._stopped:
                     self._stopped = True
-                    self.observer.noticed(
-                        "the disk is full: free some space, then the same command continues from here"
-                    )
+                    self.observer.noticed("the disk is full: free some space, then repeat the command")
 
     def _was_done(self, step_id: str) -> bool:
         """Return whether the store holds the step; a damaged step is set aside."""
@@ -220,9 +214,9 @@ class Schedule:
             self._give_up_below(step.id)
         self._queue_if_free(step.id)
 
-    def _may_try_again(self, step_id: str) -> bool:
-        self._attempts[step_id] += 1
-        return self._attempts[step_id] < ATTEMPTS
+    def _may_try_again(self, step_id: str, most: int) -> bool:
+        self._attempts[step_id, most] += 1
+        return self._attempts[step_id, most] < most
 
     def _renew(self, parent: str) -> bool:
         """Set a damaged parent aside and schedule it again; return False if that cannot help.
@@ -230,7 +224,7 @@ class Schedule:
         Its children wait, but for those that run: one that misses a file will report the parent, too.
         """
         if self._state[parent] is _State.DONE:
-            if self._cannot_be_done(parent) or not self._may_try_again(parent):
+            if self._cannot_be_done(parent) or not self._may_try_again(parent, ATTEMPTS):
                 return False
             self.store.set_aside(parent)
             self._state[parent] = _State.WAITING

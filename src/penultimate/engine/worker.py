@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import traceback
 from collections.abc import Callable, Iterable
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from penultimate import registry, specs
 from penultimate.engine.execute import DamagedParentError, execute
-from penultimate.engine.messages import Damaged, Done, EndedError, Ending
-from penultimate.engine.process import Source, ending_of, limit_threads, plain, prepare, unfit
+from penultimate.engine.messages import Damaged, Died, Done, Ending, Failed
+from penultimate.engine.process import Source, limit_threads, plain, prepare, unfit
+from penultimate.files import FULL
 from penultimate.graph import Step
-from penultimate.store import Store
+from penultimate.plugins import one_line
+from penultimate.store import SMALL, Store
 from penultimate.study.graph import Graph
+from penultimate.userfile import first_line
 
 
 def runs_user_code(step: Step, graph: Graph) -> bool:
@@ -49,10 +55,27 @@ def attempt(store: Store, step: Step, progress: Callable[[dict[str, Any]], None]
         return Done(execute(store, step, progress))
     except DamagedParentError as error:
         return Damaged(error.parent, str(error))
-    except EndedError as error:
-        return error.ending
     except (Exception, SystemExit) as error:
         for parent in step.parents:
             if parent not in step.absent and not store.is_whole(parent):
                 return Damaged(parent, f"step {parent} is missing or damaged")
-        return ending_of(error, store.root)
+        return _ending_of(error, store.root)
+
+
+def _ending_of(error: BaseException, root: Path) -> Died | Failed:
+    """Return the ending that a step's exception means for the study, whose store is on this disk."""
+    import torch
+    from torch.multiprocessing.spawn import ProcessExitedException
+
+    if isinstance(error, torch.AcceleratorError):
+        return Died(f"lost its GPU ({first_line(error)})")
+    if isinstance(error, ProcessExitedException):
+        return Died(f"lost one of those that share the training ({first_line(error)})")
+    return Failed(one_line(error), "".join(traceback.format_exception(error)), _is_of_full_disk(error, root))
+
+
+def _is_of_full_disk(error: BaseException, root: Path) -> bool:
+    """Return whether a full disk caused an error, for which NumPy's array writer gives no error number."""
+    if not isinstance(error, OSError):
+        return False
+    return error.errno in FULL or (error.errno is None and shutil.disk_usage(root).free < SMALL)

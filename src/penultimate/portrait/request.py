@@ -21,8 +21,7 @@ from penultimate.study.selection import load_study, own_name
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import RECIPE, Axes, axes_of, check_names, recipe_at, settings_of, with_values
-from penultimate.tuning.chosen import recipe_changes
-from penultimate.tuning.grid import search_study
+from penultimate.tuning.grid import recipe_changes, search_study
 
 PAGE = "portrait"
 OF_STRENGTHS = ("accuracy", "class_separation", "linear")

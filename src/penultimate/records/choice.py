@@ -22,14 +22,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from penultimate.records.table import Row
-from penultimate.records.tuning import CellRun, GridCell, Number, Tuned, TunedAxis, Tuning
-from penultimate.training.recipe import Recipe
-
-Point = tuple[Number, ...]
-"""A value for every axis."""
-Distance = Callable[[Point, Point], float]
-Network = tuple[str, str, int]
-"""The objective, arm and seed of a network."""
+from penultimate.records.tuning import CellRun, GridCell, Network, Point, Tuned, Tuning
 
 FAR = 0.05
 """The distance below the best, as a fraction of all images, beyond which a cell says nothing about noise."""
@@ -77,7 +70,7 @@ def tied(runs: Mapping[Point, Sequence[float]]) -> tuple[frozenset[Point], float
     return frozenset(near), within
 
 
-def middle(points: Sequence[Point], distance: Distance) -> Point:
+def middle(points: Sequence[Point], distance: Callable[[Point, Point], float]) -> Point:
     """Return the point with the smallest sum of distances to all points, or the first of several such.
 
     >>> middle([(8,), (1,), (2,)], lambda a, b: abs(a[0] - b[0]))
@@ -114,11 +107,10 @@ def _measured(
     networks = [(cell.objective, cell.arm, seed) for seed in plan.seeds]
     if not all(network in curves or network in lost for network in networks):
         return None
-    recipe = Recipe.of_record(plan.recipe).changed(dict(cell.settings))
-    alive = [curves[network] for network in networks if network not in lost]
+    recipe = plan.recipe_of(cell)
     peak = None
-    if len(alive) == len(networks):
-        peak = _peak(alive, recipe.first_stop() if plan.stops else 0)
+    if not any(network in lost for network in networks):
+        peak = _peak([curves[network] for network in networks], recipe.first_stop() if plan.stops else 0)
     runs = []
     for network in networks:
         if network in lost:
@@ -140,7 +132,7 @@ def _peak(curves: Sequence[Mapping[int, float]], first: float) -> int | None:
 
 
 def _chosen(plan: Tuning, tuned: Tuned) -> Tuned:
-    """Return an objective's search with its choice, and with the remarks on it."""
+    """Return an objective's search with its choice."""
     cells = {cell.values: cell for cell in tuned.cells if cell.accuracies}
     if not cells:
         return tuned
@@ -157,50 +149,6 @@ def _chosen(plan: Tuning, tuned: Tuned) -> Tuned:
     highest = min(cells, key=rank)
     chosen = highest if plan.by_mean else middle(sorted(near, key=rank), distance)
     places = [cell.values for cell in tuned.cells]
-    found = dataclasses.replace(
-        tuned,
-        chosen=places.index(chosen),
-        highest=places.index(highest),
-        margin=within,
-        axes=tuple(
-            dataclasses.replace(axis, edge=_edge(axis, value))
-            for axis, value in zip(tuned.axes, chosen, strict=True)
-        ),
-    )
-    return dataclasses.replace(found, at_chance=_at_chance(plan, found), at_the_end=_at_the_end(plan, found))
-
-
-def _edge(axis: TunedAxis, value: Number) -> str:
-    """Return a remark if a value lies at the edge of a grid, or else ""."""
-    if len(axis.grid) < 2 or value not in (axis.grid[0], axis.grid[-1]):
-        return ""
-    side = "smallest" if value == axis.grid[0] else "largest"
-    return (
-        f"{axis.key} = {value!r} is the {side} value that was tried, so a better one may lie beyond; a wider"
-        " --grid tries it"
-    )
-
-
-def _at_chance(plan: Tuning, tuned: Tuned) -> str:
-    """Return a remark if even the best cell is not two standard errors better than guessing, or else ""."""
-    chance = 1 / plan.classes
-    error = math.sqrt(chance * (1 - chance) / plan.held_out)
-    if tuned.top is None or tuned.top.mean > chance + 2 * error:
-        return ""
-    return (
-        f"no cell is better than guessing ({100 * chance:.1f} % of {plan.classes} classes, ±"
-        f" {100 * error:.1f}), so this choice means nothing; train for longer, or try other values"
-    )
-
-
-def _at_the_end(plan: Tuning, tuned: Tuned) -> str:
-    """Return a remark if the epoch is chosen and is the last that was trained, or else ""."""
-    if not plan.stops or tuned.best is None:
-        return ""
-    epochs = Recipe.of_record(plan.recipe).changed(dict(tuned.best.settings)).epochs
-    if tuned.best.peak_epoch != epochs:
-        return ""
-    return (
-        f"its mean is highest in the last epoch, {epochs}, so it may rise further; a longer training may be"
-        " better"
+    return dataclasses.replace(
+        tuned, chosen=places.index(chosen), highest=places.index(highest), margin=within
     )

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from penultimate.errors import RequestError
 from penultimate.files import given_path
 from penultimate.networks.key import NetworkKey, grid
-from penultimate.records.archive import KEYS, KeptStudy, kind_of, network_of, read_kept
-from penultimate.records.keeping import DIGITS, write_kept
+from penultimate.records.archive import (
+    DIGITS,
+    KeptStudy,
+    kind_of,
+    network_of,
+    quantity_of,
+    read_kept,
+    write_kept,
+)
 from penultimate.records.table import Row
 from penultimate.training.recipe import Recipe
 
@@ -26,12 +33,6 @@ SHARED = ("source", "limited")
 """The entries of a description that all parts have in common with the whole."""
 FROM_PARTS = ("num_features", "layers", "tuning")
 """The entries that are known only after a run."""
-OF_NETWORK = ("objective", "backbone", "arm", "seed", "draw")
-UNITED = (
-    *("data", "diverged", "undefined", "undefined_of", "classes_not_validated"),
-    *("left_out", "remarks", "copies", "images", "prepared", "noted"),
-)
-"""The entries of the provenance that hold a fact for each data set, step or network of a part."""
 
 
 def join(
@@ -57,7 +58,13 @@ def join(
         raise RequestError(
             f"'{to}' is one of the parts, which are kept as they are; give --to another folder"
         )
-    _expect_parts(kept, whole)
+    images: dict[str, tuple[str, str]] = {}
+    for name, part in kept.items():
+        _expect_part(name, part, whole)
+        for data, digest in part.provenance.get("data", {}).items():
+            first, owner = images.setdefault(data, (digest, name))
+            if first != digest:
+                raise RequestError(f"the images of {data} are not the same in '{owner}' and '{name}'")
     rows = _rows(kept)
     trained = [key for key in keys if not key.is_given]
     missing = _missing(rows, kept, study, trained)
@@ -69,18 +76,13 @@ def join(
             f"no part holds {absent[0]}{of_several}, so this is not the whole of {study};"
             " --partial joins the parts that there are"
         )
-    known = {
-        entry: part.description[entry]
-        for part in reversed(kept.values())
-        for entry in FROM_PARTS
-        if entry in part.description
-    }
-    command = shlex.join(
-        ["penultimate", "join", study, *kept, "--to", str(to), *(["--partial"] if partial else [])]
-    )
+    descriptions = [part.description for part in reversed(kept.values())]
+    known = {entry: held[entry] for held in descriptions for entry in FROM_PARTS if entry in held}
+    options = ["--to", str(to), *(["--partial"] if partial else [])]
+    command = shlex.join(["penultimate", "join", study, *kept, *options])
     unfinished = {*missing, *lacking.values()}
     provenance = {
-        **_joined([part.provenance for part in kept.values()], (row for row, _ in rows)),
+        **_joined([part.provenance for part in kept.values()], [row for row, _ in rows]),
         "networks": [sum(key not in unfinished for key in trained), len(trained)],
         "lacking": list(lacking),
         "command": command,
@@ -88,28 +90,22 @@ def join(
     return write_kept(to, rows, {**whole, "command": command, **known}, provenance)
 
 
-def _expect_parts(kept: Parts, whole: Mapping[str, Any]) -> None:
-    """Raise RequestError for a part of another source, other images, or networks that were made otherwise."""
-    study, ours = whole["name"], _settings(whole)
-    images: dict[str, tuple[str, str]] = {}
-    for name, part in kept.items():
-        for entry in SHARED:
-            there, here = part.description.get(entry), whole.get(entry)
-            if there != here:
+def _expect_part(name: str, part: KeptStudy, whole: Mapping[str, Any]) -> None:
+    """Raise RequestError for a part of another source, or with networks that were made otherwise."""
+    ours, study = _settings(whole), whole["name"]
+    for entry in SHARED:
+        there, here = part.description.get(entry), whole.get(entry)
+        if there != here:
+            raise RequestError(
+                f"'{name}' is no part of {study}: its {entry} is {there!r}, that of {study} {here!r}"
+            )
+    for key, theirs in _settings(part.description).items():
+        for setting in sorted(theirs.keys() & ours.get(key, {}).keys()):
+            if theirs[setting] != ours[key][setting]:
                 raise RequestError(
-                    f"'{name}' is no part of {study}: its {entry} is {there!r}, that of {study} {here!r}"
+                    f"'{name}' is no part of {study}: {setting} of '{key}' is {theirs[setting]} in it, and"
+                    f" in {study} {ours[key][setting]}"
                 )
-        for key, theirs in _settings(part.description).items():
-            for setting in sorted(theirs.keys() & ours.get(key, {}).keys()):
-                if theirs[setting] != ours[key][setting]:
-                    raise RequestError(
-                        f"'{name}' is no part of {study}: {setting} of '{key}' is {theirs[setting]} in it,"
-                        f" and in {study} {ours[key][setting]}"
-                    )
-        for data, digest in part.provenance.get("data", {}).items():
-            known, owner = images.setdefault(data, (digest, name))
-            if known != digest:
-                raise RequestError(f"the images of {data} are not the same in '{owner}' and '{name}'")
 
 
 def _settings(description: Mapping[str, Any]) -> dict[NetworkKey, dict[str, Any]]:
@@ -124,7 +120,7 @@ def _settings(description: Mapping[str, Any]) -> dict[NetworkKey, dict[str, Any]
             recipe = dataclasses.asdict(Recipe.of_record(block["recipe"])) if "recipe" in block else {}
             names = ("objectives", "backbones", "seeds", "draws", "arm")
             how = dict(_flat("recipe", recipe))
-            made = dict.fromkeys(grid(*(block[name] for name in names)), how)
+            made = {key: how for key in grid(*(block[name] for name in names))}  # noqa: C420
         for key, settings_of in made.items():
             settings.setdefault(key, {}).update({**settings_of, **measured})
     return settings
@@ -143,8 +139,7 @@ def _rows(kept: Parts) -> list[tuple[Row, KeptStudy]]:
     first: dict[tuple[Any, ...], tuple[Row, str]] = {}
     for name, part in kept.items():
         for row in part.table:
-            place = (network_of(row), kind_of(row), *(getattr(row, column) for column in KEYS[1:]))
-            known, owner = first.setdefault(place, (row, name))
+            known, owner = first.setdefault((network_of(row), *quantity_of(row)), (row, name))
             same = known.value == row.value or (math.isnan(known.value) and math.isnan(row.value))
             if not same and owner != name:
                 raise RequestError(
@@ -167,7 +162,8 @@ def _missing(
         if key not in trained:
             name = next(name for name, each in kept.items() if each is part)
             raise RequestError(f"'{name}' holds '{key}', which {whole} does not have; it is of another study")
-    return [key for key in trained if key not in owners and key not in _diverged(kept)]
+    diverged = _diverged(kept)
+    return [key for key in trained if key not in owners and key not in diverged]
 
 
 def _diverged(kept: Parts) -> set[NetworkKey]:
@@ -183,81 +179,61 @@ def _lacking(kept: Parts, whole: Mapping[str, Any], asked: Asked) -> dict[str, N
     """
     ours, diverged = _settings(whole), _diverged(kept)
     main = next((block["backbones"][0] for block in whole["networks"] if "backbones" in block), "")
-    theirs = [
-        (
-            _settings(part.description),
-            {part.description["source"], *part.description["targets"], None},
-            {*part.provenance.get("lacking", ())},
-        )
-        for part in kept.values()
-    ]
-    groups: dict[tuple[Any, ...], list[NetworkKey]] = {}
-    lacking = {}
+    held = [(_settings(part.description), part) for part in kept.values()]
+    lacking: dict[str, NetworkKey] = {}
+    groups: dict[tuple[str, NetworkKey], list[NetworkKey]] = {}
     for kind, columns in asked:
-        shared = {name: columns[name] for name in OF_NETWORK if columns.get(name) is not None}
-        if "arm" in columns:
-            shared["arm"] = columns["arm"] or ""
-        group = (kind, *shared.items())
-        if group not in groups:
-            groups[group] = [
+        target = columns.get("target")
+        shared = {name: columns[name] for name in vars(NetworkKey("")) if columns.get(name) is not None}
+        shared |= {"arm": columns["arm"] or ""} if "arm" in columns else {}
+        group = NetworkKey(**{"objective": "", **shared})
+        if (kind, group) not in groups:
+            groups[kind, group] = [
                 key
                 for key, settings in ours.items()
                 if kind in settings
                 and shared.items() <= {**vars(key), "backbone": key.backbone or main}.items()
             ]
-        networks, target = groups[group], columns.get("target")
-        key = NetworkKey(**{"objective": "", **shared})
-        words = kind + (f" of '{key}'" if str(key) else "") + (f" on {target}" if target else "")
-        is_held = any(
-            words not in lacks
-            and target in targets
-            and all(kind in settings.get(one, ()) for one in networks)
-            for settings, targets, lacks in theirs
-        )
-        if not is_held and not diverged.issuperset(networks):
-            lacking[words] = key
+        networks = groups[kind, group]
+        words = kind + (f" of '{group}'" if str(group) else "") + (f" on {target}" if target else "")
+        if not diverged.issuperset(networks) and not any(
+            target in (part.description["source"], *part.description["targets"], None)
+            and words not in part.provenance.get("lacking", ())
+            and all(kind in settings.get(key, ()) for key in networks)
+            for settings, part in held
+        ):
+            lacking[words] = group
     return lacking
 
 
-def _joined(provenances: Sequence[Mapping[str, Any]], rows: Iterable[Row]) -> dict[str, Any]:
-    """Return the provenance of all rows: lists and tables united, seconds and steps added up.
+def _joined(provenances: Sequence[Mapping[str, Any]], rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the provenance of all rows: facts are united, seconds and steps added up.
 
     What failed in one part and was measured in another is no failure.
     """
-    first = provenances[0]
+    joined: dict[str, Any] = functools.reduce(_united, provenances, {})
     measured = {(kind_of(row), row.objective, row.target) for row in rows}
-
-    def united(entry: str) -> dict[str, Any]:
-        return dict(chain.from_iterable(each.get(entry, {}).items() for each in provenances))
-
-    diverged: dict[str, list[Any]] = {}
-    for step, networks in chain.from_iterable(
-        each.get("diverged_networks", {}).items() for each in provenances
-    ):
-        known = diverged.setdefault(step, [])
-        known += [network for network in networks if network not in known]
-    return {
-        **first,
-        **{
-            entry: sorted({value for each in provenances for value in each.get(entry, ())})
-            for entry in ("commit", "hosts")
-        },
-        "dirty": any(each.get("dirty") for each in provenances),
-        "measured": max(str(each.get("measured", "")) for each in provenances),
-        **{
-            entry: ", ".join(dict.fromkeys(str(each.get(entry, "")) for each in provenances))
-            for entry in ("processor", "device", "python")
-        },
-        **{entry: found for entry in UNITED if (found := united(entry)) or entry in first},
-        "failed": {
-            step: facts
-            for step, facts in united("failed").items()
-            if (step.partition(".")[0], facts.get("network"), facts.get("target")) not in measured
-        },
-        "diverged_networks": diverged,
-        "seconds": dict(sum((Counter(each.get("seconds", {})) for each in provenances), Counter())),
-        "steps": {
-            kind: [sum(each["steps"].get(kind, (0, 0))[side] for each in provenances) for side in (0, 1)]
-            for kind in dict.fromkeys(kind for each in provenances for kind in each["steps"])
-        },
+    steps, seconds = dict[str, list[int]](), Counter[str]()
+    for each in provenances:
+        seconds.update(each.get("seconds", {}))
+        for kind, counts in each["steps"].items():
+            steps[kind] = list(map(sum, zip(steps.get(kind, (0, 0)), counts, strict=True)))
+    failed = {
+        step: facts
+        for step, facts in joined.get("failed", {}).items()
+        if (step.partition(".")[0], facts.get("network"), facts.get("target")) not in measured
     }
+    last = max(str(each.get("measured", "")) for each in provenances)
+    return {**joined, "failed": failed, "seconds": dict(seconds), "steps": steps, "measured": last}
+
+
+def _united(here: Any, there: Any) -> Any:
+    """Return two parts' facts as one: tables and lists united, texts that differ one after the other."""
+    if isinstance(here, Mapping):
+        both = {name: _united(here[name], there[name]) for name in here if name in there}
+        return {**here, **there, **both}
+    if isinstance(here, list):
+        return [*here, *(each for each in there if each not in here)]
+    if isinstance(here, str):
+        return here if there in here else f"{here}, {there}"
+    return here or there if isinstance(here, bool) else here

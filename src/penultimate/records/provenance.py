@@ -7,43 +7,37 @@ from typing import Any
 
 from penultimate.networks.key import NetworkKey
 from penultimate.records.reading import StudyFolder
-from penultimate.store import Meta
 
 
 def provenance(folder: StudyFolder) -> dict[str, Any]:
     """Return what a study's steps record: machine, packages, commit, data digests, durations, gaps."""
-    metas = folder.metas()
-    contents = {step_id: meta.content for step_id, meta in metas.items()}
-    first = next(iter(contents.values()), {})
+    contents = {step_id: meta.content for step_id, meta in folder.metas().items()}
+    first: dict[str, Any] = next(iter(contents.values()), {})
+    data = [facts for facts in contents.values() if facts["step"] == "data"]
     seconds: Counter[str] = Counter()
-    for meta in metas.values():
-        seconds[meta.step] += meta.content["seconds"]
-    data = [meta.content for meta in metas.values() if meta.step == "data"]
-    diverged = folder.diverged()
+    for facts in contents.values():
+        seconds[facts["step"]] += facts["seconds"]
     undefined = {step_id: facts["undefined"] for step_id, facts in contents.items() if "undefined" in facts}
-    network = ("objective", list(contents.values()))
+    diverged = folder.diverged()
+
+    def by(column: str, fact: str) -> dict[str, Any]:
+        return {facts["columns"][column]: facts[fact] for facts in contents.values() if fact in facts}
+
+    def by_split(fact: str) -> dict[str, Any]:
+        splits = ((of["config"]["name"], *each) for of in data for each in of.get(fact, {}).items())
+        return {f"{name}, {split}": found for name, split, found in splits}
+
+    failed = folder.description.get("failed", {})
     optional = {
+        **{fact: by_split(fact) for fact in ("left_out", "remarks")},
         **{
-            what: {
-                f"{facts['config']['name']}, {split}": listed
-                for facts in data
-                for split, listed in facts.get(what, {}).items()
-            }
-            for what in ("left_out", "remarks")
+            fact: {of["config"]["name"]: of[fact] for of in data if of.get(fact)}
+            for fact in ("copies", "images")
         },
-        **{
-            what: {of["config"]["name"]: of[what] for of in data if of.get(what)}
-            for what in ("copies", "images")
-        },
-        "prepared": _by(*network, "preparation"),
-        "noted": _by(*network, "noted"),
-        "speed": _by(*network, "speed"),
-        "failed": {
-            step_id: facts
-            for step_id, facts in folder.description.get("failed", {}).items()
-            if step_id not in contents
-        },
-        "classes_not_validated": _by("target", network[1], "classes_not_validated"),
+        "prepared": by("objective", "preparation"),
+        **{fact: by("objective", fact) for fact in ("noted", "speed")},
+        "failed": {step_id: facts for step_id, facts in failed.items() if step_id not in contents},
+        "classes_not_validated": by("target", "classes_not_validated"),
     }
     return {
         "command": folder.description["command"],
@@ -56,12 +50,13 @@ def provenance(folder: StudyFolder) -> dict[str, Any]:
         "data": {
             f"{of['config']['name']} (draw {of['config']['draw']})": of["content_digest"] for of in data
         },
-        **{what: found for what, found in optional.items() if found},
+        **{fact: found for fact, found in optional.items() if found},
         "seconds": {name: round(value, 1) for name, value in seconds.items()},
         "steps": {name: list(pair) for name, pair in folder.counts().items()},
         "diverged": diverged,
         "diverged_networks": {
-            step_id: [vars(key) for key in _networks(folder, step_id, metas[step_id])] for step_id in diverged
+            step_id: [vars(key) for key in _networks(folder, step_id, contents[step_id]["columns"])]
+            for step_id in diverged
         },
         "undefined": undefined,
         # Step ids shorten names, so the network and the target are said beside the reason.
@@ -75,23 +70,7 @@ def provenance(folder: StudyFolder) -> dict[str, Any]:
     }
 
 
-def _by(column: str, contents: list[dict[str, Any]], fact: str) -> dict[str, Any]:
-    """Return a fact of all steps that state it, by a column of theirs."""
-    return {facts["columns"][column]: facts[fact] for facts in contents if fact in facts}
-
-
-def networks_made(folder: StudyFolder) -> dict[NetworkKey, str]:
-    """Return the step that made each finished network of a study."""
-    return {
-        key: step_id
-        for step_id, meta in folder.metas().items()
-        if meta.step in ("train", "given")
-        for key in _networks(folder, step_id, meta)
-    }
-
-
-def _networks(folder: StudyFolder, step_id: str, meta: Meta) -> list[NetworkKey]:
+def _networks(folder: StudyFolder, step_id: str, columns: dict[str, Any]) -> list[NetworkKey]:
     """Return the network that a finished step belongs to, in each of its arms."""
-    columns = meta.content["columns"]
     names = (columns.get("objective") or "", columns.get("backbone") or "")
     return [NetworkKey(*names, arm, columns.get("seed"), columns.get("draw")) for arm in folder.arms(step_id)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import io
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -13,36 +14,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penultimate.errors import DamagedFileError, RequestError, nearest
-from penultimate.files import canonical_json, digest_bytes, file_name, read_sealed, write_sealed
+from penultimate.files import (
+    atomic_write,
+    canonical_json,
+    digest_bytes,
+    file_name,
+    read_sealed,
+    write_sealed,
+)
 from penultimate.locks import is_locked
-from penultimate.records.cache import read_frame, write_frame
-from penultimate.records.choice import Network, choose
+from penultimate.records.choice import choose
+from penultimate.records.references import reference_card, references
 from penultimate.records.table import COLUMNS, ROWS, Table, frame_of, read_cells
-from penultimate.records.tuning import Tuning, folder_name, from_json, searches_held, searches_named
+from penultimate.records.tuning import Network, Tuning, folder_name, from_json, searches_held, searches_named
 from penultimate.store import SCHEMA, Meta, Store
 
 if TYPE_CHECKING:
     import pandas as pd
 
 STUDY_FILE, PAGE, PAGE_STATE = "study.json", "report.html", "report.state"
-SEARCH_FILE, SEARCH_SCHEMA = "tuning.json", 2
-"""The file in which earlier versions kept the record of a search."""
 IN_PYTHON = " in Python"
 """The end of a study's command if the study was run by a call in Python."""
+CACHED, CACHED_STATE = "rows.parquet", "rows.state"
+LARGE = 20_000
+"""The number of rows from which a cache pays: PyArrow's import alone takes as long as reading fewer."""
 _Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True)
 class StudyFolder:
-    """One study in a store: its description, and the metas of its finished steps.
-
-    `order` is its position among the studies of the store in the order in which they were last run.
-    """
+    """One study in a store: its description, and the metas of its finished steps."""
 
     store: Store
     path: Path
     description: dict[str, Any]
-    order: int = 0
 
     @property
     def name(self) -> str:
@@ -55,6 +60,11 @@ class StudyFolder:
         blocks = self.description["networks"]
         return list(dict.fromkeys(name for block in blocks for name in block.get("backbones", ())))
 
+    @property
+    def is_search(self) -> bool:
+        """Whether it is the search for the hyperparameters of another study."""
+        return "tunes" in self.description
+
     def command_for(self, verify: bool = True) -> str:
         """Return the command that continues the study; with `verify`, it also repairs a damaged step."""
         command = str(self.description["command"])
@@ -62,10 +72,122 @@ class StudyFolder:
             return command.replace("(...)", "(..., verify=True)") if verify else command
         return f"{command}{' --verify' if verify else ''}{out_option(self.store.root)}"
 
+    # -- steps ----------------------------------------------------------------------------------------------
+
     def metas(self) -> dict[str, Meta]:
         """Return the metas of the finished steps; raises DamagedFileError, with the remedy."""
         metas = {step_id: self._intact(self.store.meta, step_id) for step_id in self.description["steps"]}
         return {step_id: meta for step_id, meta in metas.items() if meta is not None}
+
+    def counts(self) -> dict[str, tuple[int, int]]:
+        """Return the numbers of finished and of all steps of each kind, without reading a step's files.
+
+        Steps that need the result of a training that diverged cannot be done, and are not counted.
+        """
+        left_out = frozenset(self.description.get("left_out", ()))
+        steps = [step_id for step_id in self.description["steps"] if step_id not in left_out]
+        total, done = Counter(map(_kind, steps)), Counter(map(_kind, filter(self.store.holds, steps)))
+        return {name: (done[name], count) for name, count in total.items()}
+
+    def arms(self, step_id: str) -> list[str]:
+        """Return the arms to which a step belongs: several, if these train the same network."""
+        arms: list[str] = self.description.get("arms", {}).get(step_id, [""])
+        return arms
+
+    def diverged(self) -> dict[str, str]:
+        """Return the trainings that ended as diverged, and why."""
+        trained = [step_id for step_id in self.description["steps"] if _kind(step_id) == "train"]
+        metas = {step_id: self._intact(self.store.meta, step_id) for step_id in trained}
+        return {
+            step_id: str(meta.content.get("reason", ""))
+            for step_id, meta in metas.items()
+            if meta is not None and meta.status == "diverged"
+        }
+
+    def is_running(self) -> bool:
+        """Return whether a process is working on the study."""
+        return is_locked(self.path / ".lock")
+
+    def measured(self) -> str:
+        """Return the day, in UTC, on which the last of the finished steps was written."""
+        last = max(map(self.store.written, filter(self.store.holds, self.description["steps"])), default=0.0)
+        return str(datetime.fromtimestamp(last, UTC).date())
+
+    def state(self) -> bytes:
+        """Return a digest of what a study's page shows: description (not its command), searches, steps."""
+        described = {name: value for name, value in self.description.items() if name != "command"}
+        searches = list(map(dataclasses.asdict, self.searches()))
+        steps = list(map(self.store.digest, self.description["steps"]))
+        return digest_bytes(canonical_json([described, searches, steps]).encode()).encode()
+
+    # -- what they hold -------------------------------------------------------------------------------------
+
+    def file(self, step_id: str, name: str) -> Path:
+        """Return a file of a finished step; raises DamagedFileError, with the remedy, if it was changed."""
+        return self._intact(self.store.verified, step_id, name)
+
+    def _intact(self, read: Callable[..., _Read], *of: str) -> _Read:
+        try:
+            return read(*of)
+        except DamagedFileError as error:
+            raise DamagedFileError(f"{error}; it is computed again by: {self.command_for()}") from None
+
+    def arrays(self, step: str, metric: str) -> Mapping[str, Any]:
+        """Return the arrays that a row of this step and metric points to."""
+        import numpy as np
+
+        with np.load(self.file(step, f"{file_name(metric)}.npz"), allow_pickle=False) as archive:
+            return dict(archive)
+
+    def contact_sheet(self) -> bytes | None:
+        """Return the picture of the study's image world that its data steps left, if they are done."""
+        sheets = (step_id for step_id, meta in self.metas().items() if meta.step == "sheet")
+        return next((self.file(step_id, "sheet.png").read_bytes() for step_id in sheets), None)
+
+    def table(self) -> Table:
+        """Return all rows of the finished steps, in the order of the graph.
+
+        The rows of a large study are kept as Parquet beside it, which is read much faster.
+        """
+        steps = [step_id for step_id in self.description["steps"] if self.store.holds(step_id)]
+        read = [[step, self.arms(step), self.store.digest(step)] for step in steps]
+        state = digest_bytes(canonical_json([COLUMNS, self.description["limited"], *read]).encode())
+        frame = self._cached(state)
+        if frame is None:
+            frame = frame_of(self._rows(steps))
+            self._cache(state, frame)
+        return Table.of_frame(frame)
+
+    def _rows(self, steps: list[str]) -> Iterator[dict[str, Any]]:
+        """Yield the rows of steps with their arms in this study; those of a limited study are marked."""
+        for step_id in steps:
+            rows = read_cells(self.file(step_id, ROWS))
+            for arm in self.arms(step_id):
+                for row in rows:
+                    is_limited = self.description["limited"] and row["status"] == "done"
+                    yield {**row, "arm": arm or None, **({"status": "limited"} if is_limited else {})}
+
+    def _cached(self, state: str) -> pd.DataFrame | None:
+        """Return the rows that `_cache` left for this state, if they are as they were written."""
+        try:
+            content = (self.path / CACHED).read_bytes()
+            if (self.path / CACHED_STATE).read_text() != f"{state} {digest_bytes(content)}\n":
+                return None
+            import pandas as pd
+
+            return pd.read_parquet(io.BytesIO(content), engine="pyarrow")
+        except (OSError, ValueError, ImportError):
+            return None
+
+    def _cache(self, state: str, frame: pd.DataFrame) -> None:
+        """Leave the rows of a large study in its folder, if that can be done."""
+        if len(frame) < LARGE:
+            return
+        with contextlib.suppress(OSError, ImportError):
+            content: bytes = frame.to_parquet(engine="pyarrow", index=False)
+            atomic_write(self.path / CACHED, content, durable=False)
+            signed = f"{state} {digest_bytes(content)}\n".encode()
+            atomic_write(self.path / CACHED_STATE, signed, durable=False)
 
     def described(self) -> dict[str, Any]:
         """Return the description with what its steps have shown: layers, width of the last one, searches.
@@ -84,33 +206,24 @@ class StudyFolder:
         shown["tuning"] = list(map(dataclasses.asdict, self.searches()))
         return {**self.description, **{name: fact for name, fact in shown.items() if fact}}
 
-    @property
-    def is_search(self) -> bool:
-        """Whether it is the search for the hyperparameters of another study."""
-        return "tunes" in self.description
+    # -- searches for hyperparameters -----------------------------------------------------------------------
 
     def search(self) -> Tuning | None:
-        """Return, for a search, what its finished networks reached and what is chosen, or None.
+        """Return, for a search, what its finished networks reached and what is chosen; else None.
 
         Only objectives of which every network is trained are in it.
         """
         if "search" not in self.description:
-            return self._earlier_search()
-        lost: dict[Network, str] = {}
-        seconds = 0.0
-        for step_id, meta in self.metas().items():
-            seconds += meta.content["seconds"]
-            if meta.status == "diverged":
-                columns, reason = meta.content["columns"], str(meta.content.get("reason", ""))
-                lost |= {(columns["objective"], arm, columns["seed"]): reason for arm in self.arms(step_id)}
-        found = choose(from_json(self.description["search"]), self.table(), lost)
-        return dataclasses.replace(found, provenance={"seconds": round(seconds, 1)})
-
-    def _earlier_search(self) -> Tuning | None:
-        try:
-            return from_json(read_sealed(self.path / SEARCH_FILE, SEARCH_SCHEMA))
-        except FileNotFoundError:
             return None
+        lost: dict[Network, str] = {}
+        for step_id, reason in self.diverged().items():
+            meta = self.store.meta(step_id)
+            assert meta is not None
+            columns = meta.content["columns"]
+            lost |= {(columns["objective"], arm, columns["seed"]): reason for arm in self.arms(step_id)}
+        found = choose(from_json(self.description["search"]), self.table(), lost)
+        seconds = sum(meta.content["seconds"] for meta in self.metas().values())
+        return dataclasses.replace(found, provenance={"seconds": round(seconds, 1)})
 
     def searches(self) -> tuple[Tuning, ...]:
         """Return the searches for the hyperparameters of this study: its own, else those that it is tuned by.
@@ -127,108 +240,8 @@ class StudyFolder:
 
     def _search_of(self, study: str) -> Tuning | None:
         path = self.path.with_name(folder_name(study))
-        found = _read(self.store, path).search() if (path / STUDY_FILE).is_file() else None
+        found = read_study(self.store, path).search() if (path / STUDY_FILE).is_file() else None
         return found if found and found.objectives else None
-
-    def table(self) -> Table:
-        """Return all rows of the finished steps, in the order of the graph; a limited study's are marked so.
-
-        Rows on disk name no arm, because another study may have the same network in another arm.
-        """
-        steps = [step_id for step_id in self.description["steps"] if self.store.holds(step_id)]
-        read = [
-            self.description["limited"],
-            *([step, self.arms(step), self.store.digest(step)] for step in steps),
-        ]
-        state = digest_bytes(canonical_json([COLUMNS, read]).encode())
-        frame = read_frame(self.path, state)
-        if frame is None:
-            frame = frame_of(self._rows(steps))
-            write_frame(self.path, state, frame)
-        return Table.of_frame(frame)
-
-    def _rows(self, steps: list[str]) -> Iterator[list[dict[str, Any]]]:
-        for step_id in steps:
-            rows = read_cells(self.file(step_id, ROWS))
-            for arm in self.arms(step_id):
-                changes = {"arm": arm} if arm else {}
-                yield [
-                    {**row, **changes, "status": "limited"}
-                    if self.description["limited"] and row["status"] == "done"
-                    else {**row, **changes}
-                    for row in rows
-                ]
-
-    def arms(self, step_id: str) -> list[str]:
-        """Return the arms to which a step belongs: several, if these train the same network."""
-        arms: list[str] = self.description.get("arms", {}).get(step_id, [""])
-        return arms
-
-    def diverged(self) -> dict[str, str]:
-        """Return the trainings that ended as diverged, and why."""
-        trained = [step_id for step_id in self.description["steps"] if _kind(step_id) == "train"]
-        metas = {step_id: self._intact(self.store.meta, step_id) for step_id in trained}
-        return {
-            step_id: str(meta.content.get("reason", ""))
-            for step_id, meta in metas.items()
-            if meta is not None and meta.status == "diverged"
-        }
-
-    def called(self, step_id: str) -> str:
-        """Return a finished step's id, with its architecture if the study has several."""
-        meta = self.store.meta(step_id)
-        backbone = meta.content["columns"].get("backbone") if meta else None
-        return f"{step_id} ({backbone})" if backbone and len(self.backbones) > 1 else step_id
-
-    def is_running(self) -> bool:
-        """Return whether a process is working on the study."""
-        return is_locked(self.path / ".lock")
-
-    def contact_sheet(self) -> bytes | None:
-        """Return the picture of the study's image world that its data steps left, if they are done."""
-        for step_id, meta in self.metas().items():
-            if meta.step == "sheet":
-                return self.file(step_id, "sheet.png").read_bytes()
-        return None
-
-    def arrays(self, step: str, metric: str) -> Mapping[str, Any]:
-        """Return the arrays that a row of this step and metric points to."""
-        import numpy as np
-
-        with np.load(self.file(step, f"{file_name(metric)}.npz"), allow_pickle=False) as archive:
-            return dict(archive)
-
-    def file(self, step_id: str, name: str) -> Path:
-        """Return a file of a finished step; raises DamagedFileError, with the remedy, if it was changed."""
-        return self._intact(self.store.verified, step_id, name)
-
-    def _intact(self, read: Callable[..., _Read], *of: str) -> _Read:
-        try:
-            return read(*of)
-        except DamagedFileError as error:
-            raise DamagedFileError(f"{error}; it is computed again by: {self.command_for()}") from None
-
-    def counts(self) -> dict[str, tuple[int, int]]:
-        """Return the numbers of finished and of all steps of each kind, without reading a step's files.
-
-        Steps that need the result of a training that diverged cannot be done, and are not counted.
-        """
-        left_out = frozenset(self.description.get("left_out", ()))
-        steps = [step_id for step_id in self.description["steps"] if step_id not in left_out]
-        total, done = Counter(map(_kind, steps)), Counter(map(_kind, filter(self.store.holds, steps)))
-        return {name: (done[name], count) for name, count in total.items()}
-
-    def measured(self) -> str:
-        """Return the day, in UTC, on which the last of the finished steps was written."""
-        last = max(map(self.store.written, filter(self.store.holds, self.description["steps"])), default=0.0)
-        return str(datetime.fromtimestamp(last, UTC).date())
-
-    def state(self) -> bytes:
-        """Return a digest of what a study's page shows: description (not its command), searches, steps."""
-        described = {name: value for name, value in self.description.items() if name != "command"}
-        searches = list(map(dataclasses.asdict, self.searches()))
-        steps = list(map(self.store.digest, self.description["steps"]))
-        return digest_bytes(canonical_json([described, searches, steps]).encode()).encode()
 
 
 def out_option(root: Path) -> str:
@@ -242,57 +255,26 @@ def _kind(step_id: str) -> str:
 
 def reference_tuning(study: str) -> Tuning | None:
     """Return the search that comes with the package as the tuning of a study, if there is one."""
-    from penultimate.records.archive import read_kept, references
+    name = folder_name(study)
+    held = searches_held(reference_card(name)["description"]) if name in references() else ()
+    return next(iter(held), None)
 
-    folder = references().get(folder_name(study))
-    return next(iter(searches_held(read_kept(folder).description)), None) if folder else None
 
-
-def write_study(store: Store, description: Mapping[str, Any], order: int = 0) -> None:
+def write_study(store: Store, description: Mapping[str, Any]) -> None:
     """Leave the description of a study in its folder."""
-    content = {**description, "order": order}
-    write_sealed(store.root / "studies" / description["name"] / STUDY_FILE, content, SCHEMA)
+    write_sealed(store.root / "studies" / description["name"] / STUDY_FILE, description, SCHEMA)
 
 
 def read_study(store: Store, path: Path) -> StudyFolder:
-    """Return the study of a folder; raises FileNotFoundError, and DamagedFileError for a changed file."""
-    content = read_sealed(path / STUDY_FILE, SCHEMA)
-    order = content.pop("order")
-    content.pop("files", None)  # earlier versions listed the files of a search
-    return StudyFolder(store, path, content, order)
-
-
-def claim(store: Store, name: str, noticed: Callable[[str], None]) -> StudyFolder:
-    """Return the folder of a study that is about to be run: what it describes, and its place in the order.
-
-    A damaged description is reported, and counts as none. Raises RequestError for a store of another version.
-    """
-    own = StudyFolder(store, store.root / "studies" / name, {"steps": []})
-    orders = [0]
-    for path in _inner(store.root / "studies"):
-        try:
-            found = read_study(store, path)
-        except FileNotFoundError:
-            continue
-        except DamagedFileError as error:
-            if path.name == name:
-                noticed(f"{error}; it is written again")
-            continue
-        if found.name == name:
-            own = found
-        else:
-            orders.append(found.order)
-    return dataclasses.replace(own, order=max(orders) + 1)
-
-
-def _read(store: Store, path: Path) -> StudyFolder:
+    """Return the study of a folder; raises DamagedFileError, with the remedy, if its file is not whole."""
     again = "run the study again: finished steps are kept, and the file is written again"
     try:
-        return read_study(store, path)
+        content = read_sealed(path / STUDY_FILE, SCHEMA)
     except FileNotFoundError:
         raise DamagedFileError(f"'{path / STUDY_FILE}' is missing; {again}") from None
     except DamagedFileError as error:
         raise DamagedFileError(f"{error}; {again}") from None
+    return StudyFolder(store, path, content)
 
 
 def study_folders(
@@ -303,25 +285,15 @@ def study_folders(
     What is damaged is passed to `damaged` if it is given, and else raised as DamagedFileError.
     """
     store, found = Store(root), []
-    for path in _inner(store.root / "studies"):
+    paths = [path.parent for path in store.root.glob(f"studies/*/{STUDY_FILE}")]
+    for path in sorted(paths, key=lambda path: -(path / STUDY_FILE).stat().st_mtime_ns):
         try:
-            found.append(_read(store, path))
-        except (DamagedFileError, PermissionError) as error:
+            found.append(read_study(store, path))
+        except DamagedFileError as error:
             if damaged is None:
                 raise
-            told = str(error)
-            if isinstance(error, PermissionError):
-                told = f"'{path / STUDY_FILE}' cannot be read ({error.strerror})"
-            damaged(told)
-    return sorted(found, key=lambda folder: (-folder.order, folder.name))
-
-
-def _inner(studies: Path) -> list[Path]:
-    """Return the folders of studies: those that have a description, or a page without one."""
-    found: list[Path] = []
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        found += studies.iterdir()
-    return [path for path in found if any((path / name).is_file() for name in (STUDY_FILE, PAGE))]
+            damaged(str(error))
+    return found
 
 
 def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
@@ -331,10 +303,9 @@ def study_folder(path: Path | str = "runs", study: str = "") -> StudyFolder:
     """
     path = Store(path).root
     if (path / STUDY_FILE).is_file():
-        return _read(Store(path.resolve().parent.parent), path.resolve())
-    is_plain = bool(study) and file_name(study) == study  # other texts may be no name of a file
-    if is_plain and (path / "studies" / study).is_dir():
-        return _read(Store(path), path / "studies" / study)
+        return read_study(Store(path.resolve().parent.parent), path.resolve())
+    if study and (path / "studies" / study).is_dir():
+        return read_study(Store(path), path / "studies" / study)
     folders = study_folders(path)
     if not folders:
         raise RequestError(

@@ -2,7 +2,7 @@
 
 A search is an ordinary study, one network for each cell and seed (`penultimate.tuning.grid`). Its description
 holds this record without the runs' accuracies, which `records.choice.choose` adds from the study's rows.
-Kept runs hold the whole record; fields of earlier versions that nothing shows are ignored.
+Kept runs hold the whole record; fields of earlier versions are ignored.
 """
 
 from __future__ import annotations
@@ -14,11 +14,16 @@ import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 from penultimate.errors import counted
+from penultimate.training.recipe import Recipe
 
-Number = int | float
+Number: TypeAlias = int | float
+Point: TypeAlias = tuple[Number, ...]
+"""A value for every axis."""
+Network: TypeAlias = tuple[str, str, int]
+"""The objective, arm and seed of a network."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class GridCell:
     """
 
     objective: str
-    values: tuple[Number, ...]
+    values: Point
     settings: tuple[tuple[str, Number], ...]
     runs: tuple[CellRun, ...] = ()
     peak_epoch: int | None = None
@@ -81,8 +86,7 @@ class TunedAxis:
     """A hyperparameter that was searched: the value it started from, and its grid in ascending order.
 
     Distances are measured on a scale on which equal steps are equal ratios of the value or, `from_above`, of
-    its distance from 1. If the grid contains a value of zero or less, the scale is arithmetic. `edge` is a
-    remark if the chosen value is the outermost one that was tried.
+    its distance from 1. If the grid contains a value of zero or less, the scale is arithmetic.
     """
 
     key: str
@@ -90,7 +94,6 @@ class TunedAxis:
     start: Number
     grid: tuple[Number, ...]
     from_above: bool = False
-    edge: str = ""
 
     def __str__(self) -> str:
         return f"{self.key} from {', '.join(map(repr, self.grid))}"
@@ -124,8 +127,7 @@ class Tuned:
     """An objective's search: its axes, its cells (the one at the start first), and the one that was chosen.
 
     `highest` is the cell of the highest mean. Cells less than `margin` (a fraction) below it were tied with
-    it. `at_chance` and `at_the_end` are remarks: that no cell is better than guessing, and that the chosen
-    epoch is the last.
+    it.
     """
 
     slug: str
@@ -136,8 +138,6 @@ class Tuned:
     chosen: int | None = None
     highest: int | None = None
     margin: float | None = None
-    at_chance: str = ""
-    at_the_end: str = ""
 
     @property
     def best(self) -> GridCell | None:
@@ -163,15 +163,21 @@ class Tuned:
     def remarks(self) -> tuple[str, ...]:
         """What a reader of the choice has to know: ties, edges, diverged cells, nothing to choose from."""
         notes = ["one cell, so there was nothing to choose"] if len(self.cells) == 1 else []
-        notes += [] if self.best else ["every cell diverged, so nothing is chosen"]
-        notes += [remark for remark in (self.at_chance, self.at_the_end) if remark]
-        if self.best and self.top and self.best is not self.top:
+        if self.best is None:
+            notes.append("every cell diverged, so nothing is chosen")
+        elif self.top and self.best is not self.top:
             lead = 100 * (self.top.mean - self.best.mean)
             notes.append(
                 f"the middle of the cells that the seeds cannot tell from the best is chosen; {self.top} has"
                 f" the highest mean, {lead:.2f} points above it"
             )
-        notes += [axis.edge for axis in self.axes if axis.edge]
+        for place, axis in enumerate(self.axes if self.best else ()):
+            tried, value = self.tried(place), self.best.values[place] if self.best else 0
+            if len(tried) > 1 and value in (tried[0], tried[-1]):
+                notes.append(
+                    f"{axis.key} = {value!r} is at the edge of what was tried ({tried[0]!r} to"
+                    f" {tried[-1]!r}); a wider --grid may find a better one"
+                )
         diverged = [
             f"diverged: {cell}, seed {run.seed}{f' ({run.reason})' if run.reason else ''}"
             for cell in self.cells
@@ -186,8 +192,7 @@ class Tuning:
 
     `listed` holds the objectives of the study as it has them. `product`: whether every combination of the
     grids' values was tried. If it `stops`, a cell's accuracy is that of its `peak_epoch`, which is chosen
-    with it; `by_mean`, the cell of the highest mean is chosen. `classes` and `held_out` count the classes and
-    the holdout images of the source.
+    with it; `by_mean`, the cell of the highest mean is chosen.
     """
 
     study: str
@@ -201,13 +206,15 @@ class Tuning:
     product: bool = False
     stops: bool = False
     by_mean: bool = False
-    classes: int = 0
-    held_out: int = 0
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         return folder_name(self.study)
+
+    def recipe_of(self, cell: GridCell) -> Recipe:
+        """Return the recipe of a cell's trainings."""
+        return Recipe.of_record(self.recipe).changed(dict(cell.settings))
 
 
 def folder_name(study: str) -> str:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from penultimate import registry
 from penultimate.errors import RequestError, legible
 from penultimate.files import atomic_write, given_path, make_folder
-from penultimate.records.table import Table as Rows
+from penultimate.records.table import COLUMNS
 from penultimate.results import escape
 from penultimate.results.exhibit import Exhibit, Shown, marks_of, number_of
 from penultimate.results.figure import Drawing, Figure, Panel, draw, mark_icon, mark_variables
@@ -176,7 +176,7 @@ def side_files(run: Run, shown: Iterable[Shown], drawings: Mapping[str, Drawing]
                 raise RequestError(
                     f"two tables or panels of the page are called '{name}': rename one of them"
                 )
-    return {**files, "results.csv": Rows.of_frame(run.frame).to_csv()}
+    return {**files, "results.csv": run.frame[[*COLUMNS]].to_csv(index=False)}
 
 
 def chapters_of(page: Page, exhibits: Iterable[Shown]) -> list[Chapter]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from penultimate import registry
 from penultimate.files import read_sealed, write_sealed
 from penultimate.plugins import Accepted, identity
-from penultimate.records.reading import read_study
+from penultimate.records.reading import STUDY_FILE, read_study
 from penultimate.store import SCHEMA, Store
 from penultimate.study.graph import Graph
 
@@ -27,10 +27,9 @@ def accepted(store: Store, study: str) -> Accepted:
 def accept(store: Store, study: str) -> None:
     """Have the plug-ins of a study count as what they were when it was last run."""
     folder = store.root / "studies" / study
-    try:
-        kept = read_study(store, folder).description.get("plugins", {})
-    except FileNotFoundError:  # it was not run yet
+    if not (folder / STUDY_FILE).is_file():
         return
+    kept = read_study(store, folder).description.get("plugins", {})
     known = {plugin: dict(digests) for plugin, digests in accepted(store, study).items()}
     for plugin, earlier in kept.items():
         kind, _, name = plugin.partition(":")
@@ -42,8 +41,7 @@ def accept(store: Store, study: str) -> None:
 
 def plugins_of(graph: Graph) -> dict[str, str]:
     """Return the digests of the plug-ins of a graph's steps, as they count in the steps' identities."""
-    return {
-        plugin: digest
-        for step in graph.steps.values()
-        for plugin, digest in step.identity.get("plugins", {}).items()
-    }
+    digests: dict[str, str] = {}
+    for step in graph.steps.values():
+        digests |= step.identity.get("plugins", {})
+    return digests

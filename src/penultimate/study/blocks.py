@@ -23,6 +23,9 @@ from penultimate.study.fields import (
 )
 from penultimate.training.recipe import Recipe
 
+MOST = 2**31 - 1
+"""The largest seed and the largest draw."""
+
 
 @dataclass(frozen=True)
 class Runs:
@@ -56,24 +59,23 @@ class Runs:
 
     def __post_init__(self) -> None:
         check_types(self)
-        object.__setattr__(self, "objectives", tuple(map(_canonical, self.objectives)))
+        canonical = tuple(resolve(text).canonical for text in self.objectives)
+        object.__setattr__(self, "objectives", canonical)
         object.__setattr__(self, "backbones", tuple(map(canonical_backbone, self.backbones)))
         for what in ("objectives", "backbones", "seeds"):
             values = getattr(self, what)
             if not values:
                 raise RequestError(f"{what} is empty; at least one is needed")
             no_repeats(what, values)
-        for seed in self.seeds:
-            if not 0 <= seed < 2**31:
-                raise RequestError(f"a seed is an integer from 0 to 2^31 - 1, not {seed!r}")
-        if self.draws != "seed" and not (is_whole(self.draws, 0) and self.draws < 2**31):
+        if not all(0 <= seed <= MOST for seed in self.seeds):
+            raise RequestError(f"seeds are integers from 0 to 2^31 - 1, not {self.seeds}")
+        if self.draws != "seed" and not (is_whole(self.draws, 0) and self.draws <= MOST):
             raise RequestError(f"draws is 'seed' or an integer from 0 to 2^31 - 1, not {self.draws!r}")
         if self.arm:
             check_words("an arm", self.arm)
         if self.classes < 0 or self.classes == 1:
             raise RequestError(
-                "classes is how many of the source's classes are trained on, 2 or more, or 0 for all, not"
-                f" {self.classes!r}"
+                f"classes is the number of classes to train on, or 0 for all, not {self.classes!r}"
             )
         for text in self.objectives:
             self.recipe.expect_head(resolve(text).has_fixed_head, text)
@@ -83,11 +85,11 @@ class Runs:
 
     def checkpoint(self, key: NetworkKey) -> CheckpointRow:
         """Return the file of a network of the grid; raise RequestError if the table names none."""
-        named = (row for row in self.checkpoints if (row.objective, row.seed) == (key.objective, key.seed))
-        found = next((row for row in named if row.backbone == key.backbone), None)
-        if found is None:
-            raise RequestError(f"the table of networks has no file of '{key}'")
-        return found
+        wanted = (key.objective, key.backbone, key.seed)
+        for row in self.checkpoints:
+            if (row.objective, row.backbone, row.seed) == wanted:
+                return row
+        raise RequestError(f"the table of networks has no file of '{key}'")
 
     def keys(self) -> Iterator[NetworkKey]:
         """Return the networks of the grid, one seed after the other."""
@@ -95,16 +97,12 @@ class Runs:
 
     def described(self) -> dict[str, Any]:
         """Return the grid as JSON; networks that exist already have files in the place of a recipe."""
-        kept = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
-        for name in ("classes", "swept"):
-            if not kept[name]:
-                del kept[name]
-        del kept["checkpoints"]
+        names = ("objectives", "backbones", "seeds", "draws", "arm", "measure")
+        kept = _as_lists({name: getattr(self, name) for name in names})
+        kept |= {name: getattr(self, name) for name in ("classes", "swept") if getattr(self, name)}
         if self.checkpoints:
-            del kept["recipe"]
-            files = {str(key): self.checkpoint(key).file for key in self.keys()}
-            return {**_as_lists(kept), "checkpoints": files}
-        return {**_as_lists(kept), "recipe": dataclasses.asdict(self.recipe)}
+            return {**kept, "checkpoints": {str(key): self.checkpoint(key).file for key in self.keys()}}
+        return {**kept, "recipe": dataclasses.asdict(self.recipe)}
 
 
 @dataclass(frozen=True)
@@ -129,15 +127,12 @@ class Given:
         check_measure(self)
 
     def keys(self) -> Iterator[NetworkKey]:
-        for name in self.networks:
-            yield NetworkKey(name)
+        return map(NetworkKey, self.networks)
 
     def described(self) -> dict[str, Any]:
         """Return the networks as JSON."""
-        return {
-            "given": dict(self.networks),
-            **_as_lists({"classifies": self.classifies, "measure": self.measure}),
-        }
+        kept = _as_lists({"classifies": self.classifies, "measure": self.measure})
+        return {"given": dict(self.networks), **kept}
 
 
 @dataclass(frozen=True)
@@ -157,8 +152,6 @@ class Search:
 
     def __post_init__(self) -> None:
         check_types(self)
-        if not all(self.grids.values()):
-            raise RequestError(f"grids are {{name: (number, number, ...)}}, not {self.grids!r}")
 
 
 def runs_by_recipe(
@@ -171,15 +164,12 @@ def runs_by_recipe(
     ...  for block in runs_by_recipe(("softmax", "sigmoid"), Recipe(), changes)]
     [(('softmax',), 0.6), (('sigmoid',), 0.3)]
     """
-    canonical = {_canonical(text): change for text, change in changes.items()}
+    canonical = {resolve(text).canonical: change for text, change in changes.items()}
     groups = itertools.groupby(
-        map(_canonical, objectives), lambda text: recipe.changed(canonical.get(text, {}))
+        [resolve(text).canonical for text in objectives],
+        lambda text: recipe.changed(canonical.get(text, {})),
     )
     return tuple(Runs(tuple(texts), changed, **settings) for changed, texts in groups)
-
-
-def _canonical(text: str) -> str:
-    return resolve(text).canonical
 
 
 def _as_lists(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,29 +32,24 @@ def with_networks(study: Study, table: Path | str) -> Study:
     Traceback (most recent call last):
     penultimate.errors.RequestError: there is no table of networks at 'no-such-table.csv'
     """
-    rows = read_checkpoint_table(table)
-    if not study.runs:
-        raise RequestError(f"study '{study.name}' trains no networks that a table could replace")
-    placed: dict[int, list[CheckpointRow]] = {id(block): [] for block in study.runs}
+    files: dict[int, list[CheckpointRow]] = {id(block): [] for block in study.runs}
     runs: dict[NetworkKey, CheckpointRow] = {}
-    weights: dict[tuple[str, str, bool], CheckpointRow] = {}
-    for row in rows:
-        home, row = _placed(study, row)
+    weights: dict[tuple[str, str, bool], NetworkKey] = {}
+    for line in read_checkpoint_table(table):
+        block, row = _placed(study, line)
         key = NetworkKey(row.objective, row.backbone, row.arm, row.seed)
         if (first := runs.setdefault(key, row)) is not row:
+            raise RequestError(f"{row.place}: {key} is given twice, as '{first.file}' and as '{row.file}'")
+        same = weights.setdefault((row.digest, row.part, row.ema), key)
+        if (same.objective, same.seed) != (key.objective, key.seed):
             raise RequestError(
-                f"{row.place}: {key} is given twice, as '{first.file}' and as '{row.file}'; each row is"
-                " a run with a seed of its own"
+                f"{row.place}: '{row.file}' holds the same bytes as '{runs[same].file}'; it cannot be {key}"
+                " as well"
             )
-        same = weights.setdefault((row.digest, row.part, row.ema), row)
-        if (same.objective, same.seed) != (row.objective, row.seed):
-            raise RequestError(
-                f"{row.place}: '{row.file}' holds the same bytes as '{same.file}'; it cannot be {key} as well"
-            )
-        placed[id(home)].append(row)
+        files[id(block)].append(row)
     blocks: list[Runs | Given] = []
-    for block in study.networks:
-        blocks += _filled(block, placed[id(block)]) if isinstance(block, Runs) else [block]
+    for one in study.networks:
+        blocks += _filled(one, files[id(one)]) if isinstance(one, Runs) else [one]
     costs = {name: seconds for name, seconds in study.expected_seconds.items() if name != "train"}
     return dataclasses.replace(
         study, networks=tuple(blocks), tuned_by=(), search=None, expected_seconds=costs
@@ -63,63 +58,57 @@ def with_networks(study: Study, table: Path | str) -> Study:
 
 def what_is_left_out(before: Study, after: Study) -> list[str]:
     """Return sentences on what a study lacks since its networks are those of a table."""
-    told = []
-    for arm in dict.fromkeys(block.arm for block in before.runs):
-        kept = _objectives_of(after, arm)
-        lacking = [before.slugs()[text] for text in _objectives_of(before, arm) if text not in kept]
-        if lacking:
-            place = f" in the arm '{arm}'" if arm else ""
-            told.append(f"no network is given of {', '.join(lacking)}{place}, which the study leaves out")
+    slugs, kept = before.slugs(), {(key.arm, key.objective) for key in after.keys()}
+    lacking = dict.fromkeys(
+        f"{slugs[key.objective]}{f' ({key.arm})' if key.arm else ''}"
+        for key in before.keys()
+        if not key.is_given and (key.arm, key.objective) not in kept
+    )
     asked = {one.measurement.name: one.measurement for of in after.measured().values() for one in of}
     curves = ["the curves of training", *sorted(name for name, what in asked.items() if what.of_snapshots)]
-    return [*told, f"not available of networks that were trained elsewhere: {', '.join(curves)}"]
-
-
-def _objectives_of(study: Study, arm: str) -> list[str]:
-    return list(dict.fromkeys(text for block in study.runs if block.arm == arm for text in block.objectives))
+    left_out = f"the table has no network of {', '.join(lacking)}, which the study leaves out"
+    elsewhere = f"not available of networks that were trained elsewhere: {', '.join(curves)}"
+    return [left_out, elsewhere] if lacking else [elsewhere]
 
 
 def _placed(study: Study, row: CheckpointRow) -> tuple[Runs, CheckpointRow]:
     """Return the grid to which a row belongs, and the row with the study's own names."""
-    slugs = study.slugs()
     try:
-        arms = dict.fromkeys(block.arm or "(none)" for block in study.runs)
-        check_known("arm", [row.arm or "(none)"], [*arms])
-        spec = {slug: text for text, slug in slugs.items()}.get(row.objective)
-        spec = spec or resolve(row.objective).canonical
-        backbone = canonical_backbone(row.backbone) if row.backbone else ""
+        check_known("arm", [row.arm or "(none)"], [block.arm or "(none)" for block in study.runs])
+        by_slug = {slug: text for text, slug in study.slugs().items()}
+        spec = by_slug.get(row.objective) or resolve(row.objective).canonical
         if resolve(spec).projector is not None:
             raise RequestError(f"'{spec}' has a projector, which files of networks do not hold: leave it out")
-        if spec not in (known := _objectives_of(study, row.arm)):
-            raise unknown("objective of the study", row.objective, [slugs[text] for text in known])
-        grids = [block for block in study.runs if block.arm == row.arm and spec in block.objectives]
+        of_arm = [block for block in study.runs if block.arm == row.arm]
+        grids = [block for block in of_arm if spec in block.objectives]
+        if not grids:
+            known = [study.slugs()[text] for block in of_arm for text in block.objectives]
+            raise unknown("objective of the study", row.objective, known)
         backbones = list(dict.fromkeys(name for block in grids for name in block.backbones))
-        if backbone not in backbones and (backbone or len(backbones) > 1):
+        backbone = canonical_backbone(row.backbone) if row.backbone else backbones[0]
+        if backbone not in backbones or (len(backbones) > 1 and not row.backbone):
             raise RequestError(
-                f"study '{study.name}' trains {row.objective} with {', '.join(backbones)}, not '{backbone}';"
-                " a column backbone says which"
+                f"study '{study.name}' trains {row.objective} with {', '.join(backbones)}; a column backbone"
+                " says which is meant"
             )
     except RequestError as error:
         raise RequestError(f"{row.place}: {error}") from None
-    row = dataclasses.replace(row, objective=spec, backbone=backbone or backbones[0])
-    grids = [block for block in grids if row.backbone in block.backbones]
-    return next((block for block in grids if row.seed in block.seeds), grids[0]), row
+    grids = [block for block in grids if backbone in block.backbones]
+    block = next((block for block in grids if row.seed in block.seeds), grids[0])
+    return block, dataclasses.replace(row, objective=spec, backbone=backbone)
 
 
 def _filled(block: Runs, rows: Sequence[CheckpointRow]) -> list[Runs]:
     """Return a grid's networks that exist, as one grid for each list of seeds that its objectives have."""
-
-    def seeds_of(place: tuple[str, str]) -> tuple[int, ...]:
-        return tuple(sorted(row.seed for row in rows if (row.backbone, row.objective) == place))
-
-    places = [place for place in itertools.product(block.backbones, block.objectives) if seeds_of(place)]
+    seeds: dict[tuple[str, str], tuple[int, ...]] = {}
+    for place in itertools.product(block.backbones, block.objectives):
+        found = sorted(row.seed for row in rows if (row.backbone, row.objective) == place)
+        if found:
+            seeds[place] = tuple(found)
     filled = []
-    for (backbone, seeds), group in itertools.groupby(places, lambda place: (place[0], seeds_of(place))):
-        objectives = tuple(spec for _, spec in group)
+    for (backbone, listed), places in itertools.groupby(seeds, lambda place: (place[0], seeds[place])):
+        objectives = tuple(spec for _, spec in places)
         files = tuple(row for row in rows if row.backbone == backbone and row.objective in objectives)
-        filled.append(
-            dataclasses.replace(
-                block, objectives=objectives, backbones=(backbone,), seeds=seeds, checkpoints=files
-            )
-        )
+        changes = {"backbones": (backbone,), "seeds": listed, "checkpoints": files}
+        filled.append(dataclasses.replace(block, objectives=objectives, **changes))  # type: ignore[arg-type]
     return filled

@@ -11,28 +11,11 @@ from penultimate import registry, specs
 from penultimate.checks import is_number, is_whole
 from penultimate.data.catalog import DatasetCard
 from penultimate.errors import RequestError, shortened, unknown
-from penultimate.files import LONGEST_FILE_NAME
 from penultimate.measures.catalogue import requested
 from penultimate.objectives.hyperparameters import REQUIRED, bind, of_function
 from penultimate.records.tuning import folder_name
 
-MOST_SEEDS, MOST_THREADS = 10_000, 1024
 LONGEST_NAME = 100
-TUNING = folder_name("")
-"""The beginning of the name of a search's study."""
-MOST_BYTES = LONGEST_FILE_NAME - len(TUNING)
-"""The largest number of bytes in a study's name, which is also the name of its folder."""
-WORDS = f"a word or two of at most {LONGEST_NAME} printable characters, without '|', ',' and '='"
-"""The rule for the names of arms, of given networks and of a user's own data sets."""
-PLAIN = {
-    str: "text",
-    bool: "True or False",
-    int: "an integer",
-    float: "a number",
-    types.NoneType: "None",
-    Any: "anything",
-}
-SEVERAL = {str: "names", int: "integers", float: "numbers"}
 _hints = functools.cache(get_type_hints)
 
 
@@ -47,8 +30,11 @@ def check_types(owner: Any) -> None:
         try:
             object.__setattr__(owner, name, _typed(value, form))
         except TypeError:
+            expected = getattr(form, "__name__", "") if isinstance(form, type) else str(form)
+            for module in ("collections.abc.", "typing.", "penultimate.study.blocks."):
+                expected = expected.replace(module, "")
             told = shortened(repr(value), 300)
-            raise RequestError(f"{name} must be {_in_words(form)}, not {told}") from None
+            raise RequestError(f"{name} must be of type {expected}, not {told}") from None
 
 
 def _typed(value: Any, form: Any) -> Any:
@@ -60,8 +46,7 @@ def _typed(value: Any, form: Any) -> Any:
             except TypeError:
                 continue
     elif kind is tuple and isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        if len(value[: MOST_SEEDS + 1]) <= MOST_SEEDS:
-            return tuple(_typed(item, parts[0]) for item in value)
+        return tuple(_typed(item, parts[0]) for item in value)
     elif kind is Mapping and isinstance(value, Mapping):
         return {_typed(name, parts[0]): _typed(item, parts[1]) for name, item in value.items()}
     elif (
@@ -74,27 +59,13 @@ def _typed(value: Any, form: Any) -> Any:
     raise TypeError
 
 
-def _in_words(form: Any) -> str:
-    kind, parts = get_origin(form) or form, get_args(form)
-    if kind in (Union, types.UnionType):
-        return " or ".join(map(_in_words, parts))
-    if kind is tuple:
-        return f"a tuple of {SEVERAL.get(parts[0]) or _in_words(parts[0])}"
-    if kind is Mapping:
-        return f"{{{_in_words(parts[0])}: {_in_words(parts[1])}}}"
-    return PLAIN.get(kind) or f"{kind.__name__}(...)"
-
-
 def canonical_backbone(text: str) -> str:
     """Return the canonical spec of an architecture; that of a plug-in leaves out default settings."""
     spec = specs.parse(text)
     entry = registry.entry("backbone", spec.name)
     if not entry.is_plugin:
         return str(spec)
-    try:
-        settings = of_function(entry.resolve(), 0)
-    except (TypeError, ValueError):
-        raise RequestError(f"the backbone '{spec.name}' has no signature to read") from None
+    settings = of_function(entry.resolve(), 0)
     values = bind(spec.name, settings, spec.arguments, "setting")
     usual = bind(spec.name, [setting for setting in settings if setting.default is not REQUIRED], {})
     changed = {key: values[key] for key in spec.arguments if repr(values[key]) != repr(usual.get(key))}
@@ -111,38 +82,22 @@ def check_measure(owner: Any) -> None:
 
 def check_study_name(name: str) -> None:
     """Raise RequestError for a name that a study cannot have, because its folder has the same."""
-    own = name.removeprefix(TUNING)
-    is_long = len(own) > LONGEST_NAME or len(own.encode(errors="replace")) > MOST_BYTES
-    if is_long or not name.replace("-", "_").isidentifier():
+    own = name.removeprefix(folder_name(""))
+    if len(own) > LONGEST_NAME or not name.replace("-", "_").isidentifier():
         raise RequestError(
-            f"a study's name consists of at most {LONGEST_NAME} letters ({MOST_BYTES} bytes), digits,"
-            f" '_' and '-', and is not '{shortened(repr(name)[1:-1], LONGEST_NAME)}'"
+            f"a study's name consists of at most {LONGEST_NAME} letters, digits, '_' and '-', and is not"
+            f" '{shortened(name, LONGEST_NAME)}'"
         )
 
 
 def check_words(what: str, text: str) -> None:
-    """Raise RequestError unless a text may name an arm, a given network or a data set (`WORDS`)."""
-    fits = 0 < len(text) <= LONGEST_NAME and text.isprintable() and not text.isspace()
+    """Raise RequestError unless a text may name an arm, a given network or a data set of one's own."""
+    fits = 0 < len(text.strip()) <= LONGEST_NAME and text.isprintable()
     if not fits or any(sign in text for sign in "|,="):
-        raise RequestError(f"{what} is named by {WORDS}, not {shortened(repr(text), LONGEST_NAME)}")
-
-
-def check_reading(reading: Mapping[str, Mapping[str, Any]], data: Mapping[str, str]) -> None:
-    """Raise RequestError for ways of reading of another form, or of data that do not lie on disk."""
-    from penultimate.data.readers.class_order import USUAL
-
-    for name, how in reading.items():
-        if name not in data:
-            raise RequestError(f"how '{name}' is read can be said of data on disk, and it is none")
-        order = how.get("class_order", "text")
-        listed = isinstance(order, list | tuple) and order and all(isinstance(one, str) for one in order)
-        fits = (listed or order in USUAL) and how.get("copies", "drop") == "drop"
-        if not fits or not how.keys() <= {"class_order", "copies"}:
-            raise RequestError(
-                f'reading is {{name: {{"class_order": names, "copies": "drop"}}}}, not {how!r}'
-            )
-        if how.get("copies", "drop") != "drop":
-            raise RequestError(f"copies of '{name}' can be dropped: \"drop\"; got {how['copies']!r}")
+        raise RequestError(
+            f"{what} is named by a word or two of at most {LONGEST_NAME} printable characters, without '|',"
+            f" ',' and '=', not {shortened(repr(text), LONGEST_NAME)}"
+        )
 
 
 def expect_splits(of: DatasetCard, splits: Sequence[str], what: str) -> None:
@@ -163,8 +118,6 @@ def check_known(kind: str, names: Sequence[str], known: Sequence[str]) -> None:
 
 def no_repeats(what: str, values: Sequence[Any]) -> None:
     """Raise RequestError for a value that is named twice."""
-    seen = set()
-    for value in values:
-        if value in seen:
+    for place, value in enumerate(values):
+        if value in values[:place]:
             raise RequestError(f"{what} names {value!r} twice; name it once")
-        seen.add(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -34,7 +33,6 @@ SECONDS = {"data": 0.88, "sheet": 0.4, "given": 2.0, "extract": 0.25}
 
 
 Group: TypeAlias = tuple[Any, ...]
-Digests: TypeAlias = tuple[dict[str, str], dict[str, str]]
 
 
 class Foundation:
@@ -55,7 +53,7 @@ class Foundation:
         self._compositions = {text: resolve(text) for text in study.objectives}
         self._known: dict[NetworkKey | tuple[str, int, int], str] = {}
         self._banks: dict[tuple[NetworkKey, str, str, int], str] = {}
-        self._plugins: dict[tuple[str, str], Digests] = {}
+        self._plugins: dict[tuple[str, str], dict[str, str]] = {}
 
     def add(self, step: Step) -> str:
         """Add a step, at the most urgent priority at which it was asked for, and return its id."""
@@ -65,14 +63,15 @@ class Foundation:
         self.arms.setdefault(step.id, {})[step.columns.get("arm") or ""] = None
         return step.id
 
-    def plugin(self, kind: str, name: str) -> Digests:
-        """Return {"kind:name": sha256} of a plug-in as it is, and as it counts in the identity of a step.
-
-        Both are {} for a built-in.
-        """
+    def plugin(self, kind: str, name: str) -> dict[str, str]:
+        """Return {"kind:name": sha256} of a plug-in; {} for a built-in."""
         if (kind, name) not in self._plugins:
-            self._plugins[kind, name] = identity(kind, name), identity(kind, name, self.accepted)
+            self._plugins[kind, name] = identity(kind, name)
         return self._plugins[kind, name]
+
+    def counted(self, plugins: Mapping[str, str]) -> dict[str, str]:
+        """Return digests as they count in an identity: in place of an accepted one, the earlier."""
+        return {name: self.accepted.get(name, {}).get(of, of) for name, of in plugins.items()}
 
     def draw_of(self, key: NetworkKey | None) -> int:
         """Return the draw of data that a network sees; a network not trained here sees the study's first."""
@@ -87,7 +86,7 @@ class Foundation:
         if place in self._known:
             return self._known[place]
         config: dict[str, Any] = {"name": name, "draw": draw, **filled(classes=classes)}
-        identity, priority, label = None, 0, f"d{draw}-{word(name)}"
+        priority, label, plugins = 0, f"d{draw}-{word(name)}", dict[str, str]()
         if classes:
             label += f"-{classes}"
         elif name in self.study.data:
@@ -96,16 +95,14 @@ class Foundation:
             config |= {"where": where, "splits": list(found.asked), "content": found.fingerprint}
             config |= filled(reading=self.study.reading_of(name))
         elif name not in self.study.nowhere:
-            now, counted = self.plugin("dataset", name)
-            if now:  # built-in data sets are not imported here, because they need a tensor library
+            plugins = self.plugin("dataset", name)
+            if plugins:  # built-in data sets are not imported here, because they need a tensor library
                 fingerprint_of = getattr(registry.entry("dataset", name).resolve(), "fingerprint", None)
                 config |= filled(content=fingerprint_of() if fingerprint_of else self.study.made(name, draw))
-            identity = {**config, **filled(plugins=counted)}
-            config |= filled(plugins=now)
             if name != self.study.source:
                 priority = NOW if name in self.study.targets else LATER
         columns = {"draw": draw, "target": name}
-        step = self._core("data", config, columns, label, priority, identity=identity)
+        step = self._core("data", config, columns, label, priority, plugins=plugins)
         self._known[place] = self.add(step)
         return self._known[place]
 
@@ -164,52 +161,35 @@ class Foundation:
         """Return the step that reads a run's network from a file, whose content is part of the identity."""
         row = block.checkpoint(key)
         names = {"objective": key.objective, "backbone": key.backbone, "seed": key.seed}
-        now, counted = self._plugins_of(key)
-        identity = {**names, "content": row.digest, **row.reading(), **filled(plugins=counted)}
+        identity = {**names, "content": row.digest, **row.reading()}
         geometry = {"resize": block.recipe.resize, "size": block.recipe.size}
-        if self.study.source in self.study.data or self.study.source in self.study.nowhere:
+        if self.study.is_on_disk(self.study.source):
             identity["geometry"] = geometry  # the embedded world's images have one size
-        config = {**identity, **filled(plugins=now), "geometry": geometry, "file": row.file}
-        config["threads"] = self.study.threads
-        data = self.data_of(key, self.study.source, self.draw_of(key))
-        supplies = [Supply("images", data, "train", self.study.source)]
-        columns = self.columns((key,), "network", self.study.source)
-        return self._core("given", config, columns, self.label((key,), "network"), 0, supplies, identity)
-
-    def _plugins_of(self, key: NetworkKey) -> Digests:
-        """Return the digests of the plug-ins that a network's objective and architecture come from."""
-        parts = [(part.kind, part.name) for part in self._compositions[key.objective].components]
-        parts.append(("backbone", specs.parse(key.backbone).name))
-        now, counted = zip(*(self.plugin(*part) for part in parts), strict=True)
-        return dict(ChainMap(*now)), dict(ChainMap(*counted))
+        config = {**identity, "geometry": geometry, "file": row.file, "threads": self.study.threads}
+        return self._made("given", key, config, identity, 0)
 
     def _trained(self, key: NetworkKey, block: Runs) -> Step:
-        now, counted = self._plugins_of(key)
         names = {"objective": key.objective, "backbone": key.backbone, "seed": key.seed}
         threads = self.study.threads
         block.recipe.expect_shared_by(round(self.study.gpus))
-        if self.study.gpus > 1 and self._compositions[key.objective].regularisers:
-            self._expect_examples_alone(key.objective)
         recipe, changed = _settings(block.recipe)
-        config = {**names, "recipe": recipe, "threads": threads, **filled(plugins=now)}
-        identity = {**config, "recipe": changed, **filled(plugins=counted)}
-        if threads == 1:  # more threads change the bits of a training
-            del identity["threads"]
+        config = {**names, "recipe": recipe, "threads": threads}
+        identity = {**names, "recipe": changed}
+        if threads > 1:  # which changes the bits of a training
+            identity["threads"] = threads
+        return self._made("train", key, config, identity, NEXT)
+
+    def _made(
+        self, name: str, key: NetworkKey, config: dict[str, Any], identity: dict[str, Any], priority: int
+    ) -> Step:
+        """Return the step that makes a run's network from the images that it sees, or from a file."""
+        plugins = self.plugin("backbone", specs.parse(key.backbone).name)
+        for part in self._compositions[key.objective].components:
+            plugins = plugins | self.plugin(part.kind, part.name)
         data = self.data_of(key, self.study.source, self.draw_of(key))
         supplies = [Supply("images", data, "train", self.study.source)]
-        columns = self.columns((key,), "network", self.study.source)
-        label = self.label((key,), "network")
-        return self._core("train", config, columns, label, NEXT, supplies, identity)
-
-    def _expect_examples_alone(self, objective: str) -> None:
-        """Raise RequestError for an objective that several GPUs cannot share, before anything is computed."""
-        from penultimate.objectives.objective import Objective  # late: it loads a tensor library
-        from penultimate.training.ranks import Ranks
-
-        ranks = Ranks()
-        ranks.count = round(self.study.gpus)
-        composed, classes = self._compositions[objective], self.study.card(self.study.source).classes
-        ranks.expect_examples_alone(Objective(composed, classes, classes, class_counts=[1] * classes))
+        columns, label = self.columns((key,), "network", self.study.source), self.label((key,), "network")
+        return self._core(name, config, columns, label, priority, supplies, identity, plugins)
 
     def bank(self, key: NetworkKey, of: str, split: str, draw: int, priority: int) -> str:
         """Return the id of the step that extracts a network's features of a split."""
@@ -232,8 +212,7 @@ class Foundation:
         The shorter side has as many pixels as the crop (appendix A.2 of the paper), where the tests of
         pretraining cut the middle out of a larger image (A.1).
         """
-        on_disk = of in self.study.data or of in self.study.nowhere
-        moved = on_disk and of in self.study.targets and of != self.study.source
+        moved = self.study.is_on_disk(of) and of in self.study.targets and of != self.study.source
         return {"resize": TO_CROP} if moved and isinstance(self.blocks[key], Runs) else {}
 
     def gives(self, key: NetworkKey, need: Any) -> bool:
@@ -275,9 +254,11 @@ class Foundation:
         priority: int,
         supplies: Sequence[Supply] = (),
         identity: dict[str, Any] | None = None,
+        plugins: Mapping[str, str] = MappingProxyType({}),
     ) -> Step:
         """Return a step that is not a measurement; by default, all its settings are part of its identity."""
-        identity = config if identity is None else identity
+        identity = {**(config if identity is None else identity), **filled(plugins=self.counted(plugins))}
+        config = {**config, **filled(plugins=dict(plugins))}
         parents = tuple(supply.parent for supply in supplies)
         fixed = (VERSIONS[name], config, identity, parents, tuple(supplies), columns, label, priority)
         of_name = {"train": self.with_training, "extract": self.with_network}

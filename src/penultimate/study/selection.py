@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ from penultimate import plugins, registry, specs, userfile
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError, nearest
 from penultimate.files import digest_bytes, given_path
-from penultimate.objectives.presets import resolve
+from penultimate.measures.catalogue import measurement
+from penultimate.measures.declaration import Made, Measurement
+from penultimate.objectives.presets import COMPONENT_KINDS, resolve
+from penultimate.plugins import Plugin
+from penultimate.registry import Entry
 from penultimate.study.blocks import Given, Runs
 from penultimate.study.existing import with_networks
 from penultimate.study.settings import override
 from penultimate.study.spec import Study
-from penultimate.study.usage import way_to
 
 WHAT = "study file"
 COMMA = re.compile(r",(?![^()]*(?:\([^()]*\)[^()]*)*\))")
@@ -74,47 +78,36 @@ def changed(
     a folder of its own, and a title that says what is different. It thus never replaces the original, and
     the steps that both have are shared.
     """
-    wanted, parts, told = study, [study.name], []
+    wanted, parts, changes = study, [study.name], []
     if table:
         wanted = with_networks(wanted, table)
         parts.append(Path(table).stem)
-        told.append(f"networks of {Path(table).name}")
+        changes.append(f"networks of {Path(table).name}")
     for text in assignments:
         wanted = override(wanted, [text])
         parts.append(text.replace("=", "-"))
-        told.append(text)
+        changes.append(text)
     if seeds:
         wanted = restrict(wanted, (), seeds)
-        listed = _seeds_told(seeds)
-        parts.append(f"seeds-{listed.replace(' to ', '-').replace(', ', '_')}")
-        told.append(f"seeds {listed}")
+        in_a_row = len(seeds) > 2 and [*seeds] == [*range(seeds[0], seeds[-1] + 1)]
+        parts.append(f"seeds-{f'{seeds[0]}-{seeds[-1]}' if in_a_row else '_'.join(map(str, seeds))}")
+        changes.append(f"seeds {f'{seeds[0]} to {seeds[-1]}' if in_a_row else ', '.join(map(str, seeds))}")
     wanted = with_added(wanted, add)
     if only:
         wanted = restrict(wanted, [*only, *add], ())
         parts += [*only, *add]
-        told.append(f"only {', '.join([*only, *add])}")
+        changes.append(f"only {', '.join([*only, *add])}")
     elif add:
         parts += ["with", *add]
-        told.append(f"with {', '.join(add)}")
+        changes.append(f"with {', '.join(add)}")
     if dataclasses.replace(wanted, **{name: getattr(study, name) for name in WORDS}) == study:
         return wanted
     return dataclasses.replace(
         wanted,
         name=own_name("-".join(parts)) if wanted.name == study.name else wanted.name,
-        title=f"{study.name}, changed: {'; '.join(told)}" if wanted.title == study.title else wanted.title,
+        title=f"{study.name}, changed: {'; '.join(changes)}" if wanted.title == study.title else wanted.title,
         changed_from=study.name,
     )
-
-
-def _seeds_told(seeds: Sequence[int]) -> str:
-    """Return seeds in words.
-
-    >>> _seeds_told([0, 1, 2]), _seeds_told([0, 2])
-    ('0 to 2', '0, 2')
-    """
-    first, last = seeds[0], seeds[-1]
-    in_a_row = len(seeds) > 2 and tuple(seeds) == tuple(range(first, last + 1))
-    return f"{first} to {last}" if in_a_row else ", ".join(map(str, seeds))
 
 
 def own_name(text: str, longest: int = LONGEST_OWN_NAME) -> str:
@@ -140,6 +133,9 @@ def names_in(text: str) -> list[str]:
     return [name.strip() for name in COMMA.split(text) if name.strip()]
 
 
+# -- some of the networks, or more of them ------------------------------------------------------------------
+
+
 def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
     """Return the study with some objectives (by slug or spec) or given networks (by name), and other seeds.
 
@@ -151,9 +147,8 @@ def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
         usual = study.main.seeds
 
         def reseeded(block: Runs) -> Runs:
-            kept = tuple(seed for seed in block.seeds if seed in seeds)
-            own = kept or tuple(seeds[: len(block.seeds)])
-            return dataclasses.replace(block, seeds=tuple(seeds) if block.seeds == usual else own)
+            kept = tuple(seed for seed in block.seeds if seed in seeds) or tuple(seeds[: len(block.seeds)])
+            return dataclasses.replace(block, seeds=tuple(seeds) if block.seeds == usual else kept)
 
         study = study.with_runs(reseeded)
     return _only(study, only) if only else study
@@ -162,9 +157,7 @@ def restrict(study: Study, only: Sequence[str], seeds: Sequence[int]) -> Study:
 def _only(study: Study, names: Sequence[str]) -> Study:
     given = [name for block in study.networks if isinstance(block, Given) for name in block.networks]
     wanted: list[str] = []
-    for name in names:
-        if name in given:
-            continue
+    for name in (name for name in names if name not in given):
         text, recipe = own_recipe(name)
         spec = _spec(study, text)
         if spec not in study.objectives:
@@ -191,13 +184,13 @@ def _spec(study: Study, name: str) -> str:
     by_slug = {slug: text for text, slug in study.slugs().items()}
     if name in by_slug:
         return by_slug[name]
-    for kind in ("measurement", "dataset", "backbone"):
-        if name in registry.names(kind) and registry.entry(kind, name).is_plugin:
-            way = way_to(registry.entry(kind, name), study)
-            raise RequestError(f"--add and --only take objectives; the {kind} '{name}' is used with {way}")
     try:
         return resolve(name).canonical
     except RequestError as error:
+        for kind in ("measurement", "dataset", "backbone"):
+            if name in registry.names(kind) and registry.entry(kind, name).is_plugin:
+                way = way_to(registry.entry(kind, name), study)
+                raise RequestError(f"'{name}' is a {kind}, which is used with {way}") from None
         hint = "\nAn objective of your own is known once its file is loaded: --plugin FILE"
         raise RequestError(f"{error}{'' if plugins.loaded() else hint}") from None
 
@@ -237,10 +230,7 @@ def with_added(study: Study, names: Sequence[str]) -> Study:
         text, changes = own_recipe(name)
         spec = _spec(study, text)
         if spec in study.objectives:
-            raise RequestError(
-                f"study '{study.name}' has '{spec}' already, so there is nothing to add; another strength of"
-                " it would be"
-            )
+            raise RequestError(f"study '{study.name}' has '{spec}' already, so there is nothing to add")
         study = _with_objective(study, spec, changes)
     return study
 
@@ -253,17 +243,15 @@ def _with_objective(study: Study, spec: str, changes: Mapping[str, Any]) -> Stud
     first = study.main
     blocks: list[Runs | Given] = []
     for block in study.networks:
-        if not (
+        blocks.append(block)
+        if (
             isinstance(block, Runs)
             and first.objectives[0] in block.objectives
             and (block.arm, block.backbones, block.recipe) == (first.arm, first.backbones, first.recipe)
         ):
-            blocks.append(block)
-        elif changes:
             own = dataclasses.replace(block, objectives=(spec,), recipe=block.recipe.changed(changes))
-            blocks += [block, own]
-        else:
-            blocks.append(dataclasses.replace(block, objectives=(*block.objectives, spec)))
+            both = dataclasses.replace(block, objectives=(*block.objectives, spec))
+            blocks[-1:] = [block, own] if changes else [both]
     return dataclasses.replace(study, networks=tuple(blocks))
 
 
@@ -286,3 +274,46 @@ def located_in(study: Study, texts: Iterable[str], root: str = "") -> Study:
         if name not in data and (base / ENTRIES[name].folder).is_dir():
             data[name] = root
     return dataclasses.replace(study, data=data) if data != study.data else study
+
+
+# -- plug-ins -----------------------------------------------------------------------------------------------
+
+
+def not_used(study: Study, plugin: Plugin) -> str:
+    """Return a sentence on the parts of a file that the study does not use, and how to add them, or ""."""
+    requests = {one.text: one for asked in study.measured().values() for one in asked}
+    used = {
+        *((part.kind, part.name) for text in study.objectives for part in resolve(text).components),
+        *(("dataset", name) for name in study.sets),
+        *(("backbone", specs.parse(text).name) for text in study.backbones),
+        *(("measurement", name) for one in requests.values() for name in _with_stages(one.measurement)),
+    }
+    idle = [
+        entry
+        for entry in plugin.entries
+        if (entry.kind, entry.name) not in used and not getattr(entry.resolve(), "declared", {}).get("stage")
+    ]
+    if not idle:
+        return ""
+    names = ", ".join(f"'{entry.name}'" for entry in idle)
+    ways = "; ".join(way_to(entry, study) for entry in idle)
+    return f"Loaded {plugin.path.name}, but this study does not use {names}. To use it: {ways}."
+
+
+def way_to(entry: Entry, study: Study) -> str:
+    """Return the option of `penultimate run` that makes a study use a plug-in."""
+    if entry.kind in COMPONENT_KINDS:
+        return f"--add {shlex.quote(entry.name)}"
+    setting, others = {
+        "backbone": ("backbones", ()),
+        "dataset": ("targets", study.targets),
+        "measurement": ("measure", study.measure),
+    }[entry.kind]
+    return "--set " + shlex.quote(f"{setting}={','.join((*others, entry.name))}")
+
+
+def _with_stages(what: Measurement) -> Iterator[str]:
+    yield what.name
+    for need in what.needs:
+        if isinstance(need, Made):
+            yield from _with_stages(measurement(need.stage))

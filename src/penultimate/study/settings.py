@@ -32,11 +32,10 @@ def override(study: Study, assignments: Sequence[str]) -> Study:
 
     A setting of a grid of runs (objectives, recipe, backbones, seeds, draws) is changed in every grid, or in
     the grids of one arm: "temperature.recipe.epochs=3". New objectives replace those of the first grid; every
-    further grid keeps those of its own that are among them. New measurements ("measure=linear,knn") are those
-    of every grid without a list of its own. A grid with its own list keeps those that it has of them, takes
-    those that no grid had before, and is left out if nothing remains. A measurement's setting is changed
-    wherever the study asks for the measurement: "fine_tuning.learning_rate=(0.01, 0.1)". The expected cost of
-    a training is dropped if its data, recipe or architecture changes, unless the cost is set as well.
+    further grid keeps those of its own that are among them. New measurements ("measure=linear,knn") are made
+    of every network. A measurement's setting is changed wherever the study asks for the measurement:
+    "fine_tuning.learning_rate=(0.01, 0.1)". The expected cost of a training is dropped if its data, recipe or
+    architecture changes, unless the cost is set as well.
     """
     before = _trained(study)
     for assignment in assignments:
@@ -94,24 +93,31 @@ def _lines(name: str, value: Any) -> list[str]:
 
 def _changed(study: Study, keys: list[str], value: Any) -> Study:
     arms = dict.fromkeys(block.arm for block in study.runs if block.arm)
-    measured = dict.fromkeys(specs.parse(text).name for text in _measurements(study))
-    if keys == ["measure"]:
-        return _with_measure(study, _as_tuple(value))
-    if keys == ["objectives"]:
-        return _with_objectives(study, _as_tuple(value))
-    if keys[0] in measured and len(keys) == 2:
-        return _with_setting(study, keys[0], keys[1], value)
-    if keys[0] in OF_STUDY:
-        changed = {keys[0]: _new(study, keys, value)}
-        if keys == ["targets"]:  # what is said of targets that are left out goes with them
-            told = study.counterparts.items()
-            changed["counterparts"] = {name: of for name, of in told if name in changed["targets"]}
-        return dataclasses.replace(study, **changed)
+    measured = dict.fromkeys(
+        specs.parse(text).name for block in (study, *study.networks) for text in block.measure or ()
+    )
+    match keys:
+        case ["measure"]:
+            blocks = tuple(dataclasses.replace(block, measure=None) for block in study.networks)
+            return dataclasses.replace(study, measure=_as_tuple(value), networks=blocks)
+        case ["objectives"]:
+            return _with_objectives(study, _as_tuple(value))
+        case [name, setting] if name in measured:
+            return _with_setting(study, name, setting, value)
+        case ["targets"]:  # what is said of targets that are left out goes with them
+            targets = _as_tuple(value)
+            kept = {name: of for name, of in study.counterparts.items() if name in targets}
+            return dataclasses.replace(study, targets=targets, counterparts=kept)
+        case [name, *_] if name in OF_STUDY:
+            return dataclasses.replace(study, **{name: _new(study, keys, value)})
     arm = keys[0] if keys[0] in arms else None
     parts = keys[1:] if arm else keys
     if not parts or parts[0] not in OF_RUNS:
+        path, within = ".".join(keys), [line.partition("=")[0] for line in settings(study)]
         known = [f"{arm}.{name}" for name in OF_RUNS] if arm else [*OF_RUNS, *OF_STUDY, *arms, *measured]
-        raise _no_setting(study, ".".join(keys), known)
+        meant = [name for name in within if name.endswith(f".{path}")]
+        hint = f" Did you mean '{meant[0]}'?" if meant else nearest(path, [*known, *within])
+        raise RequestError(f"no setting '{path}': it is none of {', '.join(known)}.{hint}")
 
     def change(block: Runs) -> Runs:
         if arm is not None and block.arm != arm:
@@ -121,16 +127,26 @@ def _changed(study: Study, keys: list[str], value: Any) -> Study:
     return study.with_runs(change)
 
 
-def _no_setting(study: Study, path: str, known: Sequence[str]) -> RequestError:
-    within = [line.partition("=")[0] for line in settings(study)]
-    meant = [name for name in within if name.endswith(f".{path}")]
-    hint = f" Did you mean '{meant[0]}'?" if meant else nearest(path, [*known, *within])
-    return RequestError(f"no setting '{path}': it is none of {', '.join(known)}.{hint}")
+def _new(owner: Any, keys: list[str], value: Any) -> Any:
+    """Return the new value of a setting, or of a part of it, in the form of the old value."""
+    known = [item.name for item in dataclasses.fields(owner)]
+    if keys[0] not in known:
+        raise unknown("setting", keys[0], known)
+    old = getattr(owner, keys[0])
+    if dataclasses.is_dataclass(old) and not isinstance(old, type):
+        parts = [item.name for item in dataclasses.fields(old)]
+        if len(keys) == 1:
+            raise RequestError(f"'{keys[0]}' has parts; set one of {', '.join(parts)}")
+        return dataclasses.replace(old, **{keys[1]: _new(old, keys[1:], value)})
+    if len(keys) > 1:
+        raise RequestError(f"'{keys[0]}' has no parts")
+    return _as_tuple(value) if isinstance(old, tuple) else value
 
 
-def _measurements(study: Study) -> list[str]:
-    """Return every measurement that a study makes, on any of its networks."""
-    return [*study.measure, *(text for block in study.networks for text in block.measure or ())]
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return () if value == "" else (value,)
 
 
 def _with_setting(study: Study, name: str, setting: str, value: Any) -> Study:
@@ -153,53 +169,14 @@ def _with_setting(study: Study, name: str, setting: str, value: Any) -> Study:
     return dataclasses.replace(study, measure=change(study.measure), networks=networks)
 
 
-def _new(owner: Any, keys: list[str], value: Any, before: str = "") -> Any:
-    """Return the new value of a setting, or of a part of it, in the form of the old value."""
-    known = [item.name for item in dataclasses.fields(owner)]
-    if keys[0] not in known:
-        raise unknown("setting", keys[0], known)
-    old = getattr(owner, keys[0])
-    if len(keys) > 1:
-        if not dataclasses.is_dataclass(old):
-            raise RequestError(f"'{keys[0]}' has no parts")
-        return dataclasses.replace(old, **{keys[1]: _new(old, keys[1:], value, f"{keys[0]}.")})  # type: ignore[type-var]
-    if dataclasses.is_dataclass(old):
-        parts = ", ".join(f"{before}{keys[0]}.{item.name}" for item in dataclasses.fields(old))
-        raise RequestError(f"'{before}{keys[0]}' has parts; set one of {parts}")
-    return _as_tuple(value) if isinstance(old, tuple) else value
-
-
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    if isinstance(value, list | tuple):
-        return tuple(value)
-    return () if value == "" else (value,)
-
-
 def _with_objectives(study: Study, objectives: Sequence[str]) -> Study:
     """Return the study with new objectives; further grids keep those of their own that are among them."""
     first, named = study.main, {resolve(text).canonical for text in objectives}
 
     def change(block: Runs) -> Runs | None:
-        of_block = tuple(text for text in block.objectives if text in named)
-        kept = tuple(objectives) if block is first else of_block
-        return dataclasses.replace(block, objectives=kept) if kept or block is first else None
+        if block is first:
+            return dataclasses.replace(block, objectives=tuple(objectives))
+        kept = tuple(text for text in block.objectives if text in named)
+        return dataclasses.replace(block, objectives=kept) if kept else None
 
     return study.with_runs(change)
-
-
-def _with_measure(study: Study, measure: Sequence[str]) -> Study:
-    """Return the study with new measurements.
-
-    Networks with their own keep those that are among them, and take those that no network had before.
-    """
-    texts = {specs.parse(text).name: text for text in measure if isinstance(text, str)}
-    lists = [study.measure if block.measure is None else block.measure for block in study.networks]
-    before = {specs.parse(text).name for texts in lists for text in texts}
-    added = tuple(text for name, text in texts.items() if name not in before)
-    blocks = []
-    for block in study.networks:
-        names = [specs.parse(text).name for text in block.measure or ()]
-        kept = (*(texts[name] for name in names if name in texts), *added)
-        if kept or not names:
-            blocks.append(dataclasses.replace(block, measure=None if block.measure is None else kept))
-    return dataclasses.replace(study, measure=tuple(measure), networks=tuple(blocks))

@@ -13,27 +13,24 @@ from penultimate.data.catalog import DatasetCard, card, shifted
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
 from penultimate.data.fewer import of_fewer
 from penultimate.data.readers.entries import ENTRIES
-from penultimate.errors import RequestError, expect_apart, shortened
+from penultimate.errors import RequestError, expect_apart
 from penultimate.measures.catalogue import Requested, requested, splits_of_source
 from penultimate.measures.declaration import Shifted
 from penultimate.networks.key import NetworkKey
 from penultimate.networks.sources import read_source
 from penultimate.objectives.presets import resolve
+from penultimate.records.references import references
 from penultimate.records.tuning import Tuning
 from penultimate.study.blocks import Given, Runs, Search
 from penultimate.study.fields import (
-    LONGEST_NAME,
-    MOST_THREADS,
     check_known,
     check_measure,
-    check_reading,
     check_study_name,
     check_types,
     check_words,
     expect_splits,
     no_repeats,
 )
-from penultimate.training.recipe import Recipe
 
 if TYPE_CHECKING:
     from penultimate.data.readers.located import Located
@@ -82,7 +79,7 @@ class Study:
     threads: int = 1
     gpus: float = 0.0
     limited: bool = False
-    tuned_by: str | tuple[str, ...] = ()
+    tuned_by: tuple[str, ...] = ()
     search: Search | None = None
     tunes: Tuning | None = None
     expected_seconds: Mapping[str, float] = field(default_factory=dict)
@@ -98,11 +95,9 @@ class Study:
         try:
             self._check()
         except RequestError as error:
-            raise RequestError(f"study {shortened(repr(self.name), LONGEST_NAME)}: {error}") from None
+            raise RequestError(f"study '{self.name}': {error}") from None
 
     def _check(self) -> None:
-        if isinstance(self.tuned_by, str):
-            object.__setattr__(self, "tuned_by", (self.tuned_by,) if self.tuned_by else ())
         check_types(self)
         for name in (self.name, *self.tuned_by):
             check_study_name(name)
@@ -111,40 +106,16 @@ class Study:
         for what in ("targets", "outside", "tuned_by"):
             no_repeats(what, getattr(self, what))
         check_measure(self)
-        if not 1 <= self.threads <= MOST_THREADS:
-            raise RequestError(f"threads is an integer from 1 to {MOST_THREADS}, not {self.threads!r}")
+        if self.threads < 1:
+            raise RequestError(f"threads is an integer of 1 or more, not {self.threads!r}")
         if self.gpus < 0 or not (self.gpus <= 1 or float(self.gpus).is_integer()):
             raise RequestError(
                 f"gpus is a share of one GPU, from 0 to 1, or how many share a training, not {self.gpus!r}"
             )
         if self.beside:
-            from penultimate.records.archive import references
-
             check_known("reference run", [self.beside], [*references()])
         self._check_data()
-        check_known("target in counterparts", [*self.counterparts], self.targets)
-        if self.runs:
-            self._check_source()
-        for target in self.targets:
-            expect_splits(self.card(target), ("train", "test"), "be a target")
-        for name in self.outside:
-            expect_splits(self.card(name), ("test",), "be told from the source")
-        expect_apart("data sets", self.sets)
         self._check_networks()
-
-    def _check_source(self) -> None:
-        source = self.card(self.source)
-        if source.has_several_labels:
-            raise RequestError(
-                f"'{self.source}' cannot be trained on: its images have several labels each; it can be a"
-                " target"
-            )
-        on_disk = self.source in self.data or self.source in ENTRIES
-        trained = [block for block in self.runs if not block.checkpoints]
-        held_out = bool(trained) and (not on_disk or any(block.recipe.needs_holdout for block in trained))
-        expect_splits(source, SOURCE_SPLITS if held_out else ("train", "test"), "be trained on")
-        for block in self.runs:
-            of_fewer(source, block.classes)
 
     def _check_data(self) -> None:
         for name in self.data:
@@ -155,28 +126,50 @@ class Study:
                 )
             if name not in self.sets:
                 raise RequestError(f"data '{name}' is neither the source nor a target")
-        check_reading(self.reading, self.data)
+        check_known("target in counterparts", [*self.counterparts], self.targets)
+        if self.runs:
+            self._check_source()
+        for target in self.targets:
+            expect_splits(self.card(target), ("train", "test"), "be a target")
+        for name in self.outside:
+            expect_splits(self.card(name), ("test",), "be told from the source")
+        expect_apart("data sets", self.sets)
+
+    def _check_source(self) -> None:
+        source = self.card(self.source)
+        if source.has_several_labels:
+            raise RequestError(
+                f"'{self.source}' cannot be trained on: its images have several labels each; it can be a"
+                " target"
+            )
+        trained = [block for block in self.runs if not block.checkpoints]
+        held_out = bool(trained) and (
+            not (self.source in self.data or self.source in ENTRIES)
+            or any(block.recipe.needs_holdout for block in trained)
+        )
+        expect_splits(source, SOURCE_SPLITS if held_out else ("train", "test"), "be trained on")
+        for block in self.runs:
+            of_fewer(source, block.classes)
 
     def _check_networks(self) -> None:
         """Raise RequestError for a network with two recipes or draws, and for a name of two networks."""
-        trained: dict[NetworkKey, tuple[Recipe, int, int | None]] = {}
-        given: dict[str, tuple[str, bool]] = {}
-        objectives = {*self.objectives, *self.slugs().values()}
+        made: dict[NetworkKey, dict[str, Any]] = {}
+        names = {*self.objectives, *self.slugs().values()}
         for block in self.networks:
-            if isinstance(block, Given):
-                for name, source in block.networks.items():
-                    told = (source, block.classifies)
-                    if name in objectives or given.setdefault(name, told) != told:
-                        other = "an objective" if name in objectives else "one with another source"
-                        raise RequestError(f"the given network '{name}' is called like {other}; rename it")
-                continue
             for key in block.keys():
-                run, here = dataclasses.replace(key, draw=None), (block.recipe, block.classes, key.draw)
-                before = trained.setdefault(run, here)
+                if isinstance(block, Given):
+                    here: dict[str, Any] = {"sources": (block.networks[key.objective], block.classifies)}
+                    if key.objective in names:
+                        raise RequestError(
+                            f"the given network '{key}' is called like an objective; rename it"
+                        )
+                else:
+                    here = {"recipes": block.recipe, "numbers of classes": block.classes, "draws": key.draw}
+                run = dataclasses.replace(key, draw=None)
+                before = made.setdefault(run, here)
                 if before != here:
-                    parts = zip(("recipes", "numbers of classes", "draws"), before, here, strict=True)
-                    what = next(name for name, first, second in parts if first != second)
-                    raise RequestError(f"'{run}' has two {what}; give one of them an arm of its own")
+                    what = next(name for name in here if before[name] != here[name])
+                    raise RequestError(f"'{run}' has two {what}; give one of them another name or arm")
 
     @cached_property
     def located(self) -> dict[str, Located]:
@@ -236,30 +229,27 @@ class Study:
 
     def reading_of(self, name: str) -> dict[str, Any]:
         """Return how data on disk are read; of data that are outside alone, without regard to classes."""
-        alone = name in self.outside and name not in (self.source, *self.targets)
-        return {**self.reading.get(name, {}), **({"whole": True} if alone else {})}
+        return {**self.reading.get(name, {}), **({"whole": True} if self._is_outside_alone(name) else {})}
+
+    def _is_outside_alone(self, name: str) -> bool:
+        return name in self.outside and name not in (self.source, *self.targets)
 
     def _splits_of(self, name: str) -> tuple[str, ...]:
         """Return the splits of a data set on disk that the study reads.
 
         Training on a published source uses all of it, except for the holdout that its name stands for.
         """
+        published = ENTRIES[name].card.sizes if name in ENTRIES else {}
         if name == self.source and self.runs:
-            published = ENTRIES[name].card.sizes if name in ENTRIES else SOURCE_SPLITS
-            return tuple(split for split in SOURCE_SPLITS if split in published)
-        if name in self.outside and name not in (self.source, *self.targets):
+            return tuple(split for split in SOURCE_SPLITS if split in (published or SOURCE_SPLITS))
+        if self._is_outside_alone(name):
             return ("test",)
         if name in self.shifts.values():
             return CORRUPTED if name == self.shifts.get("c") else ("test",)
         if name in self.targets:
-            validated = name in ENTRIES and "validation" in ENTRIES[name].card.sizes
-            return ("train", "test", *(["validation"] if validated else []))
-        asked = {
-            split
-            for requests in self.measured().values()
-            for one in requests
-            for split in splits_of_source(one.measurement)
-        }
+            return ("train", "test", *(["validation"] if "validation" in published else []))
+        requests = {one.text: one for asked in self.measured().values() for one in asked}
+        asked = set().union(*(splits_of_source(one.measurement) for one in requests.values()))
         return tuple(split for split in ("train", "test") if split in asked) or ("test",)
 
     @cached_property
@@ -267,6 +257,10 @@ class Study:
         """The published data sets whose folders are not given; with any, the study can only be planned."""
         known = (*self.data, *registry.names("dataset"))
         return tuple(name for name in self.sets if name in ENTRIES and name not in known)
+
+    def is_on_disk(self, name: str) -> bool:
+        """Return whether a data set consists of images on disk, wherever they are."""
+        return name in self.data or name in self.nowhere
 
     def card(self, name: str) -> DatasetCard:
         """Return the card of a data set of the study, as published until its folder is given."""
@@ -294,12 +288,7 @@ class Study:
             for key in block.keys():
                 wanted[key].update({text: known[text] for text in texts})
         for key, requests in wanted.items():
-            named = [request.measurement.name for request in requests.values()]
-            if len(set(named)) < len(named):
-                twice = next(name for name in named if named.count(name) > 1)
-                raise RequestError(
-                    f"study '{self.name}': '{key}' is measured by '{twice}' under two settings; ask for one"
-                )
+            no_repeats(f"measure of '{key}'", [one.measurement.name for one in requests.values()])
         return {key: tuple(requests.values()) for key, requests in wanted.items()}
 
     @property
@@ -345,8 +334,8 @@ class Study:
     def describe(self) -> dict[str, Any]:
         """Return the study as JSON, from which its report and its results are read."""
         slugs = self.slugs()
-        given = [name for block in self.networks if isinstance(block, Given) for name in block.networks]
-        return {
+        given = [key.objective for key in self.keys() if key.is_given]
+        described = {
             "name": self.name,
             "title": self.title,
             "question": self.question,
@@ -355,21 +344,11 @@ class Study:
             "networks": [block.described() for block in self.networks],
             "measure": list(self.measure),
             "objectives": [
-                *(
-                    {"slug": slugs[text], "label": _label(text, slugs[text]), "spec": text}
-                    for text in self.objectives
-                ),
+                *({"slug": slug, "label": _label(text, slug), "spec": text} for text, slug in slugs.items()),
                 *({"slug": name, "label": name, "spec": name} for name in given),
             ],
             "threads": self.threads,
-            **({"gpus": self.gpus} if self.gpus else {}),
             "tuned_by": list(self.tuned_by),
-            **({"tunes": self.tunes.study, "search": dataclasses.asdict(self.tunes)} if self.tunes else {}),
-            **{name: told for name in ("changed_from", "page", "beside") if (told := getattr(self, name))},
-            **({"data": dict(self.data)} if self.data else {}),
-            **({"outside": list(self.outside)} if self.outside else {}),
-            **({"reading": {name: dict(how) for name, how in self.reading.items()}} if self.reading else {}),
-            **({"source_classes": self.source_classes} if self.source_classes else {}),
             "limited": self.limited,
             "cards": [
                 self.card(name).described()
@@ -377,6 +356,16 @@ class Study:
                 if name in self.data or name in ENTRIES or registry.entry("dataset", name).is_plugin
             ],
         }
+        optional = {
+            **{name: getattr(self, name) for name in ("gpus", "changed_from", "page", "beside")},
+            "data": dict(self.data),
+            "outside": list(self.outside),
+            "reading": {name: dict(how) for name, how in self.reading.items()},
+            "source_classes": self.source_classes,
+        }
+        if self.tunes:
+            optional |= {"tunes": self.tunes.study, "search": dataclasses.asdict(self.tunes)}
+        return described | {name: value for name, value in optional.items() if value}
 
 
 def _label(text: str, slug: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penultimate.errors import RequestError, unknown
+from penultimate.errors import unknown
 from penultimate.objectives.presets import resolve
 from penultimate.specs import Spec, parse_sum
 from penultimate.study.blocks import Runs, runs_by_recipe
@@ -22,7 +22,7 @@ class Sweep:
     objective       the spec of the objective without the varied hyperparameter: "sigmoid + logit_penalty"
     hyperparameter  the name of what is varied; where several terms have one of that name,
                     "cosine_softmax.temperature" says of which
-    values          two strengths or more, rising or falling: a curve joins them in their order
+    values          the strengths; a curve joins them in their order
     seeds           the seeds of every strength
     zero            the objective at strength zero, where the curve begins: what is left without the varied
                     term ("softmax"), or that term at another value; "" if there is none
@@ -48,8 +48,6 @@ class Sweep:
 
     def __post_init__(self) -> None:
         check_types(self)
-        if [*self.values] not in (sorted(self.values), sorted(self.values, reverse=True)):
-            raise RequestError(f"the sweep of '{self.family}': values rise or fall, and {self.values} do not")
         no_repeats("the sweep", self.specs)
 
     @property
@@ -80,13 +78,5 @@ class Sweep:
     @property
     def runs(self) -> tuple[Runs, ...]:
         """The grids of the sweep, all of one arm: one for each recipe that `changes` makes."""
-        return runs_by_recipe(
-            self.specs,
-            self.recipe,
-            self.changes,
-            seeds=self.seeds,
-            draws=self.draws,
-            arm=self.family,
-            measure=self.measure,
-            swept=".".join(self._place()),
-        )
+        shared = {"seeds": self.seeds, "draws": self.draws, "arm": self.family, "measure": self.measure}
+        return runs_by_recipe(self.specs, self.recipe, self.changes, swept=".".join(self._place()), **shared)

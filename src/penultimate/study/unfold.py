@@ -78,16 +78,15 @@ class _Unfolding:
     def groups(self, text: str, scope: Scope) -> dict[Group, tuple[NetworkKey, ...]]:
         """Return the networks of a request, grouped as a step of this scope takes them together."""
         if (text, scope) not in self._groups:
-            groups: dict[Group, list[NetworkKey]] = {}
             asking = self._asking[text]
-            for key in asking if scope != "pair" else ():
-                groups.setdefault(self.base.group(key, scope), []).append(key)
-            pairs = (
-                pair for pair in itertools.combinations(asking, 2) if scope == "pair" and self._alike(pair)
-            )
-            self._groups[text, scope] = {group: tuple(keys) for group, keys in groups.items()} | {
-                pair: pair for pair in pairs
-            }
+            groups: dict[Group, tuple[NetworkKey, ...]] = {}
+            if scope == "pair":
+                groups = {pair: pair for pair in itertools.combinations(asking, 2) if self._alike(pair)}
+            else:
+                for key in asking:
+                    group = self.base.group(key, scope)
+                    groups[group] = (*groups.get(group, ()), key)
+            self._groups[text, scope] = groups
         return self._groups[text, scope]
 
     def _alike(self, networks: tuple[NetworkKey, ...]) -> bool:
@@ -131,7 +130,7 @@ class _Unfolding:
             runs_networks |= isinstance(need, needs.Shown) and bool(met)
             supplies.update({(supply.kind, supply.name, supply.parent): supply for supply in met})
         values = {**self._bound(what, place.request), **dict(place.cell)}
-        now, counted = self.base.plugin("measurement", what.name)
+        plugins = self.base.plugin("measurement", what.name)
         extra: dict[str, Any] = {}
         if what.of_targets and what.per != "outside":
             extra["accuracy"] = self.study.card(place.target).accuracy
@@ -151,8 +150,8 @@ class _Unfolding:
         step = Step(
             what.name,
             what.version,
-            {**values, **extra, **filled(plugins=now)},
-            {**what.changed(values), **extra, **filled(plugins=counted)},
+            {**values, **extra, **filled(plugins=plugins)},
+            {**what.changed(values), **extra, **filled(plugins=self.base.counted(plugins))},
             tuple(dict.fromkeys(supply.parent for supply in supplies.values())),
             tuple(supplies.values()),
             self.base.columns(place.networks, what.scope, place.target),
@@ -257,8 +256,7 @@ class _Unfolding:
 
     def _expect_preparation(self, name: str, what: Measurement) -> None:
         """Raise RequestError for images on disk if no network says how they are resized and cropped."""
-        on_disk = name in self.study.data or name in self.study.nowhere
-        if on_disk and not any(isinstance(need, needs.Layers) for need in what.needs):
+        if self.study.is_on_disk(name) and not any(isinstance(need, needs.Layers) for need in what.needs):
             raise RequestError(
                 f"study '{self.study.name}' measures {what.name} on '{name}', whose images lie on disk; a"
                 " network that starts from random weights does not say how to resize and crop them: leave"
@@ -267,14 +265,12 @@ class _Unfolding:
 
     def _expect_own_classes(self, networks: tuple[NetworkKey, ...], what: Measurement) -> None:
         """Raise RequestError for networks that were trained on fewer classes than shifted test sets have."""
-        for key in networks:
-            classes = getattr(self.base.blocks[key], "classes", 0)
-            if classes not in (0, self.study.card(self.study.source).classes):
-                raise RequestError(
-                    f"study '{self.study.name}' measures {what.name} on shifted test sets, which have all"
-                    f" classes of '{self.study.source}'; '{key}' tells {classes} apart: leave the measurement"
-                    " out of that grid"
-                )
+        every = self.study.card(self.study.source).classes
+        if any(getattr(self.base.blocks[key], "classes", 0) not in (0, every) for key in networks):
+            raise RequestError(
+                f"study '{self.study.name}' measures {what.name} on shifted test sets, which have all"
+                f" {every} classes of '{self.study.source}'; leave it out of grids with fewer"
+            )
 
     def _expect_split(self, name: str, split: str, what: Measurement) -> None:
         sizes = self.study.card(name).sizes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -30,7 +29,6 @@ FROM_ABOVE = ("keep", "momentum")
 """Settings whose distance from 1 is what counts: a keep probability of 0.9 is doubled to 0.8."""
 DIGITS = 3
 """Significant digits of the values of a default grid."""
-
 RECIPE = "recipe"
 SYMBOLS = {"learning_rate": "η", "rate_times_decay": "η × decay", "mixup": "Mixup's α"}
 """Symbols of settings of the recipe; the others are called by their names."""
@@ -51,30 +49,24 @@ def kind_of(objective: str) -> tuple[str, ...]:
 
 
 def parse_grids(texts: Sequence[str]) -> dict[str, tuple[Number, ...]]:
-    """Return the grids of a command line: {name: values}, each name once.
+    """Return the grids of a command line: {name: values}.
 
     >>> parse_grids(["temperature=0.04,0.05", "recipe.learning_rate=1"])
     {'temperature': (0.04, 0.05), 'recipe.learning_rate': (1,)}
     """
     grids: dict[str, tuple[Number, ...]] = {}
     for text in texts:
-        name, equals, listed = (part.strip() for part in text.partition("="))
-        if not equals or not name or not listed:
-            raise RequestError(f"--grid wants name=value,value, such as temperature=0.04,0.05; got '{text}'")
-        if name in grids:
-            raise RequestError(f"--grid is given twice for '{name}'; give all its values at once")
-        grids[name] = tuple(_number(part.strip(), text) for part in listed.split(","))
+        name, _, listed = (part.strip() for part in text.partition("="))
+        try:
+            values = tuple(specs.literal(part.strip()) for part in listed.split(","))
+        except specs.NOT_LITERAL:
+            values = ()
+        if not name or not values or not all(map(is_number, values)):
+            raise RequestError(
+                f"--grid wants name=number,number, such as temperature=0.04,0.05; got '{text}'"
+            )
+        grids[name] = values
     return grids
-
-
-def _number(text: str, whole: str) -> Number:
-    try:
-        value = specs.literal(text)
-    except specs.NOT_LITERAL:
-        value = None
-    if not is_number(value):
-        raise RequestError(f"--grid {whole}: '{text}' is not a number; a grid holds only numbers")
-    return value
 
 
 def hyperparameters_of(objective: str) -> dict[tuple[str, str], tuple[Hyperparameter, Number]]:
@@ -87,7 +79,7 @@ def hyperparameters_of(objective: str) -> dict[tuple[str, str], tuple[Hyperparam
     for term in resolve(objective).terms:
         for parameter in hyperparameters_of_term(term.name):
             value = term.arguments.get(parameter.name, REQUIRED)
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            if is_number(value):
                 numeric[term.name, parameter.name] = parameter, value
     return numeric
 
@@ -96,8 +88,8 @@ def axes_of(objective: str, recipe: Recipe, grids: Grids, rungs: int | None = No
     """Return every axis of an objective: its hyperparameters, then the recipe's settings that have a grid.
 
     Grids of other objectives are ignored. A default grid has `rungs` values, by default RUNGS or
-    RUNGS_OF_SEVERAL. Raises RequestError for a value that is out of range or occurs twice, and for a setting
-    of the recipe that cannot be tuned.
+    RUNGS_OF_SEVERAL. Raises RequestError for a value that is out of range, and for a setting of the recipe
+    that cannot be tuned.
 
     >>> {axis.key: axis.grid for axis in axes_of("dropout(keep=0.9)", Recipe(), {}).values()}
     {'keep': (0.6, 0.8, 0.9, 0.95, 0.975)}
@@ -105,27 +97,22 @@ def axes_of(objective: str, recipe: Recipe, grids: Grids, rungs: int | None = No
     parameters = hyperparameters_of(objective)
     names = [name for _, name in parameters]
     given = {place: grids.get(".".join(place), grids.get(place[1])) for place in parameters}
-    of_recipe = {key.removeprefix(f"{RECIPE}."): of for key, of in grids.items() if _is_of_recipe(key)}
-    tried = [*given.values(), *of_recipe.values()]
-    several = sum(grid is None or len(grid) > 1 for grid in tried) > 1
+    of_recipe = {name.removeprefix(f"{RECIPE}."): of for name, of in grids.items() if _is_of_recipe(name)}
+    several = sum(grid is None or len(grid) > 1 for grid in (*given.values(), *of_recipe.values())) > 1
     steps = (rungs or (RUNGS_OF_SEVERAL if several else RUNGS)) // 2
     axes: Axes = {}
     for (term, name), (parameter, start) in parameters.items():
-        key = name if names.count(name) == 1 else f"{term}.{name}"
         grid = given[term, name]
         if grid is None:
             values = {start, *(parameter.grid or _around(parameter, term, start, steps))}
         else:
-            values = _once(key, [parameter.checked(value, term) for value in grid])
-        symbol = parameter.symbol or name
-        axes[term, name] = TunedAxis(key, symbol, start, tuple(sorted(values)), name in FROM_ABOVE)
+            values = {parameter.checked(value, term) for value in grid}
+        key = name if names.count(name) == 1 else f"{term}.{name}"
+        axes[term, name] = _axis(key, parameter.symbol or name, start, values)
     for name, grid in of_recipe.items():
-        values = _once(f"{RECIPE}.{name}", grid)
-        start = _start_of(name, recipe, sorted(values))
+        start = _start_of(name, recipe, sorted(grid))
         symbol = SYMBOLS.get(name, name.replace("_", " "))
-        axes[RECIPE, name] = TunedAxis(
-            f"{RECIPE}.{name}", symbol, start, tuple(sorted(values)), name in FROM_ABOVE
-        )
+        axes[RECIPE, name] = _axis(f"{RECIPE}.{name}", symbol, start, set(grid))
     fixing = [
         name for name in DECAYS if name in of_recipe or (name == "exposure" and recipe.exposure is not None)
     ]
@@ -135,6 +122,10 @@ def axes_of(objective: str, recipe: Recipe, grids: Grids, rungs: int | None = No
             f" {RECIPE}.{fixing[0]} alone"
         )
     return axes
+
+
+def _axis(key: str, symbol: str, start: Number, values: set[Number]) -> TunedAxis:
+    return TunedAxis(key, symbol, start, tuple(sorted(values)), key.rpartition(".")[2] in FROM_ABOVE)
 
 
 def _is_of_recipe(key: str) -> bool:
@@ -147,18 +138,7 @@ def _start_of(name: str, recipe: Recipe, values: Sequence[Number]) -> Number:
         return recipe.learning_rate * recipe.weight_decay
     recipe.changed({name: values[0]})  # an unknown setting is refused
     value = recipe.augmentation.mixup if name == "mixup" else getattr(recipe, name)
-    if value is None:
-        return values[len(values) // 2]
-    if not is_number(value):
-        raise RequestError(f"{RECIPE}.{name} is no number, so it has no grid")
-    return value
-
-
-def _once(key: str, values: Sequence[Number]) -> set[Number]:
-    for one, other in itertools.pairwise(sorted(values)):
-        if one == other:
-            raise RequestError(f"the grid of {key} names {one!r} twice; name it once")
-    return set(values)
+    return value if is_number(value) else values[len(values) // 2]
 
 
 def _around(parameter: Hyperparameter, owner: str, start: Number, steps: int) -> Iterator[Number]:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import shlex
 from collections.abc import Mapping, Sequence
 
+from penultimate import registry
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.errors import RequestError
 from penultimate.objectives.presets import resolve
-from penultimate.records.tuning import GridCell, Tuned, Tuning, folder_name
+from penultimate.records.tuning import GridCell, Number, Tuned, Tuning, folder_name
 from penultimate.specs import parse_sum
 from penultimate.study.blocks import Runs, Search
-from penultimate.study.fields import expect_splits
+from penultimate.study.selection import AND, OWN_RECIPE
 from penultimate.study.spec import Study
 from penultimate.training.recipe import Recipe
 from penultimate.tuning.axes import (
@@ -61,10 +63,16 @@ def search_study(
     for text in study.objectives:
         firsts.setdefault(kind_of(text), text)
     listed = tuple(firsts.values())
-    starts = _starts(study, objectives, firsts)
+    starts = (
+        listed if list(objectives) == [ALL] else tuple(_start(study, name, firsts) for name in objectives)
+    )
+    if len(set(map(kind_of, starts))) < len(starts):
+        raise RequestError("an objective is named twice; name each once")
     check_names(listed, how.grids)
     check_names(starts, given)
-    kept = {name: of for name, of in how.grids.items() if not any(name.endswith(f".{new}") for new in given)}
+    declared = {
+        name: of for name, of in how.grids.items() if not any(name.endswith(f".{new}") for new in given)
+    }
     usual = study.main.recipe
     if how.stops:
         usual.first_stop()
@@ -73,14 +81,13 @@ def search_study(
     searched = []
     for start in starts:
         recipe = adjusted.get(start, usual)
-        axes = axes_of(start, recipe, {**kept, **given}, rungs)
+        axes = axes_of(start, recipe, {**declared, **given}, rungs)
         cells = _cells(start, axes, usual, recipe, product or how.product)
         for cell in cells:
             blocks.setdefault((cell.arm, usual.changed(dict(cell.settings))), []).append(cell.objective)
         whole = resolve(start)
         slug = whole.preset or " + ".join(kind_of(start))
         searched.append(Tuned(slug, whole.label, start, tuple(axes.values()), cells))
-    source = study.card(study.source)
     plan = Tuning(
         study.name,
         study.source,
@@ -93,38 +100,37 @@ def search_study(
         product or how.product,
         how.stops,
         how.by_mean,
-        source.classes,
-        source.sizes["holdout"],
     )
-    networks = [_runs(study.main, arm, recipe, texts) for (arm, recipe), texts in blocks.items()]
-    return _of_source(study, tuple(networks), plan)
+    networks = tuple(
+        Runs(tuple(texts), recipe, study.main.backbones[:1], study.main.seeds, study.main.draws, arm)
+        for (arm, recipe), texts in blocks.items()
+    )
+    return Study(
+        folder_name(study.name),
+        f"The search for the hyperparameters of study {study.name}",
+        "Which hyperparameters of each objective reach the highest accuracy on the holdout?",
+        study.source,
+        (),
+        networks,
+        measure=(),
+        threads=study.threads,
+        gpus=study.gpus,
+        limited=study.limited,
+        tunes=plan,
+        expected_seconds=study.expected_seconds,
+        data={name: where for name, where in study.data.items() if name == study.source},
+        reading={name: how for name, how in study.reading.items() if name == study.source},
+    )
 
 
 def _expect_holdout(study: Study) -> None:
-    try:
-        expect_splits(study.card(study.source), ("holdout",), "be tuned on")
-    except RequestError as error:
+    if "holdout" not in study.card(study.source).sizes:
         held = f"{study.source}_tuning"
-        hint = f". '{held}' is the same with a holdout: --set source={held}" if held in ENTRIES else ""
-        raise RequestError(f"{error}{hint}") from None
-
-
-def _starts(study: Study, names: Sequence[str], firsts: Mapping[tuple[str, ...], str]) -> tuple[str, ...]:
-    """Return the objectives with which the search begins, each kind once."""
-    if list(names) == [ALL]:
-        return tuple(firsts.values())
-    starts = tuple(_start(study, name, firsts) for name in names)
-    if not starts:
-        raise RequestError("which objective is to be tuned? Name it, or say all")
-    for place, start in enumerate(starts):
-        if kind_of(start) in map(kind_of, starts[:place]):
-            raise RequestError(f"'{names[place]}' is named twice; name each objective once")
-    return starts
+        hint = f"; '{held}' is the same with a holdout: --set source={held}" if held in ENTRIES else ""
+        raise RequestError(f"'{study.source}' cannot be tuned on: it has no split holdout{hint}")
 
 
 def _start(study: Study, name: str, firsts: Mapping[tuple[str, ...], str]) -> str:
-    if name == ALL:
-        raise RequestError("'all' stands alone; name some objectives, or say all")
     by_slug = {slug: text for text, slug in study.slugs().items()}
     if name in by_slug:
         return by_slug[name]
@@ -157,36 +163,35 @@ def _cells(start: str, axes: Axes, usual: Recipe, adjusted: Recipe, product: boo
     return tuple(cells)
 
 
-def _runs(main: Runs, arm: str, recipe: Recipe, objectives: Sequence[str]) -> Runs:
-    return dataclasses.replace(
-        main,
-        objectives=tuple(objectives),
-        recipe=recipe,
-        backbones=main.backbones[:1],
-        arm=arm,
-        measure=None,
-        swept="",
-    )
+# -- what was chosen ----------------------------------------------------------------------------------------
 
 
-def _of_source(study: Study, networks: tuple[Runs, ...], plan: Tuning) -> Study:
-    """Return the study that trains some networks on the source of another, and measures nothing else."""
-    return dataclasses.replace(
-        study,
-        name=folder_name(study.name),
-        title=f"The search for the hyperparameters of study {study.name}",
-        question="Which hyperparameters of each objective reach the highest accuracy on the holdout?",
-        targets=(),
-        networks=networks,
-        measure=(),
-        counterparts={},
-        data={name: where for name, where in study.data.items() if name == study.source},
-        reading={name: how for name, how in study.reading.items() if name == study.source},
-        outside=(),
-        tuned_by=(),
-        search=None,
-        tunes=plan,
-        page="",
-        beside="",
-        changed_from="",
-    )
+def recipe_changes(tuning: Tuning, cell: GridCell) -> dict[str, Number]:
+    """Return what a cell changes in the recipe of its search, the epoch at which it is to stop among it."""
+    changes = dict(cell.settings)
+    if tuning.stops and cell.peak_epoch is not None:
+        changes |= tuning.recipe_of(cell).stopped_after(cell.peak_epoch)
+    return changes
+
+
+def run_command(tuning: Tuning, study: Study, name: str, options: Sequence[str] = ()) -> str:
+    """Return the command that trains what a search chose, or "" if nothing was chosen.
+
+    A declared search has no transfer tasks; then the command runs the first study that is tuned by it. `name`
+    is the study as it was typed, and `options` are those that its run shares with the search.
+    """
+    chosen = [tuned.best for tuned in tuning.objectives if tuned.best]
+    if not chosen:
+        return ""
+    if not study.targets:
+        studies = (registry.entry("study", one).resolve() for one in registry.names("study"))
+        study = next((one for one in studies if study.name in one.tuned_by), study)
+        name = study.name if study.targets else name
+    recipes = {text: block.recipe for block in reversed(study.runs) for text in block.objectives}
+    additions = []
+    for cell in chosen:
+        changes = recipe_changes(tuning, cell)
+        if recipes.get(cell.objective) != study.main.recipe.changed(changes):
+            own = AND.join(f"recipe.{key}={value!r}" for key, value in changes.items())
+            additions += ["--add", f"{cell.objective}{OWN_RECIPE if own else ''}{own}"]
+    return shlex.join(["penultimate", "run", name, *options, *additions])

@@ -15,7 +15,7 @@ from penultimate.paper.claims.evidence import ACCURACY, BASELINE, KNN, LINEAR, S
 from penultimate.paper.claims.stated import BOTH_CLAIMS
 from penultimate.paper.claims.trials import Trial, Unit
 from penultimate.paper.claims.verdicts import judge, verdict_table
-from penultimate.records.archive import references
+from penultimate.records.references import references
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.figure import Curve, Figure, Panel, Point
 from penultimate.results.rows import Objective, Run, read_reference
