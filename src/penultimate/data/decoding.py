@@ -27,10 +27,11 @@ import simplejpeg
 from jaxtyping import UInt8
 from PIL import Image, UnidentifiedImageError
 
+from penultimate.data.legacy_bicubic import legacy_square
 from penultimate.errors import DamagedFileError, RequestError
 
-Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
-"""How Pillow resizes, with antialiasing but for the nearest."""
+Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos", "legacy_bicubic"]
+"""How Pillow resizes, with antialiasing but for the nearest; or TensorFlow 1's bicubic, without."""
 MOST_PIXELS = 1 << 27
 """Of a file, and of its resized copy: half a gigabyte. A photograph of 100 megapixels is below it."""
 FURTHER = {"pillow_heif": "register_heif_opener", "pillow_jxl": "", "pillow_avif": ""}
@@ -174,7 +175,8 @@ def middle_square(
 ) -> UInt8[np.ndarray, "crop crop 3"]:
     """Return the shorter side (to `squash`, both) resized to `resize`, and the middle `crop` pixels.
 
-    This is pixel for pixel torchvision's Resize and CenterCrop. `processor` is the configuration of an image
+    This is pixel for pixel torchvision's Resize and CenterCrop. "legacy_bicubic" takes the middle first, as
+    the authors of the paper did (`legacy_square`). `processor` is the configuration of an image
     processor of transformers, which then makes the square itself. Raises RequestError if the image is so
     narrow that its resized copy has more than MOST_PIXELS.
     """
@@ -182,6 +184,8 @@ def middle_square(
         made = _processor(processor)(images=image, do_rescale=False, do_normalize=False, return_tensors="np")
         square = np.rint(np.asarray(made["pixel_values"][0])).transpose(1, 2, 0)
         return np.ascontiguousarray(square, np.uint8)
+    if interpolation == "legacy_bicubic":
+        return legacy_square(np.asarray(image), resize, crop)
     shorter = min(image.size)
     width, height = (resize if squash else int(resize * side / shorter) for side in image.size)
     if width * height > MOST_PIXELS:

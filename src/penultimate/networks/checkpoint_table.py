@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 NEEDED = ("file", "objective", "seed")
 """The columns that a table must have."""
-OPTIONAL = ("arm", "backbone", "part", "ema", "mean", "std")
+OPTIONAL = ("arm", "backbone", "part", "ema", "mean", "std", "interpolation")
 """The columns that a table may have besides."""
+INTERPOLATIONS = ("bilinear", "legacy_bicubic")
 JSON = (".json", ".jsonl", ".ndjson")
 LARGEST_SEED = 2**31 - 1
 TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
@@ -43,6 +44,7 @@ class CheckpointRow:
     backbone    the spec of the architecture, if the study has several
     part, ema   which of several networks in the file is meant, as in `networks.weights.read_weights`
     mean, std   what its images are normalised by, in each channel; empty if it is not said
+    interpolation   how its images are resized: "legacy_bicubic" for networks of the paper's authors
     digest      the sha256 of the file
     place       the table and the row, for messages
     """
@@ -56,13 +58,20 @@ class CheckpointRow:
     ema: bool = False
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
+    interpolation: str = ""
     digest: str = ""
     place: str = field(default="", compare=False)
 
     def reading(self) -> dict[str, Any]:
         """Return what is said of how the file is read and images are normalised; only what is said."""
-        said = {"part": self.part, "ema": self.ema, "mean": list(self.mean), "std": list(self.std)}
-        return {name: value for name, value in said.items() if value}
+        settings = {
+            "part": self.part,
+            "ema": self.ema,
+            "mean": list(self.mean),
+            "std": list(self.std),
+            "interpolation": self.interpolation,
+        }
+        return {name: value for name, value in settings.items() if value}
 
 
 def read_checkpoint_table(table: Path | str) -> tuple[CheckpointRow, ...]:
@@ -132,7 +141,9 @@ def _row(table: Path, place: str, row: dict[Any, str]) -> CheckpointRow:
             f"{place}: mean and std go together, a number for each channel, and std is above 0; got"
             f" {list(mean)} and {list(std)}"
         )
-    texts = {name: row.get(name, "") for name in ("objective", "arm", "backbone", "part")}
+    texts = {name: row.get(name, "") for name in ("objective", "arm", "backbone", "part", "interpolation")}
+    if texts["interpolation"] not in ("", *INTERPOLATIONS):
+        raise RequestError(f"{place}: {unknown('interpolation', texts['interpolation'], INTERPOLATIONS)}")
     return CheckpointRow(
         str(file),
         seed=int(row["seed"]),

@@ -16,6 +16,7 @@ from penultimate.networks.architectures import IMAGENET
 from penultimate.networks.store import noted
 from penultimate.networks.trained import build, save_network
 from penultimate.networks.weights import listed, load_weights, read_weights, without_prefixes
+from penultimate.objectives.objective import Objective
 
 OWN = "head.weight"
 """What the name of a final layer's weight ends with in the files of this package."""
@@ -49,6 +50,7 @@ def assemble(
     others = {name: value for name, value in tensors.items() if name not in (weight, bias)}
     is_own = weight.endswith(OWN)
     if weight == f"objective.{OWN}":  # as `save_network` writes it
+        _load_parts(head, tensors, path)
         others = {
             name.removeprefix("backbone."): value
             for name, value in others.items()
@@ -74,6 +76,7 @@ def assemble(
         "class_names": list(class_names),
         "num_features": head.num_features,
         **({"resize": geometry["resize"], "crop": geometry["size"]} if geometry else {}),
+        **({"interpolation": config["interpolation"]} if "interpolation" in config else {}),
     }
     save_network(folder, body, head, used, card)
     remarks = {
@@ -82,6 +85,15 @@ def assemble(
         "normalised by": f"its images are normalised by {origin}" if origin else "",
     }
     return {"num_features": head.num_features, "weights": config["content"], **noted(remarks)}
+
+
+def _load_parts(head: Objective, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Load what an objective has beside its final layer; raise RequestError if the file lacks any of it."""
+    own = {name.removeprefix("objective."): value for name, value in tensors.items()}
+    lacking = [name for name in head.state_dict() if name not in own]
+    if lacking:
+        raise RequestError(f"'{path}' holds no '{legible(lacking[0])}', which '{head.spec}' has")
+    head.load_state_dict({name: own[name] for name in head.state_dict()})
 
 
 def _final_layer(

@@ -55,7 +55,7 @@ class TrainedNetwork:
     def preparation(self) -> Preparation:
         """How image files are resized and cropped for it: as in its tests, or as usual for ImageNet."""
         resize, crop = self.card.get("resize", 256), self.card.get("crop", 224)
-        return Preparation(resize, crop, "bilinear", self.statistics)
+        return Preparation(resize, crop, self.card.get("interpolation", "bilinear"), self.statistics)
 
     def resized_to_crop(self) -> TrainedNetwork:
         """Return the network for images whose shorter side is resized to the crop, to lose less."""

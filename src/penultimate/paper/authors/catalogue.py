@@ -14,7 +14,7 @@ GIGABYTES = 72 * 2 * 25.6e6 * 4 / 1e9
 """The least size of all checkpoints: 25.6 million weights and their averages, of 4 bytes each."""
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 BACKBONE = "resnet50(pool='same')"
-PREPARATION = "kornblith2021"
+INTERPOLATION = "legacy_bicubic"
 
 LOSSES = {
     "softmax": "softmax",

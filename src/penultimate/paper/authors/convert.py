@@ -11,7 +11,7 @@ import csv
 import hashlib
 import io
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,10 +25,10 @@ from penultimate.files import atomic_write, given_path, make_folder
 from penultimate.paper.authors.catalogue import (
     BACKBONE,
     GIGABYTES,
+    INTERPOLATION,
     LOSSES,
     MEAN,
     OUTPUTS,
-    PREPARATION,
     STD,
     Release,
     download_command,
@@ -40,7 +40,7 @@ BLOCKS = (3, 4, 6, 3)
 AVERAGE = "/ExponentialMovingAverage"
 NORM = {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var"}
 SOURCE = "source_sha256"
-COLUMNS = ("file", "objective", "seed", "backbone", "mean", "std", "preparation", SOURCE)
+COLUMNS = ("file", "objective", "seed", "backbone", "mean", "std", "interpolation")
 Say = Callable[[str], None]
 
 
@@ -66,22 +66,25 @@ def get(folder: Path | str, say: Say, outputs: int = OUTPUTS) -> Path:
     if not present:
         raise RequestError(_nothing_there(folder))
     make_folder(networks, "--to")
-    digests: dict[Release, str] = {}
+    converted: list[Release] = []
     damaged: list[str] = []
     for release in present:
         prefix, target = checkpoints / release.checkpoint, networks / release.file
         try:
-            digests[release] = _converted(prefix, target) or _convert(release, prefix, target, outputs, say)
+            if not _is_converted(prefix, target):
+                _convert(release, prefix, target, outputs)
+                say(f"{release.loss}, seed {release.seed}: converted")
+            converted.append(release)
         except DamagedFileError as error:
             damaged.append(str(error))
             say(str(error))
     table = folder / "networks.csv"
-    atomic_write(table, _table(digests).encode())
+    atomic_write(table, _table(converted).encode())
     for loss in LOSSES:
-        missing = [str(one.seed) for one in releases() if one.loss == loss and one not in digests]
+        missing = [str(one.seed) for one in releases() if one.loss == loss and one not in converted]
         if missing:
             say(f"{loss}: no network of seed {', '.join(missing)}; a study runs with the others")
-    say(f"{len(digests)} of {len(list(releases()))} networks are in '{table}'")
+    say(f"{len(converted)} of {len(list(releases()))} networks are in '{table}'")
     if damaged:
         raise DamagedFileError(damaged[0])
     return table
@@ -172,8 +175,8 @@ def open_checkpoint(prefix: Path) -> Reader:
     return reader
 
 
-def _convert(release: Release, prefix: Path, target: Path, outputs: int, say: Say) -> str:
-    """Write the converted weights of a checkpoint, and return the sha256 of its files."""
+def _convert(release: Release, prefix: Path, target: Path, outputs: int) -> None:
+    """Write the converted weights of a checkpoint, with the sha256 of its files."""
     digest = hashlib.sha256()
     for file in _files(prefix):
         with file.open("rb") as content:
@@ -181,19 +184,16 @@ def _convert(release: Release, prefix: Path, target: Path, outputs: int, say: Sa
                 digest.update(part)
     tensors = convert(open_checkpoint(prefix), release.loss, f"'{prefix}'", outputs)
     atomic_write(target, save(tensors, {SOURCE: digest.hexdigest()}))
-    say(f"{release.loss}, seed {release.seed}: converted")
-    return digest.hexdigest()
 
 
-def _converted(prefix: Path, target: Path) -> str:
-    """Return the digest of the checkpoint that a file was converted from; "" if that is newer or not known."""
+def _is_converted(prefix: Path, target: Path) -> bool:
+    """Return whether a file was converted from a checkpoint since the checkpoint was written."""
     try:
         newest = max(file.stat().st_mtime for file in _files(prefix))
         with safetensors.safe_open(target, "pt") as file:
-            source = (file.metadata() or {}).get(SOURCE, "")
-        return source if target.stat().st_mtime >= newest else ""
+            return SOURCE in (file.metadata() or {}) and target.stat().st_mtime >= newest
     except (OSError, safetensors.SafetensorError):
-        return ""
+        return False
 
 
 def _files(prefix: Path) -> list[Path]:
@@ -202,14 +202,14 @@ def _files(prefix: Path) -> list[Path]:
     return files if prefix.with_name(f"{prefix.name}.index") in files else []
 
 
-def _table(digests: Mapping[Release, str]) -> str:
+def _table(releases: Iterable[Release]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     mean, std = (" ".join(map(str, values)) for values in (MEAN, STD))
-    for release, digest in digests.items():
+    for release in releases:
         file = f"networks/{release.file}"
-        writer.writerow([file, release.objective, release.seed, BACKBONE, mean, std, PREPARATION, digest])
+        writer.writerow([file, release.objective, release.seed, BACKBONE, mean, std, INTERPOLATION])
     return text.getvalue()
 
 
