@@ -20,6 +20,7 @@ from typing import Any
 from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.readers.counterparts import imagenet_counterparts
 from penultimate.paper import arms
+from penultimate.paper.authors.catalogue import BACKBONE, LOSSES
 from penultimate.paper.published import Value, table
 from penultimate.paper.studies import headings
 from penultimate.study.blocks import Runs, Search, runs_by_recipe
@@ -160,6 +161,23 @@ IMAGENET_RELEARNING = _study(
     MAIN,
     ("accuracy", "class_separation", "relearning_from_test(shots=40)", FROM_TRAINING),
 )
+
+RELEASED = {text: NINE[BY_SLUG[text.partition("(")[0]]] for text in LOSSES.values()}
+OF_RELEASED = (
+    *(*IMAGENET_RESNET50.measure, "linear", "knn", "multilabel", "overlap", "published_robustness"),
+    *("relearning_from_test(shots=40)", FROM_TRAINING),
+)
+KORNBLITH2021 = _study(
+    "kornblith2021",
+    (
+        *runs(RELEASED, THREE_SEEDS, BACKBONE, measure=(*OF_RELEASED, FINE_TUNING)),
+        *runs(RELEASED, EIGHT_SEEDS[3:], BACKBONE, measure=OF_RELEASED),
+    ),
+    OF_RELEASED,
+    targets=IMAGENET_TRANSFER.targets,
+    counterparts=IMAGENET_TRANSFER.counterparts,
+)
+"""The authors' own networks, which `--networks` gives; the epochs are those of table A.1."""
 
 TEMPERATURES = [row["temperature"] for row in table("neurips_table4_temperature")]
 OF_TEMPERATURE = ("accuracy", "class_separation", FROM_TRAINING, "linear")
