@@ -90,21 +90,31 @@ def _takes_data(parser: argparse.ArgumentParser) -> None:
             ", or a folder, table or file of arrays of your own",
             "Check which files of a data set are there, missing or unreadable. Every image is decoded.",
         ),
-        ("get", "", "Have torchvision download a published data set, or unpack ImageNet's archives."),
+        (
+            "get",
+            ", or kornblith2021: the 72 networks of the paper's authors, converted for --networks",
+            "Have torchvision download a published data set, unpack ImageNet's archives, or convert the"
+            " networks that the paper's authors released.",
+        ),
     ):
         doing = doings.add_parser(name, help=text, description=text)
         doing.add_argument("name", help=f"a published one (penultimate list datasets){own}")
-        doing.add_argument("--root", metavar="DIR", help="the folder in which it lies")
+        doing.add_argument("--root", "--to", metavar="DIR", help="the folder in which it lies")
 
 
 def _data(options: argparse.Namespace) -> int:
     from penultimate.data.inspection import check, get
+    from penultimate.paper.authors.catalogue import STUDY
+    from penultimate.paper.authors.convert import get as convert_checkpoints
 
     if options.doing == "check":
         return 0 if check(options.name, options.root, say, _counting) else 1
     if options.root is None:
-        raise RequestError(f"say which folder to put it in: penultimate data get {options.name} --root DIR")
-    get(options.name, options.root, say)
+        raise RequestError(f"say which folder to put it in: penultimate data get {options.name} --to DIR")
+    if options.name == STUDY:
+        convert_checkpoints(options.root, say)
+    else:
+        get(options.name, options.root, say)
     return 0
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+STUDY = "kornblith2021"
+"""The study that measures them, and their name for `penultimate data get`."""
 BUCKET = "gs://gresearch/loss_functions_transfer/checkpoints"
 SEEDS = range(8)
 OUTPUTS = 1001
