@@ -10,6 +10,7 @@ import torch
 import torchvision  # noqa: F401  (loaded after TensorFlow, its copy of LLVM ends the process)
 
 from penultimate import backbones, objective
+from penultimate.cli import main
 from penultimate.data.legacy_bicubic import legacy_bicubic, legacy_square
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.networks.checkpoint_table import read_checkpoint_table
@@ -120,3 +121,8 @@ def test_the_middle_is_cut_out_before_it_is_resized() -> None:
     image[6:94, 36:124] = 200  # .875 of the shorter side is 88 pixels, from (12 + 1) // 2 and (72 + 1) // 2
     assert (legacy_square(image, 256, 224) == 200).all()
     assert (legacy_square(image, 224, 224)[0] == 0).all()
+
+
+def test_the_study_of_the_authors_networks_asks_for_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "kornblith2021"]) == 2
+    assert "give --networks FOLDER/networks.csv" in capsys.readouterr().err

@@ -96,10 +96,16 @@ def _study(options: argparse.Namespace) -> Study:
 def _run(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.engine.run import run
+    from penultimate.paper.authors.catalogue import STUDY
     from penultimate.results.refreshing import refresh_page, study_answer
     from penultimate.store import Store
 
     study = _study(options)
+    if study.name == STUDY:  # with --networks it has a name of its own
+        raise RequestError(
+            f"{STUDY} measures the networks of the paper's authors: give --networks FOLDER/networks.csv, which"
+            f" `penultimate data get {STUDY} --to FOLDER` writes"
+        )
     summary = run(
         study,
         options.out,

@@ -22,7 +22,7 @@ LISTED = {
         " package",
     },
     "imagenet": {
-        "kornblith2021": "the authors' own 72 networks on every task of the paper; nothing is trained",
+        "kornblith2021": "the authors' own 72 networks on every task of the paper (--networks)",
         "imagenet64": "nine objectives, three seeds, ResNet-50 on ImageNet-100 at 64 pixels",
         "imagenet_resnet50": "nine objectives, eight seeds, ResNet-50 on ImageNet",
         "imagenet_inception_v3": "nine objectives, three seeds, Inception v3 on ImageNet",
