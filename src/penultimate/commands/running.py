@@ -103,8 +103,8 @@ def _run(options: argparse.Namespace) -> int:
     study = _study(options)
     if study.name == STUDY:  # with --networks it has a name of its own
         raise RequestError(
-            f"{STUDY} measures the networks of the paper's authors: give --networks FOLDER/networks.csv, which"
-            f" `penultimate data get {STUDY} --to FOLDER` writes"
+            f"{STUDY} measures the networks of the paper's authors: give --networks FOLDER/networks.csv,"
+            f" which `penultimate data get {STUDY} --to FOLDER` writes"
         )
     summary = run(
         study,
