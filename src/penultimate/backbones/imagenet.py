@@ -56,7 +56,7 @@ def resnet50(pool: str = "torchvision", width: int = 64) -> Pooled:
         network = models.resnet50(weights=None, zero_init_residual=True)
     else:
 
-        class Narrow(models.ResNet):  # type: ignore[misc]
+        class Narrow(models.ResNet):  # type: ignore[misc, name-defined]
             def _make_layer(self, block: Any, planes: int, *args: Any, **options: Any) -> Any:
                 return super()._make_layer(block, max(1, planes * width // 64), *args, **options)
 

@@ -29,8 +29,9 @@ def legacy_bicubic(image: Float[np.ndarray, "h w c"], size: int) -> Float[np.nda
     rows, row_weights = _taps(image.shape[0], size)
     columns, column_weights = _taps(image.shape[1], size)
     values = image.astype(np.float32, copy=False)
-    values = np.einsum("oj,ojwc->owc", row_weights, values[rows], optimize=True)
-    return np.einsum("oj,hojc->hoc", column_weights, values[:, columns], optimize=True)
+    tall = np.einsum("oj,ojwc->owc", row_weights, values[rows], optimize=True)
+    made: npt.NDArray[np.float32] = np.einsum("oj,hojc->hoc", column_weights, tall[:, columns], optimize=True)
+    return made
 
 
 def legacy_square(
@@ -45,7 +46,8 @@ def legacy_square(
     side = int(np.rint(crop / resize * min(height, width)))
     top, left = (height - side + 1) // 2, (width - side + 1) // 2
     square = legacy_bicubic(image[top : top + side, left : left + side], crop)
-    return np.rint(square).clip(0, 255).astype(np.uint8)
+    made: npt.NDArray[np.uint8] = np.rint(square).clip(0, 255).astype(np.uint8)
+    return made
 
 
 @cache
