@@ -14,8 +14,8 @@ from penultimate.cli import main
 from penultimate.data.legacy_bicubic import legacy_bicubic, legacy_square
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.networks.checkpoint_table import read_checkpoint_table
-from penultimate.paper.authors.catalogue import LOSSES
-from penultimate.paper.authors.convert import convert, get, open_checkpoint
+from penultimate.networks.released.catalogue import LOSSES
+from penultimate.networks.released.convert import convert, get, open_checkpoint
 from tests.authors.tensorflow_network import MEAN, STD, Network
 
 OUTPUTS, WIDTH = 21, 8

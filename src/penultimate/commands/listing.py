@@ -104,8 +104,8 @@ def _takes_data(parser: argparse.ArgumentParser) -> None:
 
 def _data(options: argparse.Namespace) -> int:
     from penultimate.data.inspection import check, get
-    from penultimate.paper.authors.catalogue import STUDY
-    from penultimate.paper.authors.convert import get as convert_checkpoints
+    from penultimate.networks.released.catalogue import STUDY
+    from penultimate.networks.released.convert import get as convert_checkpoints
 
     if options.doing == "check":
         return 0 if check(options.name, options.root, say, _counting) else 1

@@ -96,7 +96,7 @@ def _study(options: argparse.Namespace) -> Study:
 def _run(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.engine.run import run
-    from penultimate.paper.authors.catalogue import STUDY
+    from penultimate.networks.released.catalogue import STUDY
     from penultimate.results.refreshing import refresh_page, study_answer
     from penultimate.store import Store
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from penultimate.data.augmentation.settings import Augmentation
 from penultimate.data.readers.counterparts import imagenet_counterparts
+from penultimate.networks.released.catalogue import BACKBONE, LOSSES
 from penultimate.paper import arms
-from penultimate.paper.authors.catalogue import BACKBONE, LOSSES
 from penultimate.paper.published import Value, table
 from penultimate.paper.studies import headings
 from penultimate.study.blocks import Runs, Search, runs_by_recipe

@@ -22,7 +22,7 @@ from safetensors.torch import save
 
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.files import atomic_write, given_path, make_folder
-from penultimate.paper.authors.catalogue import (
+from penultimate.networks.released.catalogue import (
     BACKBONE,
     GIGABYTES,
     INTERPOLATION,
