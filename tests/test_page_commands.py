@@ -32,7 +32,7 @@ NOT_HERE = {
     "--features": "files of features, of which tests/banks run the command",
 }
 """What a command with such words needs."""
-OF_RUN = {"--gpus": 1, "--processes": 1, "--verify": 0}
+OF_RUN = {"--gpus": 1, "--processes": 1, "--verify": 0, "--accept": 0}
 """The options that `run` has and `plan` lacks, with the number of their values."""
 SMALL = {"/data/birds": "birds", "my/photographs": "birds", "quickstart": "smoke", "digits": "digits_smoke"}
 """What stands in the place of the reader's own data, study and task."""
