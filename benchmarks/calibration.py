@@ -2,11 +2,10 @@
 
 `python -m benchmarks calibration [--quick] [--json=FILE]`; OMP_NUM_THREADS sets the threads. The logits are
 one block of 250 MiB, drawn once and reused until a million rows have been seen: larger than any cache, so
-every pass reads from memory. Each interleaved round gives the block to us (ECE, NLL, accuracy and the
-reliability diagram at once), to plain PyTorch as one would first write it (softmax, max, bins: ECE only) and,
-if it is installed, to torchmetrics (ECE only). Ratios are medians over rounds; errors are relative to
-float64. The temperature is compared with the snippet that most people copy:
-torch.optim.LBFGS(lr=0.01, max_iter=50).
+every pass reads from memory. Each interleaved round gives the block to us (ECE, NLL and the reliability
+diagram at once), to plain PyTorch as one would first write it (softmax, max, bins: ECE only) and, if it is
+installed, to torchmetrics (ECE only). Ratios are medians over rounds; errors are relative to float64. The
+temperature is compared with the snippet that most people copy: torch.optim.LBFGS(lr=0.01, max_iter=50).
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import pickle
 import statistics
 import time
 from collections.abc import Callable
@@ -24,7 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from penultimate.metrics.calibration import CalibrationAccumulator
+from penultimate.metrics.calibration import calibration_of_logits
 from penultimate.metrics.temperature import fit_temperature
 
 CLASSES, BLOCK, BINS = 1000, 65_536, 15
@@ -116,8 +114,7 @@ def temperatures(rows: int) -> dict[str, float]:
         started = time.perf_counter()
         results[f"{name}_temperature"] = temperature = fit(logits, labels)
         results[f"{name}_seconds"] = time.perf_counter() - started
-        seen = CalibrationAccumulator().update_logits(logits, labels, temperature)
-        results[f"{name}_nll"] = seen.negative_log_likelihood()
+        results[f"{name}_nll"] = calibration_of_logits(logits, labels, temperature).negative_log_likelihood
     return results
 
 
@@ -130,7 +127,6 @@ def main(arguments: list[str]) -> None:
 
     logits, labels = example(BLOCK)
     target = torch.empty_like(logits).copy_(logits)
-    ours = CalibrationAccumulator(BINS)
     peers: dict[str, Any] = {"plain PyTorch": Plain()}
     if importlib.util.find_spec("torchmetrics"):
         peers["torchmetrics"] = Torchmetrics()
@@ -138,14 +134,14 @@ def main(arguments: list[str]) -> None:
     for start in range(0, total, BLOCK):
         rows = min(BLOCK, total - start)
         block, classes = logits[:rows], labels[:rows]
-        spent["penultimate"].append(seconds(lambda: ours.update_logits(block, classes)))  # noqa: B023
+        spent["penultimate"].append(seconds(lambda: calibration_of_logits(block, classes)))  # noqa: B023
         for name, peer in peers.items():
             spent[name].append(seconds(lambda: peer.update(block, classes)))  # noqa: B023
         spent["copying"].append(seconds(lambda: target[:rows].copy_(block)))  # noqa: B023
 
     ece, nll = reference(logits, labels)
-    once = CalibrationAccumulator(BINS).update_logits(logits, labels)
-    errors = {"penultimate": abs(once.expected_calibration_error() - ece)}
+    once = calibration_of_logits(logits, labels)
+    errors = {"penultimate": abs(once.expected_calibration_error - ece)}
     for name, kind in (("plain PyTorch", Plain), ("torchmetrics", Torchmetrics)):
         if name in peers:
             fresh: Any = kind()
@@ -160,9 +156,8 @@ def main(arguments: list[str]) -> None:
         error = f"ECE off by {errors[name]:.1e}" if name in errors else ""
         rate = size / sum(times)
         print(f"  {name:<16}{sum(times):7.2f} s{rate:7.2f} GB/s {ratios[name]:6.2f} x ours   {error}")
-    state = len(pickle.dumps(ours))
-    nll_error = abs(once.negative_log_likelihood() - nll)
-    print(f"  ours: NLL off by {nll_error:.1e}, state {state:,} bytes for any number of examples")
+    nll_error = abs(once.negative_log_likelihood - nll)
+    print(f"  ours: NLL off by {nll_error:.1e}")
     if "torchmetrics" in peers:
         print(f"  torchmetrics keeps {peers['torchmetrics'].mebibytes():.1f} MiB")
     else:
@@ -185,7 +180,6 @@ def main(arguments: list[str]) -> None:
             "median_ratio_to_ours": ratios,
             "ece_error": errors,
             "nll_error": nll_error,
-            "state_bytes": state,
             "temperature": fits,
         }
         options.json.write_text(json.dumps(numbers, indent=1) + "\n")

@@ -77,7 +77,9 @@ def main(arguments: list[str]) -> None:
     spent = [sum(times) for times in list(zip(*rounds, strict=True))[1:]]
     to_copy = statistics.median(copy / ours for _, ours, _, copy in rounds)
     to_plain = statistics.median(plain / ours for _, ours, plain, _ in rounds)
-    state = sum(part.nbytes for part in vars(accumulator._moments).values()) / 2**20
+    state = (
+        sum(part.nbytes for part in vars(accumulator._moments).values() if isinstance(part, Tensor)) / 2**20
+    )
     print(
         f"{total:,} x {DIMENSIONS} float32 ({size:.2f} GB), {CLASSES} classes,"
         f" {torch.get_num_threads()} thread(s): {len(rounds)} passes over one block of"

@@ -28,7 +28,7 @@ LIGHT = {
     "backbones": "import penultimate.backbones",
     "checking": "import penultimate.checking",
     "statistics": "import penultimate.statistics, penultimate.paper.published, penultimate.metrics\n"
-    "import penultimate.records.table, penultimate.metrics.robustness",
+    "import penultimate.records.table, penultimate.metrics.dendrogram",
     "networks": "from penultimate.networks import NetworkKey",
     "presets": "from penultimate.objectives.presets import resolve\n"
     "resolve('label_smoothing + dropout(keep=0.8)').canonical",

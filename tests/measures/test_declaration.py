@@ -170,19 +170,14 @@ def built_in() -> list[Measurement]:
     return [measurement(entry.name) for entry in entries if not entry.is_plugin]
 
 
-def test_every_built_in_measurement_says_what_it_yields_in_words_and_what_it_costs() -> None:
-    """A metric that several measurements yield is declared once: its unit, digits, direction and words."""
+def test_every_built_in_measurement_says_what_it_yields_and_what_it_costs() -> None:
+    """A metric that several measurements yield is declared once: its unit, digits and name."""
     known: dict[str, Yield] = {}
     for what in built_in():
         assert registry.entry("measurement", what.name).summary, what.name
         assert what.seconds is not None or any(isinstance(need, Shifted) for need in what.needs), what.name
         for item in what.yields or ():
-            assert len(item.words) > 20, item.metric
-            assert item.words.endswith("."), item.metric
-            assert item.better in ("", "high", "low"), item.metric
             assert known.setdefault(item.metric, item) == item, item.metric
-            if item.unit == "fraction":
-                assert (item.sign, item.scale, item.digits) == ("%", 100, 1), item.metric
 
 
 def test_what_trains_by_its_settings_and_needs_is_declared_to() -> None:
@@ -195,9 +190,8 @@ def test_what_trains_by_its_settings_and_needs_is_declared_to() -> None:
 def test_a_measurement_of_ones_own_states_its_numbers_or_gets_those_of_their_unit(
     mine: Callable[..., None],
 ) -> None:
-    plain, stated = Yield("a", "furlongs"), Yield("b", "fraction", better="low", words="B.", decimals=2)
+    plain, stated = Yield("a", "furlongs"), Yield("b", "fraction", decimals=2)
     mine(yields=(plain, stated), trains=True)
-    first, second = measurement("mine").yields or ()
-    assert (first.sign, first.scale, first.digits, first.better, first.words) == ("", 1.0, 3, "", "")
-    assert (second.sign, second.scale, second.digits, second.better) == ("%", 100, 2, "low")
+    first, second = measurement("mine").yields
+    assert (first.scale, first.digits, second.scale, second.digits) == (1.0, 3, 100, 2)
     assert measurement("mine").trains

@@ -42,15 +42,8 @@ def test_rows_are_the_profiles_of_the_layers(tmp_path: Path) -> None:
 def test_a_constant_block_leaves_its_reason_and_the_rest_is_measured(tmp_path: Path) -> None:
     outcome = of_layers(tmp_path, dead=True)
     assert "block1" not in [row.layer for row in outcome.rows if row.metric == "class_separation"]
-    assert "block1, test images: class separation is undefined" in outcome.facts["undefined"]
+    assert "block1 (test): class separation is undefined" in outcome.facts["undefined"]
     assert [row.layer for row in outcome.rows if row.metric == "nonzero_share"] == LAYERS
-
-
-def of_training_images(root: Path, dead: bool) -> Any:
-    images, folder = world(root), network(root, "softmax", dead=dead)
-    bank = extract(load_network(folder), load_images(images, "train"))
-    parents = Parents(root).network(folder).images("train", images).bank("train", bank)
-    return measured("layers_on_training", parents)
 
 
 def rows_of(runs: Path, pattern: str) -> list[dict[str, Any]]:

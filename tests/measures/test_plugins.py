@@ -273,42 +273,6 @@ def test_a_file_that_cannot_be_loaded_ends_the_request(
     assert not (tmp_path / "runs").exists()
 
 
-SESSION = """
-import dataclasses, sys
-import penultimate as pu
-from penultimate.plugins import load_plugin
-from penultimate.study import load_study
-
-from penultimate.measures import Yield
-
-@pu.register.measurement(version=1, per="network", needs=(), yields=(Yield("mine", "count"),))
-def mine(inputs): ...
-
-study = dataclasses.replace(load_study("smoke"), measure=("accuracy", "mine"))
-def tell():
-    try: print(len(pu.plan(study).graph.steps))
-    except pu.RequestError as error: print(error)
-tell()
-load_plugin("mine.py")
-tell()
-import imported
-study = dataclasses.replace(study, measure=("accuracy", "other"))
-tell()
-"""
-
-
-HELPED = """
-import sys
-from pathlib import Path
-import penultimate as pu
-from penultimate.plugins import load_plugin
-sys.path.insert(0, str(Path("elsewhere").resolve()))
-load_plugin("mine.py")
-try: pu.run("smoke")
-except pu.RequestError as error: print(error)
-"""
-
-
 @pytest.mark.long
 def test_the_same_study_again_has_nothing_to_do(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "runs", tmp_path / "runs")

@@ -1,4 +1,4 @@
-"""Scores of images outside the classes against loops, scikit-learn and a bootstrap; bad input."""
+"""Scores of images outside the classes against loops, a pseudo-inverse and scikit-learn."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.metrics import roc_curve
 from sklearn.neighbors import NearestNeighbors
-from tests.oracles import confidence as oracle
+from tests.oracles import outside as oracle
 
 from penultimate import RequestError
-from penultimate.metrics.auc import auc_interval
-from penultimate.metrics.outside import Mahalanobis, false_positive_rate
+from penultimate.metrics import UndefinedError
+from penultimate.metrics.outside import (
+    false_positive_rate,
+    log_max_probability,
+    mahalanobis_squared,
+    within_class_whitening,
+)
 from penultimate.probes.kth import KthNeighbour
 
 seeds = st.integers(0, 10_000)
@@ -31,54 +36,24 @@ def clustered(seed: int, n: int = 60, m: int = 4, classes: int = 3) -> tuple[np.
 def test_false_positives_against_every_threshold(seed: int, n: int, m: int, kept: int) -> None:
     random = np.random.default_rng(seed)
     inside, outside = random.integers(2, 14, n) / 4, random.integers(0, 10, m) / 4  # with ties
-    found = false_positive_rate(inside, outside, kept)
     literal = oracle.false_positive_rate(inside.tolist(), outside.tolist(), kept)
-    assert found.value == pytest.approx(literal, abs=1e-15)
-    assert 0 <= found.low <= found.value <= found.high <= 1
-    assert found.low < found.high
+    assert false_positive_rate(inside, outside, kept) == pytest.approx(literal, abs=1e-15)
 
 
-def test_areas_and_false_positives_against_scikit_learn() -> None:
+def test_false_positives_against_scikit_learn() -> None:
     random = np.random.default_rng(0)
     inside, outside = random.normal(1, 1, 400), random.normal(0, 1, 300)
-    scores, is_inside = np.concatenate([inside, outside]), np.arange(700) < 400
-    area = auc_interval(scores, is_inside)
-    assert area.value == pytest.approx(roc_auc_score(is_inside, scores), abs=1e-12)
-    false, true, _ = roc_curve(is_inside, scores, drop_intermediate=False)
-    assert false_positive_rate(inside, outside).value == pytest.approx(false[true >= 0.95].min(), abs=1e-15)
+    false, true, _ = roc_curve(np.arange(700) < 400, [*inside, *outside], drop_intermediate=False)
+    assert false_positive_rate(inside, outside) == pytest.approx(false[true >= 0.95].min(), abs=1e-15)
 
 
-def test_the_interval_of_false_positives_is_that_of_a_bootstrap_over_both_samples() -> None:
-    random = np.random.default_rng(1)
-    inside, outside = random.normal(1.5, 1, 500), random.normal(0, 1, 400)
-    found = false_positive_rate(inside, outside)
-    thresholds = np.sort(random.choice(inside, (1000, 500)), 1)[:, 25]  # 475 of 500 reach it
-    drawn = (random.choice(outside, (1000, 400)) >= thresholds[:, None]).mean(1)
-    assert [found.low, found.high] == pytest.approx(np.quantile(drawn, [0.025, 0.975]).tolist(), abs=0.02)
-
-
-def test_the_interval_covers_the_true_share() -> None:
-    """Over 150 pairs of samples; the share is that of a normal deviate above the 5 % quantile of another."""
-    from statistics import NormalDist
-
-    random = np.random.default_rng(2)
-    truth = 1 - NormalDist(-2, 1).cdf(NormalDist(0, 1).inv_cdf(0.05))
-    found = [
-        false_positive_rate(random.normal(0, 1, 200), random.normal(-2, 1, 200), confidence=0.9)
-        for _ in range(150)
-    ]
-    covered = np.mean([each.low <= truth <= each.high for each in found])
-    assert 0.84 <= covered <= 0.98
-
-
-@pytest.mark.parametrize(("shift", "value"), [(-9.0, 0.0), (9.0, 1.0)])
-def test_samples_that_do_not_overlap_have_an_interval_of_more_than_a_point(
-    shift: float, value: float
-) -> None:
-    random = np.random.default_rng(4)
-    found = false_positive_rate(random.random(80), random.random(50) + shift)
-    assert found.value == value
-    assert 0.03 < found.high - found.low < 0.2
+def test_the_largest_probability_keeps_its_digits_where_it_rounds_to_one() -> None:
+    logits = np.random.default_rng(1).normal(size=(12, 5)) * 3
+    surest = [oracle.max_probability(row) for row in logits.tolist()]
+    assert np.exp(log_max_probability(logits)) == pytest.approx(surest, rel=1e-12)
+    forty, fifty = log_max_probability([[40.0, 0.0, 0.0], [50.0, 0.0, 0.0]])
+    assert forty < fifty < 0
+    assert 1 + forty == 1
 
 
 @given(seed=seeds, m=st.integers(1, 6))
@@ -87,19 +62,17 @@ def test_distances_from_classes_against_a_pseudo_inverse(seed: int, m: int) -> N
     features, labels = clustered(seed, m=m)
     queries = np.random.default_rng(seed + 1).normal(size=(7, m)) * 3
     expected = oracle.mahalanobis(features, labels.tolist(), queries)
-    for as_given in (labels, [f"class {label}" for label in labels]):
-        assert Mahalanobis(features, as_given).squared(queries) == pytest.approx(expected, rel=1e-9)
+    found = mahalanobis_squared(queries, *within_class_whitening(features, labels))
+    assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_directions_in_which_no_class_varies_are_left_out() -> None:
     features, labels = clustered(6, m=3)
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0]
     flat = np.hstack([features, 1000 + labels[:, None] * [[0.0, 0.0]]]) @ turn  # of rank three in five
-    narrow, wide = Mahalanobis(features, labels), Mahalanobis(flat, labels)
-    assert (narrow.rank, wide.rank) == (3, 3)
-    assert wide.squared(flat) == pytest.approx(narrow.squared(features), rel=1e-6)
-    few = Mahalanobis(np.random.default_rng(1).normal(size=(10, 40)), np.arange(10) % 2)
-    assert few.rank == 8
+    narrow, wide = within_class_whitening(features, labels), within_class_whitening(flat, labels)
+    assert narrow.places.shape == wide.places.shape == (3, 3)
+    assert mahalanobis_squared(flat, *wide) == pytest.approx(mahalanobis_squared(features, *narrow), rel=1e-6)
 
 
 @given(seed=seeds, k=st.integers(1, 12))
@@ -119,20 +92,18 @@ def test_kth_neighbours_against_a_sort_and_scikit_learn(seed: int, k: int) -> No
     ("call", "told"),
     [
         (lambda: false_positive_rate([], [1.0]), r"inside scores are \[n\], one or more"),
-        (lambda: false_positive_rate([1.0], []), r"outside scores are \[n\], one or more"),
-        (lambda: false_positive_rate([1.0, float("nan")], [1.0]), "inside scores are not numbers: row 1"),
+        (lambda: false_positive_rate([1.0, float("nan")], [1.0]), "inside scores hold NaN in row 1"),
         (lambda: false_positive_rate([1.0], [1.0], kept=101), "kept"),
-        (lambda: Mahalanobis([[1.0], [float("nan")]], [0, 0]), "row 1"),
-        (lambda: Mahalanobis([[1.0], [2.0]], [0]), "labels"),
-        (lambda: Mahalanobis(np.zeros((0, 2)), []), "there are none"),
-        (lambda: Mahalanobis([[1.0], [2.0]], [0, 0]).squared([[1.0, 2.0]]), "2 dimensions, those of the"),
-        (lambda: Mahalanobis([[1.0], [2.0]], [0, 0]).squared([[float("inf")]]), "row 0"),
+        (lambda: log_max_probability([[0.0, 1.0], [float("inf"), 2.0]]), "NaN or infinity in row 1"),
         (lambda: KthNeighbour([[1.0], [2.0]], 3), "no neighbour number 3 among 2 examples"),
-        (lambda: KthNeighbour([[1.0], [2.0]], 0), "k"),
         (lambda: KthNeighbour([[1.0], [float("nan")]], 1), "row 1"),
-        (lambda: KthNeighbour([[1.0], [2.0]], 1).distances([[1.0, 2.0]]), "2 dimensions, the examples 1"),
     ],
 )
 def test_what_has_no_score_is_refused(call: Any, told: str) -> None:
     with pytest.raises(RequestError, match=told):
         call()
+
+
+def test_one_class_has_no_softmax_that_tells_anything() -> None:
+    with pytest.raises(UndefinedError, match="with one class"):
+        log_max_probability([[1.0], [2.0]])

@@ -114,29 +114,19 @@ def test_a_prediction_never_seen_is_wrong() -> None:
 
 
 def test_names_mean_the_same_in_training_and_test_examples() -> None:
-    assert pu.assignment_accuracy([0, 1, 2], ["a", "b", "c"], [1, 2], ["b", "c"]) == 1
     assert pu.assignment_accuracy([0, 1, 2], ["a", "b", "c"], [1, 2], ["b", "unseen"]) == 0.5
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: pu.leep([[0.5, 0.6]], [0]), "row 0 .the first sums to 1.1"),
+        (lambda: pu.leep([[0.5, 0.6]], [0]), "a distribution .* row 0"),
         (lambda: pu.leep([[0.5, 0.5], [np.nan, 1.0]], [0, 1]), "row 1"),
-        (lambda: pu.leep([[0.5, 0.5]], [0, 1]), "1 example, but 2 labels"),
         (lambda: pu.leep(np.zeros((0, 2)), np.zeros(0, int)), "no examples"),
         (lambda: pu.nce([0.5], [0]), "predictions must be integer class indices"),
-        (lambda: pu.nce([1], [-1]), "labels must be 0 or more"),
         (lambda: pu.nce([1, 2], [0]), "2 examples, but 1 labels"),
         (lambda: pu.nce(np.zeros(0, int), np.zeros(0, int)), "no examples"),
-        (
-            lambda: pu.assignment_accuracy([0, 1], ["a", "b"], [], []),
-            "test examples|no examples|class indices",
-        ),
-        (lambda: pu.nce([0, 1, 2], ["a", "b", float("nan")]), "no label for 1 of 3 examples .*row 2"),
-        (lambda: pu.nce([0, 1], [1, "1"]), "mix names and numbers"),
-        (lambda: class_assignment([0, 1], ["a", "b"]), "number names once"),
-        (lambda: class_assignment(np.arange(20_000), np.arange(20_000)), "20,000 classes .* too many"),
+        (lambda: class_assignment([0, 1], ["a", "b"]), "integer class indices; got text"),
         (lambda: pu.assignment_accuracy([1], [0], [1, 2], [0]), "2 examples, but 1 labels"),
         (lambda: semantic_overlap(["dog"], ["beagle"], {"dg": []}), "class of the task 'dg'. Did you"),
         (lambda: semantic_overlap(["dog"], ["beagle"], {"dog": ["eagle"]}), "Did you mean 'beagle'"),

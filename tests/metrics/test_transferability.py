@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn.covariance import LedoitWolf
@@ -16,7 +15,6 @@ from tests.oracles import transferability as oracle
 import penultimate as pu
 from penultimate import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.transferability import FeatureScores
 
 SIZES = [((9, 1, 40, 3), 6), ((5, 5, 5), 4), ((2, 30), 3), ((4, 3, 5), 12), ((4, 3, 5), 30), ((20, 9), 1)]
 IDS = ["unbalanced", "balanced", "two classes", "as many dimensions", "more dimensions", "one dimension"]
@@ -29,10 +27,6 @@ def example(seed: int, sizes: tuple[int, ...] = (9, 1, 40, 3), m: int = 6) -> tu
     labels = random.permutation(np.repeat(np.arange(len(sizes)), sizes))
     centers = random.normal(size=(len(sizes), m))
     return np.maximum(centers[labels] + random.normal(size=(len(labels), m)) + 0.7, 0), labels
-
-
-def rotation(m: int, seed: int = 0) -> np.ndarray:
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(m, m)))[0]
 
 
 @pytest.mark.parametrize(("sizes", "m"), SIZES, ids=IDS)
@@ -146,32 +140,6 @@ def test_the_h_score_is_that_of_scikit_learns_shrinkage(sizes: tuple[int, ...], 
     assert pu.h_score(features, labels) == pytest.approx(score, rel=1e-9)
 
 
-@settings(max_examples=20)
-@given(seeds, st.sampled_from([3, 9, 60]), st.floats(1e-3, 1e3))
-def test_what_does_not_change_the_scores(seed: int, m: int, scale: float) -> None:
-    """Order, names of classes, rotation; for LogME and the H-score scale; for the other two a shift."""
-    features, labels = example(seed, (8, 3, 12), m)
-    order = np.random.default_rng(seed).permutation(len(labels))
-    turned = features[order] @ rotation(m, seed)
-    renamed = np.array([70, 5, 1000])[labels[order]]
-    before, after = FeatureScores(features, labels), FeatureScores(turned, renamed)
-    assert after.logme() == pytest.approx(before.logme(), abs=1e-7)
-    assert after.h_score() == pytest.approx(before.h_score(), rel=1e-8)
-    assert after.transrate() == pytest.approx(before.transrate(), rel=1e-6, abs=1e-8)
-    assert pu.logme(scale * turned, renamed) == pytest.approx(before.logme(), abs=1e-7)
-    assert pu.h_score(scale * turned + 3, renamed) == pytest.approx(before.h_score(), rel=1e-7)
-    assert pu.transrate(turned + 3, renamed) == pytest.approx(before.transrate(), rel=1e-6, abs=1e-8)
-    assert -1e-12 <= before.h_score() <= 2
-    assert before.transrate() >= 0
-
-
-def test_labels_that_say_nothing_score_lower() -> None:
-    features, labels = example(7, (40, 40, 40), 10)
-    shuffled = np.random.default_rng(0).permutation(labels)
-    for score in (pu.logme, pu.h_score, pu.transrate):
-        assert score(features, labels) > 1.2 * score(features, shuffled)
-
-
 def test_features_that_fit_without_noise_have_no_logme() -> None:
     """Fewer directions than examples, and no example off its class's corner: the evidence has no bound."""
     labels = np.arange(3000) % 3
@@ -181,21 +149,10 @@ def test_features_that_fit_without_noise_have_no_logme() -> None:
     assert pu.h_score(corners, labels) == pytest.approx(2, rel=1e-2)
 
 
-def test_what_has_no_value_is_said() -> None:
+def test_constant_features_say_nothing() -> None:
     labels = np.arange(6) % 2
-    with pytest.raises(UndefinedError, match="equal to within their rounding"):
-        pu.h_score(np.full((6, 3), 0.1, np.float32), labels)
     assert pu.transrate(np.full((6, 3), 0.1), labels) == pytest.approx(0, abs=1e-9)
     noise = -math.log(2 * math.pi * 0.5) / 2 - 0.5
     assert pu.logme(np.zeros((6, 3)), labels) == pytest.approx(noise)
-    for score in (pu.logme, pu.h_score, pu.transrate):
-        with pytest.raises(UndefinedError, match="saw class 4 alone"):
-            score(np.ones((3, 2)), [4, 4, 4])
-        with pytest.raises(UndefinedError, match="saw no examples"):
-            score(np.ones((0, 2)), torch.zeros(0, dtype=torch.int64))
-        with pytest.raises(RequestError, match="row 1"):
-            score(np.array([[0.0], [np.nan], [1.0]]), [0, 1, 1])
-        with pytest.raises(RequestError, match="3 examples, but 2 labels"):
-            score(np.ones((3, 2)), [0, 1])
     with pytest.raises(RequestError, match="epsilon must be a number in"):
         pu.transrate(np.eye(4), [0, 0, 1, 1], epsilon=0)

@@ -30,9 +30,9 @@ NAME = "evaluation"
 MEASURE = (
     *("geometry", "probed", "confusions", "layers", "pair_cka", "pair_likeness", "transferability"),
     *("few_labels", "compactness"),
-    *("classifier", "selective", "pair_agreement", "overlap", "nce", "leep"),
+    *("classifier", "pair_agreement", "overlap", "nce", "leep"),
 )
-"""The measurements of each network that can provide their input; the last seven need a final layer."""
+"""The measurements of each network that can provide their input; the last five need a final layer."""
 OWN = {"crop": {"crop", "resize"}, "share": {"share", "resize"}}
 """The image settings for all networks, and the settings by which a source overrides each."""
 QUESTION = "Which network serves which task best?"

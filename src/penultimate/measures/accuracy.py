@@ -5,27 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penultimate.measures.declaration import ClassOrder, Logits, Shown, Yield
-from penultimate.measures.inputs import Inputs, Number, Undefined
+from penultimate.measures.inputs import Inputs, Number
 from penultimate.registry import register
 
 FURTHER_TEST = "further_test"
 """The split of additional test images, for sources that have them, which makes the accuracy more precise."""
 
-TOP1 = Yield(
-    "top1",
-    "fraction",
-    better="high",
-    words="The share of images of which the right class has the highest score.",
-    called="accuracy",
-)
-TOP5 = Yield(
-    "top5",
-    "fraction",
-    better="high",
-    words="The share of images of which the right class is among the five highest scores.",
-    called="top-5 accuracy",
-)
-ACCURACIES = (TOP1, TOP5)
+TOP1 = Yield("top1", "fraction", called="accuracy")
+ACCURACIES = (TOP1, Yield("top5", "fraction", called="top-5 accuracy"))
 
 
 @register.measurement(
@@ -36,7 +23,7 @@ ACCURACIES = (TOP1, TOP5)
     first=True,
     seconds=0.13,
 )
-def accuracy(inputs: Inputs) -> Iterator[Number | Undefined]:
+def accuracy(inputs: Inputs) -> Iterator[Number]:
     """Top-1 and top-5 accuracy on the training images, shown without augmentation, and on the test images.
 
     The test images are those of the split "test" and, if it exists, the split "further_test".

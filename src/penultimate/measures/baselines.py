@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from penultimate.measures.declaration import Pixels, Yield
+from penultimate.measures.declaration import Pixels, Yield, accuracies
 from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined, sample
 from penultimate.metrics import UndefinedError
 from penultimate.registry import register
@@ -25,10 +25,6 @@ MOST = 10_000
 BATCH = 512
 NAMES = ("pixels", "colours", "convolutions")
 """The baselines, as in `features.baselines.BASELINES`, which loads a tensor library."""
-WORDS = (
-    "A linear probe on shrunk pixels, on colour statistics or on random convolutions of a task's images,"
-    " which every network is expected to beat."
-)
 
 
 @register.measurement(
@@ -36,16 +32,8 @@ WORDS = (
     per="study_target",
     needs=(Pixels("train"), Pixels("test")),
     yields=(
-        *(
-            Yield(f"baseline_{accuracy}", "fraction", better="high", words=WORDS, called="a baseline")
-            for accuracy in ("top1", "mean_per_class")
-        ),
-        Yield(
-            "baseline_predictions",
-            "points",
-            {"ids": "id images", **dict.fromkeys(("labels", *NAMES), "whole images")},
-            words="What each baseline predicts of each test image.",
-        ),
+        *accuracies("baseline", "a baseline"),
+        Yield("baseline_predictions", "points", ("ids", "labels", *NAMES)),
     ),
     seconds=1.0,
 )

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 SIDE = 72
 """The side of a picture in pixels."""
-ARRAYS = {
-    **{"truth": "text pairs", "predicted": "text pairs", "counts": "count pairs", "of": "count pairs"},
-    **{"pictured": "whole pictures", "thumbnails": "byte pictures side side 3"},
-    **{"classes": "text classes", "class_errors": "whole classes", "class_sizes": "count classes"},
-}
+ARRAYS = (
+    *("truth", "predicted", "counts", "of"),
+    *("pictured", "thumbnails"),
+    *("classes", "class_errors", "class_sizes"),
+)
 """The arrays: for each pair its two classes, its count, and the number of images of the true class; for each
 picture its pair and its pixels; for the classes with the highest error rates their names, errors and
 sizes."""
@@ -32,14 +32,7 @@ sizes."""
     version=1,
     per="target",
     needs=(Made("probed"), Pixels("test")),
-    yields=(
-        Yield(
-            "confusions",
-            "points",
-            ARRAYS,
-            words="How often the linear probe takes the images of each class for each other class.",
-        ),
-    ),
+    yields=(Yield("confusions", "points", ARRAYS),),
     ranges={"pairs": Interval(1, 50, "both"), "pictures": Interval(0, 20, "both")},
     seconds=0.2,
 )

@@ -16,16 +16,7 @@ BATCH = 32
     version=1,
     per="network",
     needs=(Layers(), Pixels("test")),
-    yields=(
-        Yield(
-            "multiply_adds",
-            "count",
-            better="low",
-            words="How many multiply-adds the convolutions and matrix products of a network take for an"
-            " image, up to its features.",
-            called="cost",
-        ),
-    ),
+    yields=(Yield("multiply_adds", "count", called="cost"),),
     seconds=0.3,
 )
 def cost(inputs: Inputs, *, speed: bool = False) -> Iterator[Number | Undefined | Fact]:

@@ -14,41 +14,26 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from penultimate.errors import unknown
 from penultimate.objectives.hyperparameters import REQUIRED, Form, Hyperparameter, Interval, bind
 
-if TYPE_CHECKING:
-    pass
-
 Scope: TypeAlias = Literal["network", "pair", "objective", "start", "draw", "study"]
 
 PER: Mapping[str, tuple[Scope, bool]] = {
-    "network": ("network", False),
-    "target": ("network", True),
-    "outside": ("network", True),
-    "pair": ("pair", False),
-    "objective": ("objective", False),
+    "network": ("network", False),  # one network
+    "target": ("network", True),  # one network and one target
+    "outside": ("network", True),  # one network and one data set outside the source (or else a target)
+    "pair": ("pair", False),  # two networks
+    "objective": ("objective", False),  # the networks of all seeds of an objective
     "objective_target": ("objective", True),
-    "start_target": ("start", True),
-    "draw": ("draw", False),
-    "study": ("study", False),
+    "start_target": ("start", True),  # the networks of the same initial weights and draw, and one target
+    "draw": ("draw", False),  # one draw of the data (for stages that make images once for all networks)
+    "study": ("study", False),  # all networks of an arm that share an architecture
     "study_target": ("study", True),
 }
-"""What a measurement is called for: the networks of one call, and whether it is repeated for each target.
-
-network             one network
-target              one network and one target
-outside             one network and one of the data sets outside the source (without any, the targets)
-pair                two networks
-objective           the networks of all seeds of an objective
-objective_target    the networks of all seeds of an objective, and one target
-start_target        the networks with the same initial weights and the same draw of the images, and one target
-draw                one draw of the data (for stages that make images once for all networks)
-study               all networks of an arm that share an architecture
-study_target        all networks of an arm that share an architecture, and one target
-"""
+"""What a measurement is called for: the networks of one call, and whether it is repeated for each target."""
 
 
 @dataclass(frozen=True)
@@ -179,51 +164,40 @@ Need: TypeAlias = (
 )
 
 
-Direction: TypeAlias = Literal["", "high", "low"]
-SHOWN: Mapping[str, tuple[str, float, int]] = {
-    "fraction": ("%", 100, 1),
-    **dict.fromkeys(("count", "pixels"), ("", 1, 0)),
-}
-"""How the numbers of a unit are displayed: the sign of the unit, a factor, and the number of decimals."""
-OTHERS = ("", 1.0, 3)
-"""How the numbers of all other units are displayed."""
+SHOWN: Mapping[str, tuple[float, int]] = {"fraction": (100, 1), "count": (1, 0), "pixels": (1, 0)}
+"""How the numbers of a unit are displayed: a factor, and the number of decimals (other units: 1 and 3)."""
 
 
 @dataclass(frozen=True)
 class Yield:
-    """One quantity that a measurement yields: its numbers, and the words that explain them.
+    """One quantity that a measurement yields.
 
-    unit      the unit of the values in its rows; `SHOWN` holds how it is displayed
-    arrays    the names of the arrays that its rows point to, or {name: "KIND DIMENSION ..."}, which says for
-              a reader what they hold; dimensions of one name are of one size
-    better    which values are better: "high", "low", or "" if neither is
-    words     an explanation for a reader who does not know it
+    unit      the unit of the values in its rows; "points" for a row that points to arrays
+    arrays    the names of these arrays
     called    its name within a sentence
     decimals  the number of decimals displayed, if it differs from the unit's
     """
 
     metric: str
     unit: str
-    arrays: Mapping[str, str] | tuple[str, ...] = ()
-    better: Direction = ""
-    words: str = ""
+    arrays: tuple[str, ...] = ()
     called: str = ""
     decimals: int | None = None
 
     @property
-    def sign(self) -> str:
-        """The sign that is displayed beside its numbers."""
-        return SHOWN.get(self.unit, OTHERS)[0]
-
-    @property
     def scale(self) -> float:
         """The factor by which its numbers are multiplied for display."""
-        return SHOWN.get(self.unit, OTHERS)[1]
+        return SHOWN.get(self.unit, (1.0, 3))[0]
 
     @property
     def digits(self) -> int:
         """The number of decimals displayed."""
-        return SHOWN.get(self.unit, OTHERS)[2] if self.decimals is None else self.decimals
+        return SHOWN.get(self.unit, (1.0, 3))[1] if self.decimals is None else self.decimals
+
+
+def accuracies(stem: str, called: str) -> tuple[Yield, ...]:
+    """Return the declarations of a target's two official accuracies, STEM_top1 and STEM_mean_per_class."""
+    return tuple(Yield(f"{stem}_{kind}", "fraction", called=called) for kind in ("top1", "mean_per_class"))
 
 
 @dataclass(frozen=True)
@@ -291,14 +265,12 @@ class Measurement:
         """
         bound = bind(self.name, [self._ranged(setting) for setting in self.settings], given, "setting")
         for setting in self.settings:
-            values = bound[setting.name]
-            if setting.name not in self.ranges:
+            value = bound[setting.name]
+            if setting.name not in self.ranges or (setting.default is None and value is None):
                 continue
-            if setting.name in self.several:
-                for value in values if isinstance(values, tuple | list) else (values,):
-                    self._check_one(setting, value)
-            elif setting.default is None and values is not None:
-                self._check_one(setting, values)
+            if setting.name in self.several or setting.default is None:
+                for one in value if isinstance(value, tuple | list) else (value,):
+                    self._check_one(setting, one)
         return bound
 
     def _check_one(self, setting: Hyperparameter, value: Any) -> None:
@@ -310,7 +282,7 @@ class Measurement:
             return
         usual = setting.default if isinstance(setting.default, tuple) else (setting.default,)
         form: Form = "number" if any(isinstance(value, float) for value in usual) else "integer"
-        dataclasses.replace(self._ranged(setting), form=form).checked(value, self.name)
+        dataclasses.replace(setting, interval=allowed, form=form).checked(value, self.name)
 
     def _ranged(self, setting: Hyperparameter) -> Hyperparameter:
         allowed = self.ranges.get(setting.name)

@@ -1,14 +1,16 @@
-"""A network during its training: accuracy and class separation of its snapshots."""
+"""A network during its training: accuracy, class separation and linear transfer of its snapshots."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penultimate.measures.accuracy import ACCURACIES
-from penultimate.measures.class_separation import SEPARATION, UNBIASED, UNBIASED_SEPARATION
+from penultimate.measures.class_separation import SEPARATION, UNBIASED
 from penultimate.measures.declaration import Logits, Pixels, Snapshots
 from penultimate.measures.inputs import Inputs, Number, read_card, sample
+from penultimate.measures.transfer import LINEAR_ACCURACIES, linear_probe
 from penultimate.metrics import UndefinedError
 from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
@@ -16,13 +18,15 @@ from penultimate.registry import register
 if TYPE_CHECKING:
     from penultimate.features.bank import FeatureBank
 
+EVERY = Interval(1, closed="left")
+
 
 @register.measurement(
     version=1,
     per="network",
     needs=(Snapshots(), Pixels("train"), Pixels("test"), Logits("train"), Logits("test")),
-    yields=(*ACCURACIES, SEPARATION, UNBIASED_SEPARATION),
-    ranges={"images": Interval(2, closed="left"), "every": Interval(1, closed="left")},
+    yields=(*ACCURACIES, SEPARATION, UNBIASED),
+    ranges={"images": Interval(2, closed="left"), "every": EVERY},
     seconds=2.7,
     paper="Kornblith et al., 2021, figures C.1 to C.3 and E.4",
 )
@@ -38,17 +42,16 @@ def dynamics(
     """
     from penultimate.features.bank import FeatureBank
     from penultimate.features.extraction import extract
-    from penultimate.networks.trained import load_network, snapshots
+    from penultimate.networks.trained import load_network
 
     splits = ("train", "test")
     shown = {split: inputs.shown(split) for split in splits}
     places = {split: sample(len(shown[split]), images) for split in splits}
-    chosen = {split: shown[split].subset(places[split]) for split in splits}
-    kept = {epoch: folder for epoch, folder in snapshots(inputs.network_folder).items() if epoch % every == 0}
+    kept = _kept(inputs, every)
     for epoch, folder in kept.items():
         network = load_network(folder).to(inputs.device)
         for split in splits:
-            yield from _measured(extract(network, chosen[split]), split, epoch, unbiased)
+            yield from _measured(extract(network, shown[split].subset(places[split])), split, epoch, unbiased)
     last = read_card(inputs.network_folder)["epoch"]
     for split in splits if last not in kept else ():
         whole, rows = inputs.features(split), places[split]
@@ -58,16 +61,47 @@ def dynamics(
         yield from _measured(bank, split, last, unbiased)
 
 
+@register.measurement(
+    version=2,
+    per="target",
+    needs=(Snapshots(), Pixels("train"), Pixels("test")),
+    yields=LINEAR_ACCURACIES,
+    ranges={"every": EVERY},
+    seconds=8.0,
+    paper="Kornblith et al., 2021, figure D.2",
+)
+def transfer_dynamics(inputs: Inputs, *, every: int = 1) -> Iterator[Number]:
+    """Test accuracy of logistic regression on the target's features, by epoch; the last value is `linear`'s.
+
+    Snapshots are those that `dynamics` uses.
+    """
+    from penultimate.features.extraction import extract
+    from penultimate.networks.trained import load_network
+
+    train, test = inputs.shown("train"), inputs.shown("test")
+    last = read_card(inputs.network_folder)["epoch"]
+    for epoch, folder in {**_kept(inputs, every), last: inputs.network_folder}.items():
+        network = load_network(folder).to(inputs.device)
+        probe, queries = linear_probe(inputs, extract(network, train)), extract(network, test)
+        score = probe.score(queries.features, queries.labels)
+        yield Number(f"linear_{inputs.accuracy}", score, "fraction", "test", epoch=epoch)
+
+
+def _kept(inputs: Inputs, every: int) -> dict[int, Path]:
+    from penultimate.networks.trained import snapshots
+
+    return {epoch: folder for epoch, folder in snapshots(inputs.network_folder).items() if epoch % every == 0}
+
+
 def _measured(bank: FeatureBank, split: str, epoch: int, unbiased: bool) -> Iterator[Number]:
     from penultimate.metrics.accuracy import top_k
     from penultimate.metrics.separation import class_separation
 
-    assert bank.logits is not None
     for k in (1, 5):
-        yield Number(f"top{k}", top_k(bank.logits, bank.labels, k), "fraction", split, epoch=epoch)
-    for metric, without_bias in (("class_separation", False), *[(UNBIASED, True)] * unbiased):
+        yield Number(f"top{k}", top_k(bank, k=k), "fraction", split, epoch=epoch)
+    for what, without_bias in ((SEPARATION, False), *[(UNBIASED, True)] * unbiased):
         try:
-            separation = class_separation(bank.features, bank.labels, unbiased=without_bias)
+            separation = class_separation(bank, unbiased=without_bias)
         except UndefinedError:
             continue
-        yield Number(metric, separation, "ratio", split, epoch=epoch)
+        yield Number(what.metric, separation, "ratio", split, epoch=epoch)

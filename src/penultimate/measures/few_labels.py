@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from penultimate.measures.declaration import Features, Yield
-from penultimate.measures.inputs import Arrays, Fact, Inputs, Number
+from penultimate.measures.declaration import Features, accuracies
+from penultimate.measures.inputs import Fact, Inputs, Number
 from penultimate.metrics import UndefinedError
 from penultimate.objectives.hyperparameters import Interval
 from penultimate.registry import register
@@ -16,44 +16,16 @@ if TYPE_CHECKING:
 
     from penultimate.features.bank import FeatureBank
 
-PROBES = {
-    "ridge": "ridge regression on the classes, its penalty chosen by leaving one training image out",
-    "centroid": "the nearest mean of a class",
-}
-"""The probes by the word in their metrics, with what they are."""
+PROBES = ("ridge", "centroid")
+"""Ridge regression on the classes, its penalty chosen by leaving one image out; the nearest class mean."""
+CALLED = "transfer from few labels"
 
 
 @register.measurement(
     version=1,
     per="target",
     needs=(Features("train"), Features("test")),
-    yields=(
-        *(
-            Yield(
-                f"few_{probe}_{accuracy}",
-                "fraction",
-                better="high",
-                words=f"Transfer from a few training images a class: {told}. The mean over episodes,"
-                " which are the same for every network.",
-                called="transfer from few labels",
-            )
-            for probe, told in PROBES.items()
-            for accuracy in ("top1", "mean_per_class")
-        ),
-        Yield(
-            "few_labels_curve",
-            "points",
-            {
-                "sizes": "text sizes",
-                "images": "whole sizes",
-                **dict.fromkeys(("ridge", "centroid"), "share sizes episodes"),
-                **dict.fromkeys(("ridge_hits", "centroid_hits"), "share sizes images_tested"),
-                "labels": "whole images_tested",
-                "digest": "text 1",
-            },
-            words="The accuracy of each episode, and how many episodes get each test image right.",
-        ),
-    ),
+    yields=tuple(each for probe in PROBES for each in accuracies(f"few_{probe}", CALLED)),
     ranges={
         "shots": Interval(1, closed="left"),
         "percent": Interval(1, 100, "both"),
@@ -70,7 +42,7 @@ def few_labels(
     percent: tuple[int, ...] = (1, 3, 10, 30, 100),
     episodes: int = 10,
     seed: int = 0,
-) -> Iterator[Number | Arrays | Fact]:
+) -> Iterator[Number | Fact]:
     """Test accuracy of two closed-form probes that learn from few images a class, over episodes.
 
     Episodes depend on the target, its labels and the seed alone, so that networks are compared on the same
@@ -83,7 +55,8 @@ def few_labels(
 
     train, test = inputs.features("train"), inputs.features("test")
     classes, codes = np.unique(train.labels, return_inverse=True)
-    _expect_learnable(train, len(classes))
+    if len(classes) < 2 or bool((train.features == train.features[0]).all()):
+        raise UndefinedError("probes of few labels need two classes or more, and features that differ")
     counts = np.bincount(codes)
     sizes, notes = sizes_of(shots, percent, counts)
     yield Fact("notes", notes)
@@ -92,71 +65,37 @@ def few_labels(
             f"every size takes all {len(codes)} training images, and 100 percent is not asked for"
         )
     orders = [episode_order(codes, inputs.target, seed, each, train.ids) for each in range(episodes)]
-    weights = _weights(test.labels, inputs.accuracy)
-    accuracies = {probe: np.full((len(sizes), episodes), np.nan, np.float32) for probe in PROBES}
-    hits = {probe: np.empty((len(sizes), len(test)), np.float32) for probe in PROBES}
-    for place, size in enumerate(sizes):
+    yield Fact("episodes", digest_of(orders, train.labels))
+    for size in sizes:
         given = size.of(counts)
         needed = orders[:1] if given.sum() == len(codes) else orders
-        for probe, right in _right(
-            train.features, test, codes, classes, [each < given[codes] for each in needed]
-        ):
-            of_episodes = right @ weights
-            accuracies[probe][place, : len(right)] = of_episodes
-            hits[probe][place] = right.mean(0)
-            value, metric = float(of_episodes.mean()), f"few_{probe}_{inputs.accuracy}"
-            yield Number(metric, value, "fraction", "test", setting=size.setting)
-    digest = digest_of(orders, train.labels)
-    yield Fact("episodes", digest)
-    arrays = {
-        "sizes": np.array([f"{size.kind}={size.value}" for size in sizes]),
-        "images": np.array([int(size.of(counts).sum()) for size in sizes]),
-        **accuracies,
-        **{f"{probe}_hits": of_probe for probe, of_probe in hits.items()},
-        "labels": test.labels,
-        "digest": np.array([digest]),
-    }
-    yield Arrays("few_labels_curve", arrays, "test")
+        masks = [each < given[codes] for each in needed]
+        for probe, scores in _scores(train.features, test, codes, classes, masks, inputs.accuracy):
+            metric = f"few_{probe}_{inputs.accuracy}"
+            yield Number(metric, float(np.mean(scores)), "fraction", "test", setting=size.setting)
 
 
-def _right(
+def _scores(
     features: np.ndarray,
     test: FeatureBank,
     codes: np.ndarray,
     classes: np.ndarray,
     learnt_from: Sequence[np.ndarray],
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield each probe, and whether it gets each test image right after learning from each mask."""
+    accuracy: str,
+) -> Iterator[tuple[str, list[float]]]:
+    """Yield each probe, and its accuracy on the test images after learning from each mask."""
     import numpy as np
 
-    from penultimate.metrics.blocks import ELEMENTS
+    from penultimate.metrics.inputs import BLOCK_ELEMENTS
     from penultimate.probes.closed_form import nearest_centroid, ridge
+    from penultimate.probes.estimator import accuracy_of
 
-    rows = max(1, ELEMENTS["cpu"] // test.features.shape[1])
-    for probe, fit in {"ridge": ridge, "centroid": nearest_centroid}.items():
+    rows = max(1, BLOCK_ELEMENTS["cpu"] // test.features.shape[1])
+    for probe, fit in zip(PROBES, (ridge, nearest_centroid), strict=True):
         rules = [fit(features[mask], codes[mask], len(classes)) for mask in learnt_from]
-        right = np.empty((len(rules), len(test)), bool)
+        predicted = np.empty((len(rules), len(test)), np.int64)
         for start in range(0, len(test), rows):
             block = np.asarray(test.features[start : start + rows], np.float64)
-            truth = test.labels[start : start + rows]
             for place, rule in enumerate(rules):
-                right[place, start : start + rows] = classes[rule.predict(block)] == truth
-        yield probe, right
-
-
-def _weights(labels: np.ndarray, accuracy: str) -> np.ndarray:
-    """Return the weight of each test image [n] in an accuracy: equal, or equal for each class."""
-    import numpy as np
-
-    if accuracy != "mean_per_class":
-        return np.full(len(labels), 1 / len(labels))
-    present, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    return np.asarray(1 / (len(present) * counts[codes]))
-
-
-def _expect_learnable(train: FeatureBank, classes: int) -> None:
-    """Raise UndefinedError for a single class, and for features that are the same for all images."""
-    if classes < 2:
-        raise UndefinedError("probes of few labels need two classes or more; the training images are of one")
-    if bool((train.features == train.features[0]).all()):
-        raise UndefinedError("all training images have the same features, which tell no class from another")
+                predicted[place, start : start + rows] = classes[rule.predict(block)]
+        yield probe, [accuracy_of(accuracy)(each, test.labels) for each in predicted]

@@ -28,13 +28,11 @@ from penultimate.measures.further_training import (
     WHOLE,
     accuracy_on,
     choose,
-    chosen_by,
+    chosen_in,
     classified,
     numbers_of,
-    start_of,
     train_on,
     validated,
-    validating,
     yields_of,
 )
 from penultimate.measures.inputs import Arrays, Fact, Inputs, Number, Setting, Undefined
@@ -48,13 +46,9 @@ if TYPE_CHECKING:
     from penultimate.networks.trained import TrainedNetwork
 
 HEADS = (FRESH, PROBE)
-FINE_TUNING = (
-    "All weights of the finished network are trained further on the new task, from a fresh final"
-    " layer unless another is named."
-)
 GIVEN_LEARNING_RATES, GIVEN_DECAYS = (0.001, 0.01), (0.0,)
 GIVEN_STEPS, GIVEN_BATCH_SIZE = 200, 32
-PREDICTIONS = {"ids": "id images", "labels": "whole images", "tuned": "whole images"}
+PREDICTIONS = ("ids", "labels", "tuned")
 """The arrays of the predictions: for each test image its id, its class, and the predicted class."""
 
 
@@ -79,11 +73,8 @@ def fine_tune_cell(
     batch_size: int = BATCH_SIZE,
 ) -> Iterator[Fact]:
     """The network fine-tuned on four fifths of the target's training images, and its accuracy on the rest."""
-    images = inputs.shown("train")
-    validation = validating(images, inputs.seed)
-    start = start_of(inputs, str(head), len(images.class_names), ~validation)
     rates = {"learning_rate": learning_rate, "decay": decay, "steps": steps, "batch_size": batch_size}
-    yield from validated(inputs, images, validation, start, rates)
+    yield from validated(inputs, inputs.shown("train"), str(head), rates)
 
 
 @register.measurement(
@@ -106,22 +97,9 @@ def fine_tune_choice(inputs: Inputs, *, head: tuple[str, ...] | str = HEADS) -> 
     per="target",
     needs=(Layers(), Trained(), Features("train"), Pixels("train"), Pixels("test"), Made("fine_tune_choice")),
     yields=(
-        *yields_of("fine_tuned", FINE_TUNING, "fine-tuned transfer"),
-        Yield(
-            "fine_tuned_cka",
-            "ratio",
-            words="How alike a layer finds images before and after fine-tuning (CKA), from 0 to 1.",
-            called="CKA",
-        ),
-        Yield(
-            "fine_tuned_layers",
-            "points",
-            {
-                **dict.fromkeys(("matrix", "standard_error"), "share layers layers"),
-                **{"layers": "text layers", "sizes": "count batches"},
-            },
-            words="How alike every layer before and every layer after fine-tuning find images (CKA).",
-        ),
+        *yields_of("fine_tuned", "fine-tuned transfer"),
+        Yield("fine_tuned_cka", "ratio", called="CKA"),
+        Yield("fine_tuned_layers", "points", ("matrix", "standard_error", "layers", "sizes")),
     ),
     each=("head",),
     ranges={
@@ -158,9 +136,9 @@ def fine_tuning(
     images, in batches of `compared`, drawn again in every pass.
     """
     train, test = inputs.shown("train"), inputs.shown("test")
-    chosen = chosen_by(inputs.made("fine_tune_choice"))
+    chosen = chosen_in(inputs, "fine_tune_choice")
     rates = {**chosen["rates"], "steps": steps, "batch_size": batch_size}
-    after = train_on(inputs, train, start_of(inputs, str(head), len(train.class_names)), rates)
+    after = train_on(inputs, train, str(head), rates)
     setting = {"head": str(head)}
     yield from numbers_of("fine_tuned", inputs, train, accuracy_on(inputs, test, after), chosen, setting)
     shown, batches = inputs.shown("test", most=images), {"batch_size": compared, "passes": passes}
@@ -179,19 +157,15 @@ def _likeness(
         return
     networks = {"before": before, "after": after}
     comparison = compare_networks(networks, images, output=PENULTIMATE, **batches)
-    layers, rows = comparison.layers("before"), len(comparison.layers("before"))
+    layers = comparison.layers("before")
     matrix = comparison.between("before", "after")
     for layer, value in zip(layers, matrix.diagonal(), strict=True):
         if math.isfinite(value):
             yield Number("fine_tuned_cka", float(value), "ratio", "test", layer, setting=setting)
         else:
             yield Undefined(f"{layer} is the same for all images")
-    arrays = {
-        "matrix": matrix,
-        "standard_error": comparison.standard_error[:rows, rows:],
-        "layers": layers,
-        "sizes": comparison.sizes,
-    }
+    error = comparison.standard_error[: len(layers), len(layers) :]
+    arrays = {"matrix": matrix, "standard_error": error, "layers": layers, "sizes": comparison.sizes}
     yield Arrays("fine_tuned_layers", arrays, "test", setting)
 
 
@@ -215,9 +189,8 @@ def scratch_cell(
     batch_size: int = BATCH_SIZE,
 ) -> Iterator[Fact]:
     """A network, trained from scratch on four fifths of the target, and its accuracy on the rest."""
-    images = inputs.images("train")
     rates = {"learning_rate": learning_rate, "decay": decay, "steps": steps, "batch_size": batch_size}
-    yield from validated(inputs, images, validating(images, inputs.seed), None, rates)
+    yield from validated(inputs, inputs.images("train"), "", rates)
 
 
 @register.measurement(
@@ -237,11 +210,7 @@ def scratch_choice(inputs: Inputs) -> Iterator[Fact]:
     version=1,
     per="start_target",
     needs=(Trained(), Pixels("train"), Pixels("test"), Made("scratch_choice")),
-    yields=yields_of(
-        "from_scratch",
-        "The architecture is trained on the task alone, from random weights.",
-        "accuracy from scratch",
-    ),
+    yields=yields_of("from_scratch", "accuracy from scratch"),
     ranges={**OF_CELL, "seeds": WHOLE},
     seconds=10.0,
     trains=True,
@@ -259,12 +228,11 @@ def from_scratch(
 
     This is done once for each seed and draw, whatever the objectives, with its own search of the grid.
     """
-    chosen = chosen_by(inputs.made("scratch_choice"))
-    rates = {**chosen["rates"], "steps": steps, "batch_size": batch_size}
+    chosen = chosen_in(inputs, "scratch_choice")
     train = inputs.images("train")
-    trained = train_on(inputs, train, None, rates)
-    score = accuracy_on(inputs, inputs.images("test"), trained)
-    yield from numbers_of("from_scratch", inputs, train, score, chosen, {})
+    rates = {**chosen["rates"], "steps": steps, "batch_size": batch_size}
+    score = accuracy_on(inputs, inputs.images("test"), train_on(inputs, train, "", rates))
+    yield from numbers_of("from_scratch", inputs, train, score, chosen)
 
 
 @register.measurement(
@@ -287,11 +255,8 @@ def given_tune_cell(
     batch_size: int = GIVEN_BATCH_SIZE,
 ) -> Iterator[Fact]:
     """The network fine-tuned on four fifths of the target's training images, and its accuracy on the rest."""
-    images = _sized(inputs, "train")
-    validation = validating(images, inputs.seed)
-    start = start_of(inputs, PROBE, images.num_classes, ~validation)
-    rates = _rates(steps, batch_size, learning_rate=learning_rate, decay=decay)
-    yield from validated(inputs, images, validation, start, rates)
+    rates = {"learning_rate": learning_rate, "decay": decay, **_given_rates(steps, batch_size)}
+    yield from validated(inputs, _sized(inputs, "train"), PROBE, rates)
 
 
 @register.measurement(
@@ -307,17 +272,8 @@ def given_tune_choice(inputs: Inputs) -> Iterator[Fact]:
     per="target",
     needs=(Weights(), Features("train"), Pixels("train"), Pixels("test"), Made("given_tune_choice")),
     yields=(
-        *yields_of(
-            "given_fine_tuned",
-            "All weights of the finished network are trained further on the new task, from the linear probe.",
-            "fine-tuned transfer",
-        ),
-        Yield(
-            "tuned_predictions",
-            "points",
-            PREDICTIONS,
-            words="What the fine-tuned network predicts of each test image.",
-        ),
+        *yields_of("given_fine_tuned", "fine-tuned transfer"),
+        Yield("tuned_predictions", "points", PREDICTIONS),
     ),
     ranges=OF_CELL,
     seconds=300.0,
@@ -333,28 +289,25 @@ def given_fine_tuning(
 ) -> Iterator[Number | Arrays | Fact]:
     """Test accuracy and predictions of a network after all its weights were trained further on a target.
 
-    The final layer starts as the linear probe. Training uses SGD with momentum 0.9 and a cosine learning rate
-    that falls to zero, in float32, without augmentation. A fifth of the training images chooses the learning
-    rate and decay (among equals the smallest learning rate, then the largest decay); then all training images
-    are used.
+    The final layer starts as the linear probe. Training is that of `fine_tuning`, in float32, without
+    augmentation, and with a grid of its own.
     """
     from penultimate.probes.estimator import accuracy_of
 
     train, test = _sized(inputs, "train"), _sized(inputs, "test")
-    chosen = chosen_by(inputs.made("given_tune_choice"))
-    start = start_of(inputs, PROBE, train.num_classes)
-    tuned = train_on(inputs, train, start, _rates(steps, batch_size, **chosen["rates"]))
+    chosen = chosen_in(inputs, "given_tune_choice")
+    tuned = train_on(inputs, train, PROBE, {**chosen["rates"], **_given_rates(steps, batch_size)})
     predicted = classified(tuned, test)
     score = accuracy_of(inputs.accuracy)(predicted, test.labels)
-    yield from numbers_of("given_fine_tuned", inputs, train, score, chosen, {})
+    yield from numbers_of("given_fine_tuned", inputs, train, score, chosen)
     predictions = dict(zip(PREDICTIONS, (test.ids, test.labels, predicted), strict=True))
     yield Arrays("tuned_predictions", predictions, "test")
 
 
-def _rates(steps: int, batch_size: int, **rates: Any) -> dict[str, Any]:
+def _given_rates(steps: int, batch_size: int) -> dict[str, Any]:
     from penultimate.data.augmentation.settings import Augmentation
 
-    return {"steps": steps, "batch_size": batch_size, **rates, "augmentation": Augmentation(shift=0)}
+    return {"steps": steps, "batch_size": batch_size, "augmentation": Augmentation(shift=0)}
 
 
 def _sized(inputs: Inputs, split: str) -> ImageSet:

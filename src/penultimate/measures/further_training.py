@@ -1,4 +1,4 @@
-"""Training on a target by the protocol of fine-tuning, from any start: the code that its stages share.
+"""Training on a target by one protocol, from any start: the code that its stages share.
 
 The loss is softmax cross-entropy, whatever the network was trained with. Batch normalisation and biases have
 no weight decay, as in training here. The paper states neither of these, nor the batch size.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penultimate.measures.declaration import Yield
+from penultimate.measures.declaration import Yield, accuracies
 from penultimate.measures.inputs import Fact, Inputs, Number, Setting
 from penultimate.metrics import UndefinedError
 from penultimate.objectives.hyperparameters import Interval
@@ -37,13 +36,13 @@ OF_CELL = {
     "batch_size": Interval(2, closed="left"),
 }
 OF_CHOICE = {
-    "validation_accuracy": ("fraction", "The accuracy on the validation images under the chosen settings."),
-    "learning_rate": ("learning rate", "The learning rate that did best on the validation images."),
-    "decay": ("decay", "The decay that did best on the validation images."),
-    "edges": ("count", "How many of the chosen settings lie at an edge of the grid."),
-    "cells": ("count", "How many combinations of settings were tried."),
+    "validation_accuracy": "fraction",
+    "learning_rate": "learning rate",
+    "decay": "decay",
+    "edges": "count",
+    "cells": "count",
 }
-"""The quantities reported about the chosen cell, each with its unit and an explanation."""
+"""The quantities reported about the chosen cell (`edges`: how many settings lie at an edge), with units."""
 FRESH, PROBE = "fresh", "probe"
 """The start of the final layer: the seed's initial weights, or the optimum of the linear probe."""
 AT_ONCE = 2**23
@@ -59,7 +58,7 @@ def validating(images: Examples, seed: int) -> np.ndarray:
     return split_off(images.labels, seed=seed)
 
 
-def start_of(inputs: Inputs, head: str, classes: int, of: np.ndarray | slice = slice(None)) -> Start:
+def _start(inputs: Inputs, head: str, classes: int, of: np.ndarray | slice) -> Start:
     """Return the network to start from, with the linear probe of some images as final layer if requested.
 
     A class without any of these images gets zero weights, and a bias below all others.
@@ -82,15 +81,25 @@ def start_of(inputs: Inputs, head: str, classes: int, of: np.ndarray | slice = s
     return Start(network, (weight, bias))
 
 
-def train_on(inputs: Inputs, images: Examples, start: Start | None, rates: dict[str, Any]) -> TrainedNetwork:
-    """Train a network on the images in the folder RUN and return it; raise UndefinedError if it diverges.
+def train_on(
+    inputs: Inputs,
+    images: Examples,
+    head: str,
+    rates: Mapping[str, Any],
+    of: np.ndarray | slice = slice(None),
+) -> TrainedNetwork:
+    """Train a network on some images in the folder RUN and return it; raise UndefinedError if it diverges.
 
-    `rates` holds `decay` and fields of the recipe. The augmentation and the precision are by default those
-    with which the network was trained.
+    `head` is the start of the final layer, or "" for random weights throughout. `rates` holds `decay` and
+    fields of the recipe. The augmentation and the precision are by default those with which the network was
+    trained.
     """
+    import numpy as np
+
     from penultimate.networks.trained import load_network
     from penultimate.training import Recipe, train
 
+    start = _start(inputs, head, len(images.class_names), of) if head else None
     fields = {"augmentation": inputs.augmentation, "precision": inputs.precision, **rates}
     recipe = Recipe(
         weight_decay=fields.pop("decay") / fields["learning_rate"],
@@ -103,17 +112,16 @@ def train_on(inputs: Inputs, images: Examples, start: Start | None, rates: dict[
     )
     folder = inputs.folder / RUN
     folder.mkdir(exist_ok=True)
-    seconds = inputs.checkpoint_seconds
     result = train(
         OBJECTIVE,
         start.backbone if start else inputs.backbone,
-        images,
+        images.subset(of) if isinstance(of, np.ndarray) else images,
         None,
         recipe,
         inputs.seed,
         folder,
         inputs.progress,
-        seconds,
+        inputs.checkpoint_seconds,
         inputs.device,
         start,
     )
@@ -122,11 +130,10 @@ def train_on(inputs: Inputs, images: Examples, start: Start | None, rates: dict[
     return load_network(folder, start.body() if start else None).to(inputs.device)
 
 
-def validated(
-    inputs: Inputs, images: Examples, validation: np.ndarray, start: Start | None, rates: dict[str, Any]
-) -> Iterator[Fact]:
-    """Train on the remaining images, and write the validation accuracy to a file unless training diverges."""
-    network = train_on(inputs, images.subset(~validation), start, rates)
+def validated(inputs: Inputs, images: Examples, head: str, rates: Mapping[str, Any]) -> Iterator[Fact]:
+    """Train on four fifths of the images, and write the accuracy on the rest unless training diverges."""
+    validation = validating(images, inputs.seed)
+    network = train_on(inputs, images, head, rates, ~validation)
     score = accuracy_on(inputs, images.subset(validation), network)
     (inputs.folder / SCORE).write_text(json.dumps(score), "utf-8")
     yield Fact("validation_accuracy", score)
@@ -181,48 +188,45 @@ def at_edge(value: float, values: Sequence[float]) -> bool:
     return min(values) < max(values) and (value == max(values) or value == min(values) > 0)
 
 
-def chosen_by(folder: Path | None) -> dict[str, Any]:
+def chosen_in(inputs: Inputs, stage: str) -> dict[str, Any]:
+    """Return what a stage chose, with the learning rate and the decay under "rates"."""
+    folder = inputs.made(stage)
     if folder is None or not (folder / CHOSEN).exists():
         raise UndefinedError("training diverged at every learning rate and decay")
     chosen: dict[str, Any] = json.loads((folder / CHOSEN).read_text("utf-8"))
     return chosen
 
 
-def yields_of(what: str, words: str, called: str) -> tuple[Yield, ...]:
-    """Return the declarations of what `numbers_of` yields; `words` say how the network is trained."""
-    accuracies = (
-        Yield(f"{what}_{accuracy}", "fraction", better="high", words=words, called=called)
-        for accuracy in ("top1", "mean_per_class")
-    )
-    told = (Yield(f"{what}_{name}", unit, words=words) for name, (unit, words) in OF_CHOICE.items())
-    return *accuracies, *told
+def yields_of(what: str, called: str) -> tuple[Yield, ...]:
+    """Return the declarations of what `numbers_of` yields."""
+    return *accuracies(what, called), *(Yield(f"{what}_{name}", unit) for name, unit in OF_CHOICE.items())
 
 
 def numbers_of(
-    what: str, inputs: Inputs, train: Examples, score: float, chosen: dict[str, Any], setting: Setting
+    what: str,
+    inputs: Inputs,
+    train: Examples,
+    score: float,
+    chosen: Mapping[str, Any],
+    setting: Setting | None = None,
 ) -> Iterator[Number | Fact]:
     """Yield the test accuracy, how the learning rate and decay were chosen, and the classes not validated."""
+    setting = setting or {}
     yield Number(f"{what}_{inputs.accuracy}", score, "fraction", "test", setting=setting)
     of_choice = {**chosen, **chosen["rates"], "validation_accuracy": chosen["mean"]}
-    for name, (unit, _) in OF_CHOICE.items():
+    for name, unit in OF_CHOICE.items():
         yield Number(f"{what}_{name}", float(of_choice[name]), unit, "train", setting=setting)
-    yield from _classes_without(inputs, train)
-
-
-def _classes_without(inputs: Inputs, images: Examples) -> Iterator[Fact]:
-    """Report the classes that have training images but no validation image, if there are any."""
-    validation = images.labels[validating(images, inputs.seed)]
-    lacking = {*images.labels.tolist()} - {*validation.tolist()}
-    unseen = [images.class_names[label] for label in sorted(lacking)]
-    if unseen:
-        inputs.progress({"notice": had_no_say(str(inputs.target), unseen)})
+    validation = train.labels[validating(train, inputs.seed)]
+    lacking = sorted({*train.labels.tolist()} - {*validation.tolist()})
+    if unseen := [train.class_names[label] for label in lacking]:
+        inputs.progress({"notice": no_say(str(inputs.target), unseen)})
         yield Fact("classes_not_validated", unseen)
 
 
-def had_no_say(target: str, classes: Sequence[str]) -> str:
+def no_say(target: str, classes: Sequence[str]) -> str:
     """Return the notice that some classes of a target have no validation image.
 
-    >>> had_no_say("pets", ["Abyssinian"])
+    >>> no_say("pets", ["Abyssinian"])
     "no validation image of 'pets' is of Abyssinian: they had no say in the choice"
     """
     some = ", ".join(classes[:5]) + (f" and {len(classes) - 5} more classes" if classes[5:] else "")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from penultimate.measures.class_separation import SEPARATION, UNBIASED_SEPARATION
+from penultimate.measures.class_separation import SEPARATION, UNBIASED
 from penultimate.measures.declaration import Features, Layers, Pixels, Yield
-from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined
+from penultimate.measures.inputs import Arrays, Inputs, Number, Undefined, measured
 from penultimate.measures.layers import NONZERO
-from penultimate.metrics import UndefinedError
 from penultimate.registry import register
 
 
@@ -19,26 +18,15 @@ from penultimate.registry import register
     needs=(Layers(), Pixels("test"), Features("test")),
     yields=(
         SEPARATION,
-        UNBIASED_SEPARATION,
+        UNBIASED,
         NONZERO,
-        Yield(
-            "effective_rank",
-            "dimensions",
-            words="How many directions the spread of the features fills: the exponential of the"
-            " entropy of its shares.",
-            decimals=1,
-        ),
-        Yield("width", "count", words="How many numbers a network's penultimate features are."),
-        Yield("constant_features", "count", words="How many features are the same for all images."),
-        Yield("feature_size", "length", words="The root mean square of the features."),
-        Yield("input_side", "pixels", words="The side of the images that the network is shown."),
-        Yield("parameters", "count", words="How many weights and biases the network has."),
-        Yield(
-            "feature_spectrum",
-            "points",
-            {"singular_values": "number directions"},
-            words="The singular values of the centred features, in falling order.",
-        ),
+        Yield("effective_rank", "dimensions", decimals=1),
+        Yield("width", "count"),
+        Yield("constant_features", "count"),
+        Yield("feature_size", "length"),
+        Yield("input_side", "pixels"),
+        Yield("parameters", "count"),
+        Yield("feature_spectrum", "points", ("singular_values",)),
     ),
     seconds=1.0,
     paper="Kornblith et al., 2021, eq. 11; Roy & Vetterli, 2007",
@@ -51,19 +39,14 @@ def geometry(inputs: Inputs) -> Iterator[Number | Arrays | Undefined]:
     """
     import numpy as np
 
-    from penultimate.metrics.activations import centred_singular_values, nonzero_share
+    from penultimate.metrics.activations import nonzero_share, singular_values
     from penultimate.metrics.separation import class_separation
 
     bank, network = inputs.features("test"), inputs.network
-    for unbiased, metric in ((False, "class_separation"), (True, "class_separation_unbiased")):
-        try:
-            value = class_separation(bank.features, bank.labels, unbiased=unbiased)
-        except UndefinedError as error:
-            yield Undefined(f"{metric} (test): {error}")
-        else:
-            yield Number(metric, value, "ratio", "test")
-    yield Number("nonzero_share", nonzero_share(bank.features), "fraction", "test")
-    spectrum = centred_singular_values(bank.features)
+    for unbiased, what in ((False, SEPARATION), (True, UNBIASED)):
+        yield measured(what.metric, "ratio", "test", class_separation, bank, unbiased=unbiased)
+    yield Number("nonzero_share", nonzero_share(bank), "fraction", "test")
+    spectrum = singular_values(bank, centred=True)
     shares = np.asarray(spectrum) ** 2
     if shares.sum() > 0:
         shares = shares[shares > 0] / shares.sum()

@@ -14,23 +14,10 @@ from penultimate.registry import register
     per="study_target",
     needs=(Pixels("train"), Pixels("test")),
     yields=(
-        Yield("groups", "count", words="The number of groups that a split's images come in."),
-        Yield(
-            "crossing_groups",
-            "count",
-            words="The number of groups that a data set's own split has in training and in test.",
-        ),
-        Yield(
-            "crossing_images",
-            "count",
-            words="The images of a split that are of a group with images in the other split.",
-        ),
-        Yield(
-            "test_groups",
-            "points",
-            {"ids": "id images", "groups": "whole images"},
-            words="Of each test image a number that the images of its group share.",
-        ),
+        Yield("groups", "count"),
+        Yield("crossing_groups", "count"),
+        Yield("crossing_images", "count"),
+        Yield("test_groups", "points", ("ids", "groups")),
     ),
     several_labels=None,
     seconds=0.1,
@@ -41,7 +28,7 @@ def groups(inputs: Inputs) -> Iterator[Number | Arrays]:
 
     from penultimate.data.disk.listed import LISTING, ListedSplits
 
-    folder = inputs.image_folder("test", inputs.target)
+    folder = inputs.image_folder("test")
     splits = ListedSplits.of(folder) if (folder / LISTING).is_file() else None
     listings = {split: splits.listing(split) for split in ("train", "test")} if splits else {}
     named = {split: of.groups for split, of in listings.items() if of.groups is not None}

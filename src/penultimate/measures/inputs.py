@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -90,6 +90,16 @@ class Fact:
     value: Any
 
 
+def measured(
+    metric: str, unit: str, split: str, measure: Callable[..., float], *arguments: Any, **settings: Any
+) -> Number | Undefined:
+    """Return what a function measures, or the reason why it has no value."""
+    try:
+        return Number(metric, measure(*arguments, **settings), unit, split)
+    except UndefinedError as error:
+        return Undefined(f"{metric} ({split}): {error}")
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The results of a step's parents, accessed by their role in the step.
@@ -125,24 +135,17 @@ class Inputs:
     @property
     def draw(self) -> int:
         """The draw of data that the network sees."""
-        draw = self.step.columns.get("draw")
-        return 0 if draw is None else int(draw)
+        return int(self.step.columns.get("draw") or 0)
 
     @property
     def seed(self) -> int:
         """The network's seed; 0 for one that was not trained here."""
-        seed = self.step.columns.get("seed")
-        return 0 if seed is None else int(seed)
+        return int(self.step.columns.get("seed") or 0)
 
     @property
     def seeds(self) -> list[int]:
         """The seeds of all networks of the group, for a measurement of several networks."""
         return list(self.step.config["seeds"])
-
-    @property
-    def objective(self) -> str:
-        """The canonical spec of the network's objective."""
-        return str(self.step.columns["objective"])
 
     @property
     def backbone(self) -> str:
@@ -183,7 +186,7 @@ class Inputs:
         return {supply.network: self._bank(supply) for supply in supplies if supply.network is not None}
 
     def images(self, split: str) -> ImageSet:
-        """Return in memory the images of a split of the target (or of the source, per network)."""
+        """Return in memory what `shown` returns."""
         from penultimate.data.disk.listed import ListedImages
 
         shown = self.shown(split)
@@ -196,16 +199,16 @@ class Inputs:
     def shown(
         self, split: str, to: Network | None = None, most: int | None = None
     ) -> ImageSet | ListedImages:
-        """Return the images of a split in the form in which the network, or the network `to`, sees them.
+        """Return the images of a split as the network, or the network `to`, sees them.
 
         Images on disk stay there until a batch is requested. `most` limits the number of images, by the
         `sample` that is the same for all networks.
         """
-        shown = self.shown_in(self.folders[self._one("images", split, self.target).parent], split, to)
+        shown = self.shown_in(self.image_folder(split), split, to)
         return shown if most is None else shown.subset(sample(len(shown), most))
 
     def shown_in(self, folder: Path, split: str, to: Network | None = None) -> ImageSet | ListedImages:
-        """Return the images of a split in a folder, in the form in which a network sees them.
+        """Return the images of a split in a folder as `shown` does.
 
         Raise UndefinedError for images on disk if there is no network.
         """
@@ -233,23 +236,22 @@ class Inputs:
         """Return the images of a split as pictures; for images on disk these are small versions."""
         from penultimate.data.images import load_images
 
-        return load_images(self.folders[self._one("images", split, self.target).parent], split)
+        return load_images(self.image_folder(split), split)
 
     def class_names(self, of: str) -> tuple[str, ...]:
         """Return the names of the classes of the source or the target."""
         from penultimate.data.images import read_manifest
 
-        folder = self.folders[self._one("images", "train", of).parent]
-        return tuple(read_manifest(folder)["class_names"])
+        return tuple(read_manifest(self.image_folder("train", of))["class_names"])
 
     @property
     def counterparts(self) -> Mapping[str, list[str]]:
         """The source classes that correspond to each class of the target, as the study declares them."""
         return dict(self.step.config.get("counterparts", {}))
 
-    def image_folder(self, split: str, of: str) -> Path:
-        """Return the folder of the step that rendered or listed the images of a split of a data set."""
-        return self.folders[self._one("images", split, of).parent]
+    def image_folder(self, split: str, of: str = "") -> Path:
+        """Return the folder of the step that rendered or listed a split of the target (or of a data set)."""
+        return self.folders[self._one("images", split, of or self.target).parent]
 
     def shifted(self) -> dict[str, Path]:
         """Return the folders of the source's shifted test sets that the measurement needs, by data set."""
@@ -285,10 +287,6 @@ class Inputs:
         return {
             supply.network: self.folders[supply.parent] for supply in supplies if supply.network is not None
         }
-
-    def load(self, key: NetworkKey) -> Network:
-        """Return one of several networks, ready to run."""
-        return load_network_of(self.network_folders()[key], self.device)
 
     @property
     def head_weight(self) -> npt.NDArray[np.float32]:

@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 
 PENULTIMATE = "penultimate"
 """The name of the layer of pooled features, after the last block."""
-NONZERO = Yield(
-    "nonzero_share",
-    "fraction",
-    words="The share of the numbers in a layer's output that are not zero, over all images. The"
-    " non-linearity of these networks sets what is negative to zero.",
-    called="non-zero activations",
-)
+NONZERO = Yield("nonzero_share", "fraction", called="non-zero activations")
 
 
 @register.measurement(
@@ -80,19 +74,17 @@ def _profiles(inputs: Inputs, split: str) -> tuple[list[LayerProfile], str]:
         *profiles, _ = profile_layers(inputs.network, inputs.shown(split))
     except UnobservableError as error:
         why_not = f"only its penultimate features are measured: {error}"
-    bank = inputs.features(split)
-    separation, undefined = None, ""
+    bank, separation, undefined = inputs.features(split), None, ""
     try:
-        separation = class_separation(bank.features, bank.labels)
+        separation = class_separation(bank)
     except UndefinedError as error:
         undefined = str(error)
-    width, share = bank.features.shape[1], nonzero_share(bank.features)
-    profiles.append(LayerProfile(PENULTIMATE, width, share, separation, undefined))
+    width = bank.features.shape[1]
+    profiles.append(LayerProfile(PENULTIMATE, width, nonzero_share(bank), separation, undefined))
     return profiles, why_not
 
 
 def _separation(profile: LayerProfile, split: str) -> Number | Undefined:
     if profile.class_separation is None:
-        words = {"test": "test", "train": "training"}[split]
-        return Undefined(f"{profile.layer}, {words} images: {profile.undefined}")
+        return Undefined(f"{profile.layer} ({split}): {profile.undefined}")
     return Number("class_separation", profile.class_separation, "ratio", split, profile.layer)

@@ -30,59 +30,14 @@ POLICIES = ("zeros", "ignore", "ones")
     several_labels=True,
     needs=(Features("train"), Features("test"), Features("validation", optional=True), ClassNames()),
     yields=(
-        Yield(
-            "multilabel_auc",
-            "fraction",
-            better="high",
-            words="Of an image that shows a label and one that does not, how often the first has the"
-            " higher score: 50 % by chance, 100 % at best.",
-            called="AUC",
-        ),
-        Yield(
-            "multilabel_auc_low",
-            "fraction",
-            better="high",
-            words="The lower end of the 95 % interval of the AUC.",
-        ),
-        Yield(
-            "multilabel_auc_high",
-            "fraction",
-            better="high",
-            words="The upper end of the 95 % interval of the AUC.",
-        ),
-        Yield(
-            "multilabel_mean_auc",
-            "fraction",
-            better="high",
-            words="The mean of the AUC over all labels.",
-            called="mean AUC",
-        ),
-        Yield(
-            "multilabel_lambda",
-            "lambda",
-            words="The strength of regularization that did best on held-back images.",
-        ),
-        Yield(
-            "multilabel_validation_auc",
-            "fraction",
-            better="high",
-            words="The AUC on held-back images, by which the strength is chosen.",
-        ),
-        Yield(
-            "multilabel_certified_gap",
-            "ratio",
-            better="low",
-            words="The largest share by which the fitted loss can lie above its optimum.",
-        ),
-        Yield(
-            "multilabel_scores",
-            "points",
-            {
-                **{"ids": "id images", "labels": "whole images labels"},
-                **{"scores": "number images labels", "names": "text labels"},
-            },
-            words="The log-odds of each label for each test image, by the linear probe.",
-        ),
+        Yield("multilabel_auc", "fraction", called="AUC"),
+        Yield("multilabel_auc_low", "fraction"),
+        Yield("multilabel_auc_high", "fraction"),
+        Yield("multilabel_mean_auc", "fraction", called="mean AUC"),
+        Yield("multilabel_lambda", "lambda"),
+        Yield("multilabel_validation_auc", "fraction"),
+        Yield("multilabel_certified_gap", "ratio"),
+        Yield("multilabel_scores", "points", ("ids", "labels", "scores", "names")),
     ),
     each=("uncertain",),
     ranges={"uncertain": POLICIES, "thresholds": Interval(2, closed="left")},
@@ -122,7 +77,7 @@ def multilabel(
         setting = {"label": name, "uncertain": uncertain}
         probe = MultiLabelProbe(seed=inputs.seed, names=(name,))
         try:
-            features, labels = counted(train, place, name, uncertain)
+            features, labels = _counted(train, place, name, uncertain)
             with advance.one():
                 probe.fit(features, labels[:, None])
         except UndefinedError as error:
@@ -136,16 +91,15 @@ def multilabel(
         yield Number("multilabel_certified_gap", gap, "ratio", "train", setting=setting)
         for split, bank in tested.items():
             try:
-                area = _area(probe, *counted(bank, place, name, uncertain), name, thresholds)
+                area = _area(probe, *_counted(bank, place, name, uncertain), thresholds)
             except UndefinedError as error:
-                yield Undefined(f"multilabel_auc ({split}): {error}")
+                yield Undefined(f"multilabel_auc ({split}): label '{name}': {error}")
                 continue
             areas[split].append(area.value)
             if scores and split == "test":
                 kept[name] = probe.decision_function(bank.features)[:, 0]
-            yield Number("multilabel_auc", area.value, "fraction", split, setting=setting)
-            yield Number("multilabel_auc_low", area.low, "fraction", split, setting=setting)
-            yield Number("multilabel_auc_high", area.high, "fraction", split, setting=setting)
+            for suffix, value in (("", area.value), ("_low", area.low), ("_high", area.high)):
+                yield Number(f"multilabel_auc{suffix}", value, "fraction", split, setting=setting)
     for split, of_labels in areas.items():
         if len(of_labels) == len(names):
             mean = sum(of_labels) / len(of_labels)
@@ -164,27 +118,21 @@ def _truth(labels: npt.NDArray[np.int64], uncertain: str) -> npt.NDArray[np.int6
     return labels if uncertain == "ignore" else abs(labels) if uncertain == "ones" else labels.clip(min=0)
 
 
-def counted(
+def _counted(
     bank: FeatureBank, place: int, name: str, uncertain: str
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """Return the features and the labels, 0 or 1, of the examples that count for a label.
-
-    Raise UndefinedError if no example counts.
-    """
-    labels = bank.labels[:, place]
-    if uncertain == "ignore":
-        kept = labels >= 0
-        if not kept.any():
-            raise UndefinedError(f"label '{name}' is uncertain in all {len(bank)} examples")
-        return bank.features[kept], labels[kept]
-    return bank.features, _truth(labels, uncertain)
+    """Return the features and the labels, 0 or 1, of the examples that count for a label."""
+    truth = _truth(bank.labels[:, place], uncertain)
+    counts = truth >= 0
+    if not counts.any():
+        raise UndefinedError(f"label '{name}' is uncertain in all {len(bank)} examples")
+    return (bank.features, truth) if counts.all() else (bank.features[counts], truth[counts])
 
 
 def _area(
     probe: MultiLabelProbe,
     features: npt.NDArray[np.float32],
     labels: npt.NDArray[np.int64],
-    name: str,
     thresholds: int | None,
 ) -> AUC:
     from scipy.special import expit
@@ -192,8 +140,5 @@ def _area(
     from penultimate.metrics.auc import auc, auc_interval
 
     scores = probe.decision_function(features)[:, 0]
-    try:
-        area = auc_interval(scores, labels)
-        return area if thresholds is None else area._replace(value=auc(expit(scores), labels, thresholds))
-    except UndefinedError as error:
-        raise UndefinedError(f"label '{name}': {error}") from None
+    area = auc_interval(scores, labels)
+    return area if thresholds is None else area._replace(value=auc(expit(scores), labels, thresholds))

@@ -14,24 +14,9 @@ from penultimate.registry import register
     per="target",
     needs=(Logits("train"), Logits("test"), ClassNames()),
     yields=(
-        Yield(
-            "assignment_accuracy",
-            "fraction",
-            better="high",
-            words="The accuracy on a task of the pretraining classes that stand for its own.",
-            called="accuracy as assigned",
-        ),
-        Yield(
-            "assignment_copies",
-            "count",
-            words="How many of a task's classes are stood for by a pretraining class that stands for"
-            " another as well.",
-        ),
-        Yield(
-            "semantic_overlap",
-            "count",
-            words="How many of a task's classes are among those of pretraining, by name.",
-        ),
+        Yield("assignment_accuracy", "fraction", called="accuracy as assigned"),
+        Yield("assignment_copies", "count"),
+        Yield("semantic_overlap", "count"),
     ),
     seconds=0.05,
     paper="Kornblith et al., 2021, appendix F",

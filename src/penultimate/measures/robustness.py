@@ -1,13 +1,15 @@
 """Errors on corrupted images, and accuracy on shifted test sets.
 
-corrupted   makes some test images of the source under every corruption at every severity, once per draw
-hard        chooses images that a small network outside the study gets wrong, once per draw
-robustness  measures a network's errors on corrupted images, and its accuracy on hard and other shifted images
+corrupted             makes some test images of the source under every corruption at every severity
+hard                  chooses images that a small network outside the study gets wrong
+robustness            measures a network's errors on these and its accuracy on other shifted images
+published_robustness  the same on the published sets with ImageNet's classes: -V2, -A, -R, -Sketch, and -C
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,14 +35,10 @@ SMALLEST = 8
 OUTSIDE_OBJECTIVE, OUTSIDE_BACKBONE = "softmax", "glyphnet(width=8, features=128)"
 OUTSIDE_RECIPE = {"epochs": 4, "learning_rate": 0.4, "warmup": 0.1, "augmentation": {"shift": 0}}
 """The network that chooses hard images, which is small and trained briefly."""
-CORRUPTION_ERROR = Yield(
-    "corruption_error",
-    "fraction",
-    better="low",
-    words="The share of spoilt images (noise, blur, weather, compression) of one severity that are"
-    " classified wrongly.",
-    called="corruption error",
-)
+CORRUPTION_ERROR = Yield("corruption_error", "fraction", called="corruption error")
+PUBLISHED = ("v2", "a", "r", "sketch")
+OF_SOME_CLASSES = ("a", "r")
+CORRUPTED = "c"
 
 
 @register.measurement(
@@ -124,7 +122,7 @@ def hard(inputs: Inputs) -> Iterator[Fact]:
         Head(),
         Made("corrupted", optional=True),
         Made("hard", optional=True),
-        *(Shifted(shift) for shift in ("v2", "a", "r", "sketch")),
+        *(Shifted(name) for name in PUBLISHED),
     ),
     yields=(CORRUPTION_ERROR, TOP1),
     ranges={"per_class": Interval(1, closed="left")},
@@ -167,6 +165,60 @@ def robustness(inputs: Inputs, *, per_class: int = 2) -> Iterator[Number | Undef
         yield Undefined(f"no {', no '.join(missing)}")
 
 
+@register.measurement(
+    version=1,
+    per="network",
+    needs=(Layers(), Head(), *(Shifted(name) for name in (*PUBLISHED, CORRUPTED))),
+    yields=(CORRUPTION_ERROR, TOP1),
+    paper="Kornblith et al., 2021, table C.2",
+)
+def published_robustness(inputs: Inputs) -> Iterator[Number | Undefined]:
+    """Top-1 accuracy on each available set (among 200 classes on -A and -R), and errors on -C.
+
+    The images of -C, published at 224 x 224 pixels, are shown whole. Only a batch of images is in memory,
+    however large a set is. Missing sets are named.
+    """
+    import numpy as np
+
+    from penultimate.data.corruptions import BENCHMARK, SEVERITIES
+    from penultimate.data.disk.listed import LISTING, ListedSplits
+    from penultimate.data.images import load_images
+    from penultimate.features.extraction import predicted
+    from penultimate.metrics.accuracy import accuracy
+
+    network, there = inputs.network, inputs.shifted()
+    names = {name: f"{inputs.source}_{name}" for name in (*PUBLISHED, CORRUPTED)}
+    missing = [name for name in names.values() if name not in there]
+    if len(missing) == len(names):
+        raise UndefinedError(f"none of {', '.join(missing)} is there")
+
+    def top1_on(shift: str) -> Callable[[str], float]:
+        """Return the function that measures the accuracy on a split of a set; the files are listed once."""
+        folder = there[names[shift]]
+        listed = ListedSplits.of(folder) if (folder / LISTING).is_file() else None
+
+        def top1(split: str) -> float:
+            images: Images = (
+                listed.images(split, network.preparation, inputs.workers)
+                if listed
+                else load_images(folder, split)
+            )
+            among = np.unique(images.labels) if shift in OF_SOME_CLASSES else None
+            return accuracy(predicted(network, images, among=among), images.labels)
+
+        return top1
+
+    for shift in PUBLISHED:
+        if names[shift] in there:
+            yield Number("top1", top1_on(shift)("test"), "fraction", "test", target=names[shift])
+    if names[CORRUPTED] in there:
+        top1 = top1_on(CORRUPTED)
+        for corruption, severity in itertools.product(BENCHMARK, SEVERITIES):
+            yield _corruption_error(corruption, severity, 1 - top1(f"{corruption}/{severity}"))
+    if missing:
+        yield Undefined(f"no {', no '.join(missing)}")
+
+
 def _corruption_errors(network: Network, folder: Path) -> Iterator[Number]:
     import numpy as np
 
@@ -185,8 +237,12 @@ def _corruption_errors(network: Network, folder: Path) -> Iterator[Number]:
         )
         wrong = (predicted(network, every) != every.labels).reshape(len(SEVERITIES), -1)
         for severity, share in zip(SEVERITIES, wrong.mean(1), strict=True):
-            setting: dict[str, str | int] = {"corruption": name, "severity": severity}
-            yield Number("corruption_error", float(share), "fraction", "test", setting=setting)
+            yield _corruption_error(name, severity, float(share))
+
+
+def _corruption_error(corruption: str, severity: int, error: float) -> Number:
+    setting: dict[str, str | int] = {"corruption": corruption, "severity": severity}
+    return Number("corruption_error", error, "fraction", "test", setting=setting)
 
 
 def _first_of_each_class(labels: np.ndarray, count: int) -> np.ndarray:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from penultimate.measures.calibration import log_probabilities
 from penultimate.measures.declaration import Features, Head, Logits, LogProbabilities, Yield
-from penultimate.measures.inputs import Inputs, Number, Undefined
-from penultimate.metrics import UndefinedError
+from penultimate.measures.inputs import Inputs, Number, Undefined, measured
 from penultimate.registry import register
 
 
@@ -16,41 +15,11 @@ from penultimate.registry import register
     per="target",
     needs=(Features("train"),),
     yields=(
-        Yield(
-            "logme",
-            "nats",
-            better="high",
-            words="LogME: the evidence, per image, that the features give for the task's labels.",
-            called="LogME",
-        ),
-        Yield(
-            "h_score",
-            "ratio",
-            better="high",
-            words="The regularised H-score: how much of the features' spread the class means explain.",
-            called="H-score",
-        ),
-        Yield(
-            "transrate",
-            "nats",
-            better="high",
-            words="TransRate: how much shorter a code of the features becomes when the classes are known.",
-            called="TransRate",
-        ),
-        Yield(
-            "target_nc1",
-            "ratio",
-            better="low",
-            words="The spread of a task's features within classes beside that between them (NC1).",
-            called="NC1",
-        ),
-        Yield(
-            "target_separation",
-            "ratio",
-            better="high",
-            words="How much of the spread of a task's features lies between its classes (R²).",
-            called="R² of a task's classes",
-        ),
+        Yield("logme", "nats", called="LogME"),
+        Yield("h_score", "ratio", called="H-score"),
+        Yield("transrate", "nats", called="TransRate"),
+        Yield("target_nc1", "ratio", called="NC1"),
+        Yield("target_separation", "ratio", called="R² of a task's classes"),
     ),
     seconds=0.3,
     paper="You et al., 2021; Ibrahim et al., 2021; Huang et al., 2022; Papyan, Han and Donoho, 2020",
@@ -62,68 +31,65 @@ def transferability(inputs: Inputs) -> Iterator[Number | Undefined]:
     from penultimate.metrics.transferability import FeatureScores
 
     bank = inputs.features("train")
-    scores = FeatureScores(bank.features, bank.labels)
-    yield _defined("logme", "nats", scores.logme)
-    yield _defined("h_score", "ratio", scores.h_score)
-    yield _defined("transrate", "nats", scores.transrate)
-    yield _defined("target_nc1", "ratio", lambda: variability_collapse(bank.features, bank.labels))
-    yield _defined("target_separation", "ratio", lambda: class_separation(bank.features, bank.labels))
+    scores = FeatureScores(bank)
+    yield measured("logme", "nats", "train", scores.logme)
+    yield measured("h_score", "ratio", "train", scores.h_score)
+    yield measured("transrate", "nats", "train", scores.transrate)
+    yield measured("target_nc1", "ratio", "train", variability_collapse, bank)
+    yield measured("target_separation", "ratio", "train", class_separation, bank)
+
+
+@register.measurement(
+    version=2,
+    per="target",
+    needs=(Features("train"),),
+    yields=(
+        Yield("cdnv", "ratio", called="CDNV"),
+        Yield("rankme", "dimensions", called="RankMe", decimals=1),
+        Yield("stable_rank", "dimensions", called="stable rank", decimals=1),
+    ),
+    seconds=0.3,
+    paper="Galanti et al., 2022; Garrido et al., 2023; Rudelson and Vershynin, 2007",
+)
+def compactness(inputs: Inputs) -> Iterator[Number | Undefined]:
+    """CDNV, RankMe and the stable rank of the features of a task's training images."""
+    from penultimate.metrics.activations import rankme, stable_rank
+    from penultimate.metrics.collapse import cdnv
+
+    bank = inputs.features("train")
+    yield measured("cdnv", "ratio", "train", cdnv, bank)
+    yield measured("rankme", "dimensions", "train", rankme, bank)
+    yield measured("stable_rank", "dimensions", "train", stable_rank, bank)
 
 
 @register.measurement(
     version=1,
     per="target",
     needs=(Logits("train"),),
-    yields=(
-        Yield(
-            "nce",
-            "nats",
-            better="high",
-            words="NCE: minus the entropy of the labels of a task given the pretraining classes that"
-            " the network predicts.",
-            called="NCE",
-        ),
-    ),
+    yields=(Yield("nce", "nats", called="NCE"),),
     seconds=0.01,
     paper="Tran et al., ICCV 2019",
 )
 def nce(inputs: Inputs) -> Iterator[Number]:
     """NCE of the source classes that the network predicts for the target's training images."""
-    from penultimate.metrics.source_classes import nce as measured
+    from penultimate.metrics import source_classes
 
     bank = inputs.features("train")
-    yield Number("nce", measured(bank.predictions, bank.labels), "nats", "train")
+    yield Number("nce", source_classes.nce(bank.predictions, bank.labels), "nats", "train")
 
 
 @register.measurement(
     version=1,
     per="target",
     needs=(LogProbabilities("train"), Head()),
-    yields=(
-        Yield(
-            "leep",
-            "nats",
-            better="high",
-            words="LEEP: the mean log-probability of the labels of a task by way of the"
-            " probabilities of the pretraining classes.",
-            called="LEEP",
-        ),
-    ),
+    yields=(Yield("leep", "nats", called="LEEP"),),
     seconds=0.02,
     paper="Nguyen et al., ICML 2020",
 )
 def leep(inputs: Inputs) -> Iterator[Number]:
     """LEEP of the source classes' probabilities on the target's training images, if the network has them."""
-    from penultimate.metrics.source_classes import leep as measured
+    from penultimate.metrics import source_classes
 
     bank = inputs.features("train")
     probabilities = log_probabilities(inputs, bank).exp_()
-    yield Number("leep", measured(probabilities, bank.labels), "nats", "train")
-
-
-def _defined(metric: str, unit: str, value: Callable[[], float]) -> Number | Undefined:
-    """Return a number, or the reason why it is undefined."""
-    try:
-        return Number(metric, value(), unit, "train")
-    except UndefinedError as error:
-        return Undefined(f"{metric}: {error}")
+    yield Number("leep", source_classes.leep(probabilities, bank.labels), "nats", "train")

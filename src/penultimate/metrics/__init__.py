@@ -19,7 +19,6 @@ accuracy | accuracy:accuracy | Share of predictions that equal the label.
 top_k | accuracy:top_k | Share of examples whose label is among the k largest logits.
 mean_per_class | accuracy:mean_per_class | Mean of the classes' accuracies (official for Pets, Flowers).
 auc | auc:auc | The area under the ROC curve, exact.
-mean_corruption_error | robustness:mean_corruption_error | Errors on corruptions relative to a reference's.
 expected_calibration_error | calibration:expected_calibration_error | Confidence against accuracy, 15 bins.
 negative_log_likelihood | calibration:negative_log_likelihood | Mean of -log p of the right class, in nats.
 agreement | agreement:agreement | How often two models predict the same, or err alike.
@@ -35,15 +34,12 @@ singular_values | activations:singular_values | The singular values of activatio
 logme | transferability:logme | Log evidence of regression on a task's classes, per example.
 h_score | transferability:h_score | Variance between a task's classes, shrunk covariance (regularised).
 transrate | transferability:transrate | Nats that knowing a task's classes saves in coding its features.
-cdnv | target_collapse:cdnv | Variance within two classes over the distance of their means, all pairs.
-rankme | dimension:rankme | The effective rank of the features (RankMe).
-stable_rank | dimension:stable_rank | Variance of the features beside that along the longest direction.
+cdnv | collapse:cdnv | Variance within two classes over the distance of their means, all pairs.
+rankme | activations:rankme | The effective rank of the features (RankMe).
+stable_rank | activations:stable_rank | Variance of the features beside that along the longest direction.
 leep | source_classes:leep | Log likelihood of a task's labels, guessed from the source classes.
 nce | source_classes:nce | Negative conditional entropy of a task's labels, given predictions.
 assignment_accuracy | source_classes:assignment_accuracy | Accuracy of source classes that stand for a task's.
-aurc | selective:aurc | Errors among the surest examples, in the mean over every number of them.
-excess_aurc | selective:excess_aurc | AURC less that of the best ranking with as many errors.
-augrc | selective:augrc | How often an example is answered and wrong, over every number of answers.
 false_positive_rate | outside:false_positive_rate | Outside images that score as high as 95 % of inside ones.
 cosine_distances | activations:cosine_distances | Densities of cosine distances within and between classes.
 """

@@ -13,10 +13,9 @@ from penultimate.metrics.inputs import (
     Bank,
     Names,
     as_classes,
-    as_matrix,
+    labelled_logits,
     listed_rows,
     numbered,
-    of_bank,
 )
 
 BLOCK_ELEMENTS = 1 << 20
@@ -75,18 +74,14 @@ def top_k(logits: ArrayLike | Bank, labels: Names | None = None, k: int = 1) -> 
 
     Kornblith et al., 2021, table 1: top-1 and top-5.
     """
-    logits, labels = of_bank(logits, labels, "logits")
-    scores = as_matrix(logits, "logits", "classes")
     whole_number(k, "k", 1)
-    (codes,) = numbered(labels, columns=scores.shape[1])
-    truth = as_classes(codes, "labels", len(scores), scores.shape[1], scores.device)
-    if len(truth) == 0:
-        raise RequestError("accuracy of no examples: logits and labels are empty")
+    scores, truth = labelled_logits(logits, labels)
     rows = max(1, BLOCK_ELEMENTS // scores.shape[1])
     hits = 0
     for start in range(0, len(scores), rows):
         block = scores[start : start + rows]
-        _refuse_nan(block, start)
+        if bool((wrong := block.isnan().any(1)).any()):
+            raise RequestError(f"logits hold NaN in {listed_rows(wrong, start)}")
         hits += int((_rank(block, truth[start : start + rows]) < k).sum())
     return hits / len(truth)
 
@@ -98,16 +93,10 @@ def _rank(logits: Shaped[Tensor, "n c"], labels: Shaped[Tensor, " n"]) -> Shaped
     return ahead.sum(1)
 
 
-def _refuse_nan(logits: Shaped[Tensor, "n c"], offset: int) -> None:
-    bad = logits.isnan().any(1)
-    if bool(bad.any()):
-        raise RequestError(f"logits hold NaN in {listed_rows(bad, offset)}; they have no ranking")
-
-
 def _pair(predictions: Names, labels: Names) -> tuple[Tensor, Tensor]:
-    decided, codes = numbered(predictions, labels, called=("predictions", "labels"))
+    decided, codes = numbered(predictions, labels)
     predicted = as_classes(decided, "predictions")
-    truth = as_classes(codes, "labels", len(predicted), device=predicted.device)
+    truth = as_classes(codes, "labels", len(predicted))
     if len(truth) == 0:
         raise RequestError("accuracy of no examples: predictions and labels are empty")
     return predicted, truth

@@ -1,7 +1,8 @@
-"""Properties of activations: the share of non-zeros, their singular values, the distances between them."""
+"""Properties of activations: non-zeros, singular values and the ranks from them, distances between them."""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -11,14 +12,23 @@ from torch import Tensor
 from penultimate.checks import whole_number
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.blocks import as_features, directions, expect_lengths, float64_blocks
-from penultimate.metrics.density import MOST_POINTS, gaussian_density
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_classes, as_tensor, numbered, of_bank
-from penultimate.metrics.moments import ClassMoments
+from penultimate.metrics.inputs import (
+    ArrayLike,
+    Bank,
+    Names,
+    as_features,
+    as_tensor,
+    directions,
+    float64_blocks,
+    labelled_features,
+)
+from penultimate.metrics.moments import EPS, ClassMoments
 
 BLOCK_ELEMENTS = 1 << 22
 BINS = 1 << 14
 BANDWIDTH = 0.01
+SMALL = 1e-7
+"""What RankMe adds to every share of a singular value, as its authors do."""
 
 
 def nonzero_share(activations: ArrayLike | Bank) -> float:
@@ -40,83 +50,84 @@ def nonzero_share(activations: ArrayLike | Bank) -> float:
     if not len(values):
         raise UndefinedError("the share of non-zeros of no activations is 0/0")
     nonzero = 0
-    for start in range(0, len(values), BLOCK_ELEMENTS):
-        part = values[start : start + BLOCK_ELEMENTS]
+    for part in values.split(BLOCK_ELEMENTS):
         if part.is_floating_point() and bool(part.isnan().any()):
             raise RequestError("activations hold NaN, which is neither zero nor not")
         nonzero += int(part.count_nonzero())
     return nonzero / len(values)
 
 
-class SpectrumAccumulator:
-    """The singular values of a matrix whose rows come in batches.
-
-    After each batch only the triangle R of [R; batch] = Q R is kept, in float64: R has the singular values of
-    all rows so far. Each is accurate to a few ulp of the largest (computed from the Gram matrix, values below
-    1e-8 of the largest would be noise). The state takes O(m^2) memory.
-
-    >>> SpectrumAccumulator().update([[3.0, 0.0]]).update([[0.0, 4.0], [0.0, 0.0]]).compute()
-    tensor([4., 3.], dtype=torch.float64)
-    """
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self._triangle: Float[Tensor, "r m"] | None = None
-
-    def update(self, matrix: ArrayLike) -> SpectrumAccumulator:
-        """Add rows [n m]; raise RequestError for NaN or infinity (it lists the rows) or a different width."""
-        added = as_features(matrix)
-        expect_lengths(added, "rows")
-        for _, block in float64_blocks(added):
-            self._append(block)
-        self.rows += len(added)
-        return self
-
-    def compute(self) -> Float[Tensor, " r"]:
-        """Return the min(n, m) singular values in descending order; raise UndefinedError without rows."""
-        if self._triangle is None:
-            raise UndefinedError("a matrix without rows has no singular values")
-        values: Tensor = torch.linalg.svdvals(self._triangle)
-        return values
-
-    def _append(self, block: Float[Tensor, "n m"]) -> None:
-        known = self._triangle
-        if known is not None and known.shape[1] != block.shape[1]:
-            raise RequestError(f"rows have {block.shape[1]} dimensions, where {known.shape[1]} are expected")
-        stacked = block if known is None else torch.cat([known, block.to(known.device)])
-        self._triangle = torch.linalg.qr(stacked, mode="r").R
-
-
-def singular_values(matrix: ArrayLike | Bank) -> Float[Tensor, " r"]:
+def singular_values(matrix: ArrayLike | Bank, *, centred: bool = False) -> Float[Tensor, " r"]:
     """Return the min(n, m) singular values of a matrix [n m] in float64, in descending order.
 
-    The matrix is neither centred nor scaled. It may hold activations [n m] (also those of a feature bank), a
-    head's weights [k m] or class centroids [c m]. The computation takes O(m^2) memory besides the matrix, and
-    each value is accurate to a few ulp of the largest. Raise RequestError for NaN or infinity (it lists the
-    rows).
+    The matrix is not scaled, and centred (less the mean of its rows) only on request. It may hold activations
+    [n m] (also those of a feature bank), a head's weights [k m] or class centroids [c m]. Block by block only
+    the triangle R of [R; block] = Q R is kept, in O(m^2) memory: R has the singular values of all rows so
+    far, each accurate to a few ulp of the largest. Raise RequestError for NaN or infinity (it lists the
+    rows), and UndefinedError for no rows.
 
     >>> singular_values([[0.0, 2.0], [1.0, 0.0], [0.0, 0.0]])
     tensor([2., 1.], dtype=torch.float64)
-
-    Kornblith et al., 2021, figure E.2 (which does not say whether it centres; this does not).
-    """
-    return SpectrumAccumulator().update(matrix.features if isinstance(matrix, Bank) else matrix).compute()
-
-
-def centred_singular_values(matrix: ArrayLike) -> Float[Tensor, " r"]:
-    """Return the singular values of a matrix [n m] less the mean of its rows, as `singular_values` does.
-
-    >>> centred_singular_values([[1.0, 7.0], [3.0, 7.0]])
+    >>> singular_values([[1.0, 7.0], [3.0, 7.0]], centred=True)
     tensor([1.4142, 0.0000], dtype=torch.float64)
+
+    Kornblith et al., 2021, figure E.2 (which does not say whether it centres).
     """
     given = as_features(matrix)
-    total = torch.zeros(given.shape[1], dtype=torch.float64, device=given.device)
+    if not len(given):
+        raise UndefinedError("a matrix without rows has no singular values")
+    mean = torch.zeros(given.shape[1], dtype=torch.float64, device=given.device)
+    for _, block in float64_blocks(given) if centred else ():
+        mean += block.sum(0)
+    mean /= len(given)
+    triangle: Tensor | None = None
     for _, block in float64_blocks(given):
-        total += block.sum(0)
-    spectrum = SpectrumAccumulator()
-    for _, block in float64_blocks(given):
-        spectrum.update(block - total / len(given))
-    return spectrum.compute()
+        rows = block - mean if centred else block
+        stacked = rows if triangle is None else torch.cat([triangle, rows])
+        triangle = torch.linalg.qr(stacked, mode="r").R
+    assert triangle is not None
+    values: Tensor = torch.linalg.svdvals(triangle)
+    return values
+
+
+def stable_rank(features: ArrayLike | Bank) -> float:
+    """Return the variance of features [n m] beside that along their longest direction, from 1 to m.
+
+    sum_k t_k^2 / max_k t_k^2, t the singular values of the features less their mean
+
+    Two passes in float64, O(m^2) memory. Raise RequestError for NaN or infinity; raise UndefinedError for
+    features that are the same for all examples.
+
+    >>> round(stable_rank([[3.0, 0.0], [-3.0, 0.0], [0.0, 3.0], [0.0, -3.0]]), 4)
+    2.0
+
+    Rudelson and Vershynin, 2007.
+    """
+    matrix = as_features(features)
+    squares = singular_values(matrix, centred=True).square()
+    if float(squares[0]) <= (max(matrix.shape) * EPS * float(singular_values(matrix)[0])) ** 2:
+        raise UndefinedError("the spread of features that are the same for all examples fills no direction")
+    return float(squares.sum() / squares[0])
+
+
+def rankme(features: ArrayLike | Bank) -> float:
+    """Return the effective rank of features [n m], RankMe.
+
+    exp(-sum_k p_k log p_k),  p_k = s_k / sum_j s_j + 1e-7, s the features' singular values
+
+    One pass in float64, O(m^2) memory. Raise RequestError for NaN or infinity; raise UndefinedError for
+    features that are all 0.
+
+    >>> round(rankme([[3.0, 0.0], [-3.0, 0.0], [0.0, 3.0], [0.0, -3.0]]), 4)
+    2.0
+
+    Garrido et al., 2023.
+    """
+    values = singular_values(features)
+    if not float(values[0]) > 0:
+        raise UndefinedError("the rank of features that are all 0 is undefined")
+    shares = values / values.sum() + SMALL
+    return math.exp(-float(torch.special.xlogy(shares, shares).sum()))
 
 
 def class_centroids(features: ArrayLike | Bank, labels: Names | None = None) -> Float[Tensor, "c m"]:
@@ -128,15 +139,10 @@ def class_centroids(features: ArrayLike | Bank, labels: Names | None = None) -> 
     tensor([[2., 0.],
             [0., 5.]], dtype=torch.float64)
     """
-    features, labels = of_bank(features, labels)
-    matrix, (codes,) = as_features(features), numbered(labels)
-    classes = as_classes(codes, "labels", len(matrix), device=matrix.device)
+    matrix, classes = labelled_features(features, labels)
     if not len(matrix):
         raise UndefinedError("no examples, so no class has a centroid")
-    expect_lengths(matrix)
-    moments = ClassMoments()
-    for start, block in float64_blocks(matrix):
-        moments.add(block, classes[start : start + len(block)])
+    moments = ClassMoments.of(matrix, classes)
     assert moments.origin is not None
     return moments.means() + moments.origin
 
@@ -177,16 +183,10 @@ def cosine_distances(
 
     Kornblith et al., 2021, figure E.3.
     """
-    features, labels = of_bank(features, labels)
-    matrix, (codes,) = as_features(features), numbered(labels)
-    classes = as_classes(codes, "labels", len(matrix), device=matrix.device)
-    whole_number(count, "count", 2)
-    whole_number(points, "points", 2, MOST_POINTS)
-    whole_number(seed, "seed", 0)
-    if len(matrix) > count:
+    matrix, classes = labelled_features(features, labels)
+    if len(matrix) > whole_number(count, "count", 2):
         drawn = torch.randperm(len(matrix), generator=torch.Generator().manual_seed(seed))[:count]
         matrix, classes = matrix[drawn.to(matrix.device)], classes[drawn.to(matrix.device)]
-    expect_lengths(matrix)
     classes, order = classes.sort(stable=True)
     precision = torch.float64 if matrix.dtype == torch.float64 else torch.float32
     units = directions(matrix[order].double()).to(precision)
@@ -195,7 +195,7 @@ def cosine_distances(
     if not all(pairs):
         which = "one class alone" if pairs[0] else "no two of one class"
         raise UndefinedError(
-            f"distances within and between classes want pairs of both kinds; the {len(units)} examples hold"
+            f"distances within and between classes need pairs of both kinds; the {len(units)} examples hold"
             f" {which}"
         )
     middles = (torch.arange(BINS, dtype=torch.float64, device=units.device) + 0.5) * (2 / BINS)
@@ -205,6 +205,32 @@ def cosine_distances(
         for histogram in histograms
     )
     return DistanceDistributions(where, within, between, sums[0] / pairs[0], sums[1] / pairs[1], *pairs)
+
+
+def gaussian_density(
+    values: ArrayLike, points: ArrayLike, bandwidth: float, weights: ArrayLike | None = None
+) -> Float[Tensor, " p"]:
+    """Return the Gaussian kernel density estimate of `values` [n] at `points` [p], in float64.
+
+    f(p) = sum_i w_i exp(-(p - v_i)^2 / (2 h^2)) / (h sqrt(2 pi) sum_i w_i),    w_i = 1 without `weights`
+
+    The kernel's standard deviation h is `bandwidth`; the unit of the density is the inverse of the values'.
+    Raise RequestError for values that are not finite and for a bandwidth that is not positive.
+
+    >>> gaussian_density([0.0, 1.0], [0.0, 1.0], bandwidth=0.1)
+    tensor([1.9947, 1.9947], dtype=torch.float64)
+    """
+    heights = as_tensor(values, "values").to(torch.float64)
+    where = as_tensor(points, "points").to(heights)
+    if not bandwidth > 0 or not bool(heights.isfinite().all()):
+        raise RequestError(f"a density takes finite values and a positive bandwidth, not {bandwidth!r}")
+    shares = torch.ones_like(heights) if weights is None else as_tensor(weights, "weights").to(heights)
+    density = torch.zeros_like(where)
+    rows = max(1, (1 << 20) // max(1, len(where)))
+    for start in range(0, len(heights), rows):
+        apart = (heights[start : start + rows, None] - where) / bandwidth
+        density += shares[start : start + rows] @ apart.square_().mul_(-0.5).exp_()
+    return density / (float(shares.sum()) * bandwidth * math.sqrt(2 * math.pi))
 
 
 def _pair_histograms(

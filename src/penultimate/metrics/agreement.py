@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from jaxtyping import Float, Int
 
 from penultimate.errors import RequestError
@@ -75,11 +74,12 @@ def pairwise_agreement(predictions: Predictions, labels: ArrayLike) -> PairwiseA
 
     Kornblith et al., 2021, figure C.5.
     """
-    given = list(items(predictions, "predictions"))
-    models = [f"predictions of model {model}" for model in range(len(given))]
-    *rows, truth = numbered(*given, labels, called=[*models, "labels"])
-    votes, labelled = _aligned(rows, truth)
-    examples = len(labelled)
+    *rows, truth = numbered(*items(predictions, "predictions"), labels)
+    votes = _stacked(rows)
+    examples = votes.shape[1]
+    labelled = as_classes(truth, "labels", examples).numpy()
+    if max(int(votes.max()), int(labelled.max())) < 2**15:  # short integers are faster to compare
+        votes, labelled = votes.astype(np.int16), labelled.astype(np.int16)
     same, right = (np.zeros((len(votes), len(votes)), np.int64) for _ in range(2))
     for start in range(0, examples, BLOCK):
         block = votes[:, start : start + BLOCK]
@@ -179,24 +179,11 @@ def half_and_half(
     )
 
 
-def _aligned(
-    predictions: Predictions, labels: ArrayLike
-) -> tuple[Int[np.ndarray, "m n"], Int[np.ndarray, " n"]]:
-    """Return predictions and labels as the shortest integers that hold them, which are faster to compare."""
-    rows = _stacked(predictions)
-    truth = as_classes(labels, "labels", rows.shape[1], device=torch.device("cpu")).numpy()
-    short = max(int(rows.max()), int(truth.max())) < 2**15
-    return (rows.astype(np.int16), truth.astype(np.int16)) if short else (rows, truth)
-
-
 def _stacked(predictions: Predictions) -> Int[np.ndarray, "m n"]:
     rows: list[np.ndarray] = []
     for model, row in enumerate(items(predictions, "predictions")):
         examples = len(rows[0]) if rows else None
-        classes = as_classes(row, f"predictions of model {model}", examples, device=torch.device("cpu"))
-        rows.append(classes.numpy())
-    if not rows:
-        raise RequestError("predictions of no model; at least one is needed")
-    if len(rows[0]) == 0:
-        raise RequestError("agreement on no examples: predictions are empty")
+        rows.append(as_classes(row, f"predictions of model {model}", examples).numpy())
+    if not rows or not len(rows[0]):
+        raise RequestError("agreement takes predictions of one model or more for one example or more")
     return np.stack(rows)

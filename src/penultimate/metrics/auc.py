@@ -7,7 +7,6 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from jaxtyping import Bool, Float
 
@@ -101,10 +100,7 @@ def placements(
 
 def _binned(values: Float[np.ndarray, " n"], positive: Bool[np.ndarray, " n"], thresholds: int) -> float:
     if values.min() < 0 or values.max() > 1:
-        raise RequestError(
-            f"thresholds cover scores from 0 to 1; these go from {values.min():g} to {values.max():g}: pass"
-            " probabilities, or leave thresholds out"
-        )
+        raise RequestError("thresholds cover scores from 0 to 1: pass probabilities, or leave thresholds out")
     levels = np.linspace(0, 1, thresholds)
     rates = []
     for part in (values[positive], values[~positive]):
@@ -114,21 +110,15 @@ def _binned(values: Float[np.ndarray, " n"], positive: Bool[np.ndarray, " n"], t
     return float(((false[:-1] - false[1:]) * (true[:-1] + true[1:])).sum() / 2)
 
 
-def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    own = as_tensor(scores, "scores").cpu()
-    given = own.double()
-    values = given.numpy()
-    if own.ndim == 1 and own.dtype == torch.int64 and bool(((own > 2**53) | (own < -(2**53))).any()):
-        # Some of these integers would be equal in float64. The AUC depends only on their order, so their
-        # ranks are used instead.
-        values = np.unique(own.numpy(), return_inverse=True)[1].astype(np.float64)
-    truth = as_numbers(labels, "labels").cpu().numpy()
+def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[Float[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+    values = as_tensor(scores, "scores").cpu().double().numpy()
+    truth = as_numbers(labels, "labels").numpy()
     if values.ndim != 1 or truth.shape != values.shape:
         raise RequestError(
             f"scores and labels are [n] each, of one length; got {list(values.shape)} and {list(truth.shape)}"
         )
-    if given.isnan().any():
-        raise RequestError(f"scores are not numbers: {listed_rows(given.isnan())}")
+    if np.isnan(values).any():
+        raise RequestError(f"scores hold NaN in {listed_rows(torch.from_numpy(np.isnan(values)))}")
     if not np.isin(truth, (0, 1)).all():
         other = truth[~np.isin(truth, (0, 1))][0]
         raise RequestError(f"labels are 0 or 1, not {other}; say first what an uncertain label counts as")

@@ -20,17 +20,22 @@ from torch import Tensor
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.blocks import (
-    LONGEST,
+from penultimate.metrics.inputs import (
+    ArrayLike,
+    Bank,
+    Names,
+    as_classes,
     as_features,
-    as_weight,
-    expect_lengths,
+    as_tensor,
+    directions,
     float64_blocks,
-    weight_rows,
+    labelled_features,
+    numbered,
+    own_labels,
 )
-from penultimate.metrics.frames import length_variation, pairwise_cosines
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_classes, as_tensor, numbered, of_bank
-from penultimate.metrics.moments import EPS, ClassMoments
+from penultimate.metrics.moments import EPS, ClassMoments, expect_classes, rounding
+
+PAIR_ELEMENTS = 1 << 22
 
 
 class NeuralCollapse(NamedTuple):
@@ -91,19 +96,19 @@ def neural_collapse(
 
     Kornblith et al., 2021, table E.2, after Papyan, Han and Donoho, 2020 (NC1 to NC4).
     """
-    features, labels = of_bank(features, labels)
-    matrix, rows = as_features(features), weight_rows(weight)
+    matrix, rows = as_features(features), as_weight(weight)
+    labels = own_labels(features, labels)
     given = [labels] if predictions is None else [labels, predictions]
-    classes, *decided = numbered(*given, columns=len(rows), called=("labels", "predictions")[: len(given)])
+    classes, *decided = numbered(*given, columns=len(rows))
     if bias is not None and predictions is not None:
         raise RequestError("neural collapse takes the bias or the predictions, not both")
     limits = len(matrix), len(rows), matrix.device
-    labelled = as_classes(classes, f"labels (for weights of {len(rows)} rows)", *limits)
+    labelled = as_classes(classes, "labels", *limits)
     predicted = as_classes(decided[0], "predictions", *limits) if decided else None
-    return _measured(matrix, labelled, rows, bias, predicted)
+    return _measured(matrix, labelled, rows.to(matrix.device, torch.float64), bias, predicted)
 
 
-def variability_collapse(features: ArrayLike, labels: ArrayLike) -> float:
+def variability_collapse(features: ArrayLike | Bank, labels: Names | None = None) -> float:
     """Return only Tr(Sigma_W Sigma_B^+) / C, for features [n m] without a head; it is 0 at collapse.
 
     All classes have equal weight. `neural_collapse` describes the computation and the errors raised.
@@ -113,9 +118,52 @@ def variability_collapse(features: ArrayLike, labels: ArrayLike) -> float:
 
     Papyan, Han and Donoho, 2020 (NC1).
     """
-    matrix = as_features(features)
-    given = as_classes(labels, "labels", len(matrix), device=matrix.device)
-    return _measured(matrix, given).trace_sw_pinv_sb_over_c
+    matrix, classes = labelled_features(features, labels)
+    return _measured(matrix, classes).trace_sw_pinv_sb_over_c
+
+
+def cdnv(features: ArrayLike | Bank, labels: Names | None = None) -> float:
+    """Return the class-distance normalised variance, the mean over all pairs of classes; 0 at collapse.
+
+    V(c, d) = (Var_c + Var_d) / (2 |mu_c - mu_d|^2),    Var_c = E |x - mu_c|^2 over the examples of class c
+
+    `features` are [n m] and `labels` [n] class indices or names, or a feature bank holds both. All pairs of
+    classes have equal weight. It takes one pass and O(k m + k^2) memory, in float64. Raise RequestError for
+    NaN or infinity; raise UndefinedError for a single class, and for two classes whose means are equal to
+    within rounding.
+
+    >>> round(cdnv([[0.0], [2.0], [10.0], [12.0]], [0, 0, 1, 1]), 12)
+    0.01
+
+    Galanti, Gyorgy and Hutter, 2022, definition 1.
+    """
+    matrix, classes = labelled_features(features, labels)
+    moments = ClassMoments.of(matrix, classes)
+    expect_classes(moments.labels, "CDNV")
+    assert moments.origin is not None
+    means, variances = moments.means(), moments.within()
+    distances = torch.cdist(means, means, compute_mode="donot_use_mm_for_euclid_dist").square_()
+    first, second = torch.triu_indices(len(means), len(means), 1)
+    apart = distances[first, second]
+    longest = float((means + moments.origin).square().sum(1).max())
+    if bool((apart <= rounding(matrix.dtype) * longest).any()):
+        raise UndefinedError("CDNV is undefined: the means of two classes are equal to within rounding")
+    return float(((variances[first] + variances[second]) / (2 * apart)).mean())
+
+
+def as_weight(weight: ArrayLike | None) -> Shaped[Tensor, "k m"]:
+    """Return the weights of a head, one row per class; raise RequestError if there are none."""
+    if weight is None:
+        raise RequestError("the weight of the final layer is missing: weight=..., [classes, dimensions]")
+    return as_features(weight, "weight")
+
+
+def expect_dimensions(weight: Shaped[Tensor, "k d"], dimensions: int) -> None:
+    """Raise RequestError if weights do not fit features of `dimensions`."""
+    if weight.shape[1] != dimensions:
+        raise RequestError(
+            f"weight is [classes, dimensions]; got {list(weight.shape)} for {dimensions} feature dimensions"
+        )
 
 
 def _measured(
@@ -126,21 +174,16 @@ def _measured(
     predictions: Int[Tensor, " n"] | None = None,
 ) -> NeuralCollapse:
     """Return the measures of checked examples; without a weight the class means stand in for it."""
-    expect_lengths(matrix)
-    moments = ClassMoments()
-    for start, block in float64_blocks(matrix):
-        moments.add(block, labels[start : start + len(block)])
-    present = moments.classes()
-    if len(present) < 2:
-        seen = f"class {int(present[0])} alone" if len(present) else "no examples"
-        raise UndefinedError(f"neural collapse needs two classes or more; saw {seen}")
+    moments = ClassMoments.of(matrix, labels)
+    expect_classes(moments.labels, "neural collapse")
     assert moments.origin is not None
+    present = torch.tensor(moments.labels, device=matrix.device)
     origin, means, counts = moments.origin, moments.means(), moments.sizes()
-    heads = means if weight is None else as_weight(weight, len(origin), origin.device)
+    heads = means if weight is None else weight
+    expect_dimensions(heads, len(origin))
     offsets = None if bias is None else _decision_offsets(bias, heads, origin)
     variances = moments.variances()
-    resolution = torch.finfo(matrix.dtype).eps if matrix.dtype.is_floating_point else 0.0
-    if variances.between <= (resolution**2 / 4 + (8 * EPS) ** 2) * variances.squared_length:
+    if variances.between <= rounding(matrix.dtype) * variances.squared_length:
         raise UndefinedError(
             f"neural collapse is undefined: the means of all {len(means)} classes are equal to within the"
             " features' rounding, so they have no directions"
@@ -173,20 +216,20 @@ def _measured(
             coordinates = (white + left[own]) * scales
             nearest = torch.addmm(-corners.square().sum(1) / 2, coordinates, corners.T).argmax(1)
             differing += int((present[nearest] != decided).sum())
-    mean_cosines, weight_cosines = pairwise_cosines(centred), pairwise_cosines(own_heads)
+    (mean_std, mean_deviation), (weight_std, weight_deviation) = map(_spread_of_cosines, (centred, own_heads))
     apart = own_heads / torch.linalg.vector_norm(own_heads) - centred / torch.linalg.vector_norm(centred)
     return NeuralCollapse(
-        class_mean_norm_cv=length_variation(centred),
-        weight_norm_cv=length_variation(own_heads),
-        class_mean_cosine_std=mean_cosines.std,
-        weight_cosine_std=weight_cosines.std,
-        class_mean_etf_deviation=mean_cosines.etf_deviation,
-        weight_etf_deviation=weight_cosines.etf_deviation,
+        class_mean_norm_cv=_length_variation(centred),
+        weight_norm_cv=_length_variation(own_heads),
+        class_mean_cosine_std=mean_std,
+        weight_cosine_std=weight_std,
+        class_mean_etf_deviation=mean_deviation,
+        weight_etf_deviation=weight_deviation,
         weight_class_mean_distance_sq=float(apart.square().sum()),
         trace_sw_pinv_sb_over_c=float((squares / counts).mean()),
         rank=rank,
         nc4=None if predictions is None and offsets is None else differing / len(matrix),
-        classes=tuple(present.tolist()),
+        classes=tuple(moments.labels),
     )
 
 
@@ -195,9 +238,35 @@ def _decision_offsets(
 ) -> Float[Tensor, " k"]:
     """Return b + W o, so that the logits of x are W (x - o) + (b + W o)."""
     offsets = as_tensor(bias, "bias").to(weight)
-    if offsets.shape != (len(weight),) or not bool((offsets.abs() <= LONGEST).all()):
+    if offsets.shape != (len(weight),) or not bool(offsets.isfinite().all()):
         raise RequestError(
             f"bias must be {len(weight)} finite numbers, one for each row of the weights; got shape"
             f" {list(offsets.shape)}"
         )
     return offsets + weight @ origin
+
+
+def _length_variation(vectors: Float[Tensor, "c m"]) -> float:
+    """Return the population's coefficient of variation of the lengths, Std_c |v_c| / Avg_c |v_c|."""
+    lengths = torch.linalg.vector_norm(vectors, dim=1)
+    return float(lengths.std(correction=0) / lengths.mean())
+
+
+def _spread_of_cosines(vectors: Float[Tensor, "c m"]) -> tuple[float, float]:
+    """Return the Std of sim and Avg |sim + 1/(C-1)| over ordered pairs of C vectors, in O(C m) memory."""
+    units = directions(vectors)
+    count = len(units)
+    pairs = count * (count - 1)
+    mean = float(units.sum(0).square().sum() - units.square().sum()) / pairs
+    ideal = -1 / (count - 1)
+    squares = deviations = 0.0
+    rows = max(1, PAIR_ELEMENTS // count)
+    for start in range(0, count, rows):
+        cosines = units[start : start + rows] @ units.T
+        # A vector does not pair with itself, so that cosine is replaced by the value that adds nothing.
+        itself = torch.arange(len(cosines), device=cosines.device)
+        cosines[itself, start + itself] = mean
+        squares += float((cosines - mean).square_().sum())
+        cosines[itself, start + itself] = ideal
+        deviations += float((cosines - ideal).abs_().sum())
+    return (squares / pairs) ** 0.5, deviations / pairs

@@ -7,15 +7,14 @@ at a time gives the standard error.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from penultimate.errors import RequestError, unknown
+from penultimate.errors import unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,19 +42,6 @@ class Comparison:
     products: Doubles
     sizes: npt.NDArray[np.int64]
     passes: npt.NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        set_field = object.__setattr__
-        set_field(self, "names", [(str(network), str(layer)) for network, layer in self.names])
-        set_field(self, "products", np.asarray(self.products, np.float64))
-        set_field(self, "sizes", np.asarray(self.sizes, np.int64))
-        set_field(self, "passes", np.asarray(self.passes, np.int64))
-        batches, layers = len(self.sizes), len(self.names)
-        if self.products.shape != (batches, layers, layers) or len(self.passes) != batches or batches == 0:
-            raise RequestError(
-                f"a comparison of {layers} layers in {batches} batches (at least one) has products"
-                f" [{batches} {layers} {layers}], not {list(self.products.shape)}, and {batches} passes"
-            )
 
     @property
     def examples(self) -> int:
@@ -97,10 +83,7 @@ class Comparison:
         return [self.names[row][1] for row in self._rows(network)]
 
     def between(self, network_a: str, network_b: str) -> Doubles:
-        """Return the CKA of one network's layers (rows) with another's (columns).
-
-        The networks may have different numbers of layers.
-        """
+        """Return the CKA of one network's layers (rows) with another's (columns)."""
         return np.asarray(self.matrix[np.ix_(self._rows(network_a), self._rows(network_b))])
 
     @property
@@ -113,29 +96,14 @@ class Comparison:
             notes.append(f"batches differ in examples ({listed}): each weighs by its examples")
         still = np.flatnonzero(self.products.diagonal(axis1=1, axis2=2).sum(0) == 0)
         if len(still):
-            listed = ", ".join(
-                f"{layer} of {network}" for network, layer in (self.names[row] for row in still)
-            )
+            listed = ", ".join(f"{self.names[row][1]} of {self.names[row][0]}" for row in still)
             notes.append(f"CKA is undefined for layers that are the same for all examples: {listed}")
-        counts = Counter(self.passes.tolist())
-        if min(counts.values()) < 2:
+        if min(Counter(self.passes.tolist()).values()) < 2:
             notes.append("a pass of a single batch has no standard error")
-        if len(counts) > 1 and self._repeats():
+        first, *rest = (self.products[self.passes == number] for number in np.unique(self.passes))
+        if rest and all(np.array_equal(first, other) for other in rest):
             notes.append("all passes saw the same batches, so that one would do: shuffle between passes")
         return notes
-
-    @property
-    def state(self) -> dict[str, npt.NDArray[Any]]:
-        """The whole comparison as arrays, for `numpy.savez` or another process; `from_state` reads them."""
-        networks, layers = (np.array([name[side] for name in self.names]) for side in (0, 1))
-        arrays = {"products": self.products, "sizes": self.sizes, "passes": self.passes}
-        return {"networks": networks, "layers": layers, **arrays}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, npt.NDArray[Any]]) -> Comparison:
-        """Return the comparison from its `state`."""
-        names = list(zip(state["networks"].tolist(), state["layers"].tolist(), strict=True))
-        return cls(names, state["products"], state["sizes"], state["passes"])
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame with a row for each pair of layers."""
@@ -176,12 +144,6 @@ class Comparison:
         count = len(batches)
         return np.asarray((count - 1) / count * np.maximum(squares - differences**2 / count, 0))
 
-    def _repeats(self) -> bool:
-        numbers = np.unique(self.passes)
-        passes: Iterable[Doubles] = (self.products[self.passes == number] for number in numbers)
-        first, *rest = passes
-        return all(np.array_equal(first, other) for other in rest)
-
 
 def alignment(hsic: Doubles) -> Doubles:
     """Return CKA [l l] from the HSIC of every pair of layers; it is NaN if a layer's own HSIC is not above 0.
@@ -192,8 +154,6 @@ def alignment(hsic: Doubles) -> Doubles:
     # Scaling by powers of two changes no digit and keeps the products of the layers' own HSIC in float64.
     halves = np.frexp(hsic.diagonal())[1] // 2
     hsic = np.ldexp(hsic, -np.add.outer(halves, halves))
-    diagonal = hsic.diagonal()
+    own = np.outer(hsic.diagonal(), hsic.diagonal())
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            np.where(np.outer(diagonal, diagonal) > 0, hsic / np.sqrt(np.outer(diagonal, diagonal)), np.nan)
-        )
+        return np.asarray(np.where(own > 0, hsic / np.sqrt(own), np.nan))

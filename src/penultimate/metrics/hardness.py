@@ -10,17 +10,17 @@ from torch import Tensor
 
 from penultimate.checks import whole_number
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.blocks import as_features, as_weight, directions, expect_lengths, float64_blocks
-from penultimate.metrics.density import MOST_POINTS, gaussian_density
+from penultimate.metrics.activations import gaussian_density
+from penultimate.metrics.collapse import as_weight, expect_dimensions
 from penultimate.metrics.inputs import (
     ArrayLike,
     Bank,
     Names,
-    as_classes,
     as_tensor,
+    directions,
+    float64_blocks,
+    labelled_features,
     listed_rows,
-    numbered,
-    of_bank,
 )
 
 BANDWIDTH = 0.005
@@ -57,15 +57,12 @@ def angular_visual_hardness(
 
     Chen et al., 2020, "Angular Visual Hardness"; Kornblith et al., 2021, figure E.1.
     """
-    features, labels = of_bank(features, labels)
-    matrix = as_features(features)
-    heads = as_weight(weight, matrix.shape[1], matrix.device)
-    (codes,) = numbered(labels, columns=len(heads))
-    what = f"labels (for weights of {len(heads)} rows)"
-    classes = as_classes(codes, what, len(matrix), len(heads), matrix.device)
+    heads = as_weight(weight)
+    matrix, classes = labelled_features(features, labels, len(heads))
+    expect_dimensions(heads, matrix.shape[1])
+    heads = heads.to(matrix.device, torch.float64)
     if len(heads) < 2:
         raise UndefinedError("angular visual hardness compares classes; the weights have one row alone")
-    expect_lengths(matrix)
     units = directions(heads)
     hardness = torch.empty(len(matrix), dtype=torch.float64, device=matrix.device)
     for start, block in float64_blocks(matrix, 3 * len(heads)):
@@ -94,8 +91,7 @@ def hardness_density(
 
     Kornblith et al., 2021, figure E.1.
     """
-    whole_number(points, "points", 2, MOST_POINTS)
-    whole_number(classes, "classes", 2)
+    whole_number(points, "points", 2)
     values = as_tensor(hardness, "hardness").to(torch.float64) * classes
     where = torch.linspace(0, 2, points, dtype=torch.float64, device=values.device)
     return HardnessDensity(where, gaussian_density(values, where, bandwidth))

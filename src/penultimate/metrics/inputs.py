@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from penultimate.errors import RequestError, counted
@@ -19,6 +19,10 @@ Names: TypeAlias = ArrayLike
 """Labels [n]: class indices, or the names of classes, which are then numbered in sorted order."""
 LISTED = 8
 """The number of wrong rows that an error lists."""
+BLOCK_ELEMENTS = {"cpu": 1 << 21, "cuda": 1 << 26}
+"""The number of values in a block: enough rows for a matrix product to run at full speed."""
+LARGEST = 1e100
+"""The largest feature, whose square and sums of squares stay in float64."""
 
 
 @runtime_checkable
@@ -34,10 +38,7 @@ class Bank(Protocol):
 
 
 def as_tensor(values: ArrayLike, what: str) -> Tensor:
-    """Return the values as a tensor that shares their memory if possible, detached from gradients.
-
-    Raise RequestError for anything but a dense array of real numbers without masked values.
-    """
+    """Return real numbers as a tensor that shares their memory if possible, detached from gradients."""
     if isinstance(values, Tensor):
         if values.layout != torch.strided or values.is_complex():
             raise RequestError(f"{what} must be a dense array of real numbers; got {values.dtype}")
@@ -45,11 +46,11 @@ def as_tensor(values: ArrayLike, what: str) -> Tensor:
     array = _as_array(values, what)
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         raise RequestError(f"{what} must be real numbers; got {array.dtype}")
-    if array.dtype.kind == "u" and array.dtype.itemsize > 1:
-        array = array.astype(np.int64)
-    # torch takes neither negative strides nor another order of bytes.
-    if not array.dtype.isnative or any(step < 0 for step in array.strides):
-        array = array.astype(array.dtype.newbyteorder("="), order="C")
+    wanted = (
+        np.int64 if array.dtype.kind == "u" and array.dtype.itemsize > 1 else array.dtype.newbyteorder("=")
+    )
+    if array.dtype != wanted or any(step < 0 for step in array.strides):  # which torch does not take
+        array = array.astype(wanted, order="C")
     with warnings.catch_warnings():
         # torch warns that a read-only array (a memory map) may be written to; nothing here writes to it.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
@@ -57,86 +58,141 @@ def as_tensor(values: ArrayLike, what: str) -> Tensor:
 
 
 def as_matrix(values: ArrayLike, what: str, columns: str) -> Shaped[Tensor, "n m"]:
-    """Return a two-dimensional tensor with at least one column; an error says how to reshape other values."""
+    """Return a two-dimensional tensor with at least one column."""
     matrix = as_tensor(values, what)
     if matrix.ndim != 2 or matrix.shape[1] == 0:
-        hint = f"; flatten each example first: {what}.reshape(len({what}), -1)" if matrix.ndim > 2 else ""
-        if matrix.ndim == 1 and not matrix.is_floating_point():
-            hint = f". Whole numbers in one dimension look like labels: {what} come before them"
-        raise RequestError(f"{what} must be [examples, {columns}]; got shape {list(matrix.shape)}{hint}")
+        raise RequestError(f"{what} must be [examples, {columns}]; got shape {list(matrix.shape)}")
     return matrix
 
 
-def of_bank(
-    values: ArrayLike | Bank, labels: Names | None, part: str = "features"
-) -> tuple[ArrayLike, Names]:
-    """Return features (or logits) and labels as given, or those of a feature bank."""
-    if isinstance(values, Bank):
-        array = getattr(values, part)
-        if array is None:
-            raise RequestError(f"the bank has no {part}")
-        return array, values.labels if labels is None else labels
+def as_features(
+    features: ArrayLike | Bank, what: str = "features", check: bool = True
+) -> Shaped[Tensor, "n m"]:
+    """Return features [n m], also a bank's, on the CPU or a CUDA device, which compute in float64."""
+    given = features.features if isinstance(features, Bank) else features
+    matrix = as_matrix(given, what, "dimensions")
+    matrix = matrix if matrix.device.type in BLOCK_ELEMENTS else matrix.cpu()
+    if check:
+        expect_finite(matrix, what)
+    return matrix
+
+
+def expect_finite(matrix: Shaped[Tensor, "n m"], what: str = "features") -> None:
+    """Raise RequestError, which lists the rows, for NaN, infinity, and numbers beyond LARGEST."""
+    rows = max(1, BLOCK_ELEMENTS[matrix.device.type] // matrix.shape[1])
+    for number, block in enumerate(matrix.split(rows)) if len(matrix) else ():
+        low, high = (float(end) for end in block.aminmax())
+        if not -LARGEST <= low <= high <= LARGEST:
+            wrong = listed_rows(~(block.abs() <= LARGEST).all(1), number * rows)
+            raise RequestError(f"{what} hold NaN, infinity or huge numbers in {wrong}")
+
+
+def as_logits(values: ArrayLike, what: str = "logits") -> Shaped[Tensor, "n k"]:
+    """Return logits or probabilities [n k] on the CPU or a CUDA device."""
+    matrix = as_matrix(values, what, "classes")
+    return matrix if matrix.device.type in BLOCK_ELEMENTS else matrix.cpu()
+
+
+def labelled_features(
+    features: ArrayLike | Bank, labels: Names | None, num_classes: int | None = None, check: bool = True
+) -> tuple[Shaped[Tensor, "n m"], Int[Tensor, " n"]]:
+    """Return features and class indices as given, or those of a feature bank."""
+    matrix = as_features(features, check=check)
+    classes = read_classes(own_labels(features, labels), len(matrix), num_classes, matrix.device)
+    return matrix, classes
+
+
+def labelled_logits(
+    logits: ArrayLike | Bank, labels: Names | None, what: str = "logits"
+) -> tuple[Shaped[Tensor, "n k"], Int[Tensor, " n"]]:
+    """Return logits (or probabilities) and labels as given, or those of a feature bank."""
+    labels = own_labels(logits, labels)
+    given = logits.logits if isinstance(logits, Bank) else logits
+    if given is None:
+        raise RequestError(f"the bank has no {what}")
+    matrix = as_logits(given, what)
+    classes = read_classes(labels, len(matrix), matrix.shape[1], matrix.device)
+    if len(classes) == 0:
+        raise RequestError(f"{what} and labels are empty")
+    return matrix, classes
+
+
+def own_labels(values: ArrayLike | Bank, labels: Names | None) -> Names:
+    """Return labels as given, or those of a feature bank."""
     if labels is None:
-        raise RequestError(f"{part} go with labels, one for each example; a bank brings its own")
-    return values, labels
+        if not isinstance(values, Bank):
+            raise RequestError(
+                "labels are missing: one for each example, or a feature bank, which has its own"
+            )
+        return values.labels  # type: ignore[no-any-return]
+    return labels
 
 
-def read_labels(values: Any, what: str = "labels") -> Tensor | npt.NDArray[Any]:
-    """Return labels of any shape as a tensor or an array of whole numbers, booleans, floats or text.
+def float64_blocks(
+    matrix: Shaped[Tensor, "n m"], columns_beside: int = 0, rows: int | None = None
+) -> Iterator[tuple[int, Float[Tensor, "b m"]]]:
+    """Yield float64 copies of blocks of rows, each with the number of its first row, overwriting each other.
 
-    Raise RequestError for a value that is no array, for missing labels (None, NaN, NA; it lists the rows),
-    and for anything but numbers alone or text alone.
+    `columns_beside` is the number of values that the caller computes for each row, so that they fit as well.
+
+    >>> [(start, block.tolist()) for start, block in float64_blocks(torch.tensor([[1], [2]]))]
+    [(0, [[1.0], [2.0]])]
+    """
+    rows = rows or max(1, BLOCK_ELEMENTS[matrix.device.type] // (matrix.shape[1] + columns_beside))
+    buffer = torch.empty(min(rows, len(matrix)), matrix.shape[1], dtype=torch.float64, device=matrix.device)
+    for start in range(0, len(matrix), rows):
+        block = matrix[start : start + rows]
+        yield start, buffer[: len(block)].copy_(block)
+
+
+def directions(vectors: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
+    """Return each vector divided by its length; a zero vector stays zero and so has similarity 0 to all."""
+    lengths = torch.linalg.vector_norm(vectors, dim=1, keepdim=True)
+    return torch.div(vectors, lengths.masked_fill(lengths == 0, 1))
+
+
+def resolution(dtype: torch.dtype) -> float:
+    """Return the relative rounding error of a dtype: 0 for whole numbers."""
+    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+
+
+def read_labels(values: Any, what: str = "labels") -> npt.NDArray[Any]:
+    """Return labels of any shape as an array of numbers or of text; raise RequestError for missing labels.
 
     >>> read_labels([b"dog", b"cat"]), read_labels(np.array([1, 0], object))
     (array(['dog', 'cat'], dtype='<U3'), array([1, 0]))
     """
-    if isinstance(values, Tensor):
-        tensor = as_tensor(values, what)
-        _expect_present((tensor != tensor).cpu().numpy(), what)
-        return tensor
-    array = _as_array(values, what)
-    if array.dtype.kind == "U" and isinstance(values, list | tuple):
-        array = np.array(values, object)  # NumPy turns numbers among text into text
-    if array.dtype.kind == "S":
-        array = np.array(array.tolist(), object)
-    if array.dtype.kind == "O":
+    array = _as_array(values.detach().cpu().numpy() if isinstance(values, Tensor) else values, what)
+    if array.dtype.kind in "OS" or (array.dtype.kind == "U" and isinstance(values, list | tuple)):
         import pandas as pd
 
-        array = _decoded(array, what)
-        missing = np.asarray(pd.isna(array))
-        _expect_present(missing, what)
-        texts = [isinstance(one, str) for one in array.flat]
-        if any(texts) and not all(texts):
+        whole = np.array(values, object) if array.dtype.kind == "U" else array  # else None is the text "None"
+        listed = [one.decode() if isinstance(one, bytes) else one for one in whole.ravel().tolist()]
+        _expect_present(np.asarray(pd.isna(np.array(listed, object))).reshape(array.shape), what)
+        if len({isinstance(one, str) for one in listed}) > 1:
             raise RequestError(f"{what} mix names and numbers: give one kind")
-        array = np.array(array.tolist(), str if any(texts) else None)
+        array = np.array(listed).reshape(array.shape)
     if array.dtype.kind not in "biufU":
         raise RequestError(f"{what} must be whole numbers or text; got {array.dtype}")
     _expect_present(array != array, what)
     return array
 
 
-def is_text(labels: Tensor | npt.NDArray[Any]) -> bool:
-    """Return whether labels, as returned by `read_labels`, are names."""
-    return isinstance(labels, np.ndarray) and labels.dtype.kind == "U"
+def expect_column(labels: npt.NDArray[Any], what: str) -> None:
+    """Raise RequestError unless labels are one-dimensional: one for each example."""
+    if labels.ndim != 1:
+        raise RequestError(
+            f"{what} must be a 1d array [examples]; got shape {list(labels.shape)} (pass argmax(1) of one-hot"
+            " rows; several labels of an example go to MultiLabelProbe)"
+        )
 
 
 def as_numbers(values: Any, what: str) -> Tensor:
     """Return numeric labels as a tensor of any shape; raise RequestError for names."""
     read = read_labels(values, what)
-    if is_text(read):
-        raise RequestError(f"{what} must be integer class indices; got text: number names once, for all")
+    if read.dtype.kind == "U":
+        raise RequestError(f"{what} must be integer class indices; got text")
     return as_tensor(read, what)
-
-
-def expect_column(labels: Tensor | npt.NDArray[Any], what: str) -> None:
-    """Raise RequestError, which suggests a fix, unless labels are one-dimensional: one for each example."""
-    if labels.ndim == 1:
-        return
-    fix = "numpy.ravel of a single column" if 1 in labels.shape[1:] else "argmax(1) of one-hot rows"
-    raise RequestError(
-        f"{what} must be a 1d array [examples]; got shape {list(labels.shape)} (pass {fix}; several labels of"
-        " an example go to MultiLabelProbe)"
-    )
 
 
 def as_classes(
@@ -150,48 +206,51 @@ def as_classes(
 
     Raise RequestError unless there is one for each of `examples`, each in 0..num_classes-1.
     """
-    classes = as_numbers(values, what)
-    expect_column(classes, what)
-    if examples is not None and len(classes) != examples:
-        raise RequestError(
-            f"{counted(examples, 'example')}, but {len(classes)} {what}; each example needs one"
-        )
-    if len(classes) and (classes.is_floating_point() or classes.dtype == torch.bool):
-        raise RequestError(f"{what} must be integer class indices; got {classes.dtype}: convert them to int")
-    classes = classes.to(device=device, dtype=torch.int64)
+    read = as_numbers(values, what).numpy()
+    expect_column(read, what)
+    if examples is not None and len(read) != examples:
+        raise RequestError(f"{counted(examples, 'example')}, but {len(read)} {what}; each example needs one")
+    if len(read) and read.dtype.kind not in "iu":
+        raise RequestError(f"{what} must be integer class indices; got {read.dtype}: convert them to int")
+    classes = torch.from_numpy(read.astype(np.int64))
     outside = classes < 0 if num_classes is None else (classes < 0) | (classes >= num_classes)
     if bool(outside.any()):
         allowed = "0 or more" if num_classes is None else f"0..{num_classes - 1}"
-        first = int(classes[outside][0])
-        raise RequestError(
-            f"{what} must be {allowed}; not so in {listed_rows(outside)} (the first is {first})"
-        )
-    return classes
+        raise RequestError(f"{what} must be {allowed}; not so in {listed_rows(outside)}")
+    return classes.to(device)
 
 
-def numbered(*labels: Names, columns: int | None = None, called: Sequence[str] = ()) -> list[ArrayLike]:
+def read_classes(
+    labels: Names,
+    examples: int | None = None,
+    num_classes: int | None = None,
+    device: torch.device | None = None,
+) -> Int[Tensor, " n"]:
+    """Return class indices [n] as `as_classes` does; names become their ranks, as `numbered` gives them."""
+    return as_classes(*numbered(labels, columns=num_classes), "labels", examples, num_classes, device)
+
+
+def numbered(*labels: Names, columns: int | None = None) -> list[npt.NDArray[Any]]:
     """Return labels as class indices: indices unchanged, and names by their rank among all sorted names.
 
     With `columns`, names stand for the columns of logits (or the rows of weights) in sorted order, as in
-    scikit-learn, so all names must occur. `called` are the arguments' names in errors, by default "labels".
+    scikit-learn, so all names must occur.
 
     >>> [codes.tolist() for codes in numbered(["dog", "cat"], ["ant", "dog"])]
     [[2, 1], [0, 2]]
     """
-    read = [
-        read_labels(each, what) for each, what in zip(labels, called or ["labels"] * len(labels), strict=True)
-    ]
-    if not any(map(is_text, read)):
-        return list(read)
-    if not all(is_text(each) or len(each) == 0 for each in read):
+    read = [read_labels(each) for each in labels]
+    if not any(each.dtype.kind == "U" for each in read):
+        return read
+    if not all(each.dtype.kind == "U" or len(each) == 0 for each in read):
         raise RequestError("labels are of one kind: some are names and others are not")
     for each in read:
         expect_column(each, "labels")
-    known, codes = np.unique(np.concatenate([np.asarray(each, str) for each in read]), return_inverse=True)
+    known, codes = np.unique(np.concatenate([each.astype(str) for each in read]), return_inverse=True)
     if columns is not None and len(known) != columns:
         raise RequestError(
-            f"labels hold {len(known)} names for {columns} classes; which is whose column is known only where"
-            " every name occurs (they are then sorted): pass class indices"
+            f"labels hold {len(known)} names for {columns} classes, so that no name has a known column: pass"
+            " class indices"
         )
     return list(np.split(codes, np.cumsum([len(each) for each in read])[:-1]))
 
@@ -214,9 +273,7 @@ def items(values: Iterable[Any], what: str) -> Iterator[Any]:
     try:
         return iter(values)
     except TypeError:
-        raise RequestError(
-            f"{what} must be a list or another iterable; got a {type(values).__name__}"
-        ) from None
+        raise RequestError(f"{what} must be an iterable; got a {type(values).__name__}") from None
 
 
 def _as_array(values: Any, what: str) -> npt.NDArray[Any]:
@@ -229,21 +286,8 @@ def _as_array(values: Any, what: str) -> npt.NDArray[Any]:
     except (ValueError, TypeError, RuntimeError) as error:  # ragged lists; lists of tensors
         raise RequestError(f"{what} must be one rectangular array: {error}") from None
     if array.ndim == 0:
-        came = "None" if values is None else f"a {type(values).__name__}"
-        raise RequestError(f"{what} should be a 1d array or a list; got {came}")
+        raise RequestError(f"{what} should be an array or a list; got a {type(values).__name__}")
     return array
-
-
-def _decoded(array: npt.NDArray[np.object_], what: str) -> npt.NDArray[np.object_]:
-    """Return objects with bytes as text; raise RequestError, which names the row, for those not in UTF-8."""
-    decoded = array.copy()
-    for place, one in np.ndenumerate(array):
-        if isinstance(one, bytes):
-            try:
-                decoded[place] = one.decode("utf-8")
-            except UnicodeDecodeError:
-                raise RequestError(f"{what}: row {place[0]} holds bytes that are no UTF-8") from None
-    return decoded
 
 
 def _expect_present(missing: npt.NDArray[np.bool_], what: str) -> None:
@@ -251,5 +295,5 @@ def _expect_present(missing: npt.NDArray[np.bool_], what: str) -> None:
         rows = torch.from_numpy(missing.reshape(len(missing), -1).any(1))
         raise RequestError(
             f"{what}: no label for {int(rows.sum())} of {len(rows)} examples (None or NaN in"
-            f" {listed_rows(rows)}); leave those examples out, or say first what they count as"
+            f" {listed_rows(rows)}); leave those examples out"
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +14,9 @@ from torch import Tensor
 from penultimate.checks import whole_number
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.blocks import as_features, directions, expect_lengths
-from penultimate.metrics.inputs import ArrayLike, items
-from penultimate.metrics.similarity import centred_gram, expect_enough, u_centred
+from penultimate.metrics.inputs import ArrayLike, as_features, directions
+from penultimate.metrics.moments import EPS
+from penultimate.metrics.similarity import centred_gram, expect_enough, paired_batches, u_centred
 
 LEVEL = 0.05
 """The level at which the null distribution of CKA is read off."""
@@ -57,14 +56,8 @@ def permuted_cka(
     count = whole_number(permutations, "permutations", 1)
     random = np.random.default_rng(whole_number(seed, "seed", 0))
     across, own, examples = np.zeros(count + 1), np.zeros(2), 0
-    pairs = zip_longest(items(batches_x, "batches_x"), items(batches_y, "batches_y"))
-    for number, (x, y) in enumerate(pairs):
-        if x is None or y is None:
-            side = "x" if x is None else "y"
-            raise RequestError(f"batches_{side} ends after {number} batches, the other goes on")
+    for x, y in paired_batches(batches_x, batches_y):
         one, other = (_u_gram(each) for each in (x, y))
-        if len(one) != len(other):
-            raise RequestError(f"batch {number} holds {len(one)} images of x and {len(other)} of y")
         n = len(one)
         weight = 1 / (n - 3)
         across[0] += weight * float(np.vdot(one, other))
@@ -107,7 +100,7 @@ def procrustes(x: ArrayLike, y: ArrayLike) -> float:
     for each in _both(x, y):
         points = each.double()
         centred = points - points.mean(0)
-        if not float(centred.norm()) > len(points) * torch.finfo(torch.float64).eps * float(points.norm()):
+        if not float(centred.norm()) > len(points) * EPS * float(points.norm()):
             raise UndefinedError("the Procrustes similarity is undefined: one side is constant")
         sides.append(centred / centred.norm())
     one, other = sides
@@ -147,6 +140,4 @@ def _both(x: ArrayLike, y: ArrayLike) -> tuple[Tensor, Tensor]:
     one, other = (as_features(each) for each in (x, y))
     if len(one) != len(other):
         raise RequestError(f"x holds {len(one)} images and y {len(other)}: they must be the same")
-    for each in (one, other):
-        expect_lengths(each)
     return one, other

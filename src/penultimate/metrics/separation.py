@@ -12,35 +12,33 @@ zero vectors (at distance 1 from themselves). Without those pairs,
 
     pairs = mean_k (N_k w_k - z_k) / (N_k - 1),    total = between + within + (pairs - within) / K,
     unbiased R^2 = 1 - pairs / total.
-
-Nothing changes if a fixed vector is subtracted from every u. Post-ReLU features share a strong direction,
-whose contribution to E|u|^2 - |mu|^2 costs digits by cancellation. So the mean of the first batch is
-subtracted first, and everything is summed in float64.
 """
 
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Shaped
 from torch import Tensor
 
 from penultimate.checks import one_of
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.blocks import as_features, float64_blocks, lengths
 from penultimate.metrics.inputs import (
+    LARGEST,
     ArrayLike,
     Bank,
     Names,
     as_classes,
+    as_features,
     as_tensor,
-    numbered,
-    of_bank,
+    expect_finite,
+    float64_blocks,
+    labelled_features,
 )
-from penultimate.metrics.moments import EPS, ClassMoments, SequentialMoments
+from penultimate.metrics.moments import ClassMoments, SequentialMoments, expect_classes, rounding
 
 DISTANCES = ("cosine", "cosine_centered", "euclidean")
-BLOCK_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 24}
+CACHED = {"cpu": 1 << 19, "cuda": 1 << 24}
 """The number of values that a core processes at once: 4 MiB of float64 fit its cache; a GPU needs more."""
 
 
@@ -85,10 +83,15 @@ def class_separation(
     Kornblith et al., 2021, eq. 11; the distances: table E.1.
     """
     one_of(distance, "distance", DISTANCES)
-    features, labels = of_bank(features, labels)
-    matrix, (classes,) = as_features(features), numbered(labels)
-    center = _mean_activation(matrix) if distance == "cosine_centered" else None
-    seen = SeparationAccumulator(distance=distance, center=center).update(matrix, classes)
+    matrix, classes = labelled_features(features, labels, check=False)  # `add` does
+    center = None
+    if distance == "cosine_centered":
+        center = sum(
+            (block.sum(0) for _, block in float64_blocks(matrix, rows=_block_rows(matrix))),
+            start=torch.zeros(matrix.shape[1], dtype=torch.float64, device=matrix.device),
+        ) / max(len(matrix), 1)
+    seen = SeparationAccumulator(distance, center)
+    seen.add(matrix, classes)
     return seen.compute(unbiased=unbiased)
 
 
@@ -111,99 +114,60 @@ class SeparationAccumulator:
     def __init__(
         self, distance: str = "cosine", center: ArrayLike | None = None, by_class: bool = False
     ) -> None:
-        one_of(distance, "distance", DISTANCES)
-        if (center is None) == (distance == "cosine_centered"):
-            takes = "the mean activation as center" if center is None else "no center"
-            raise RequestError(f"distance '{distance}' takes {takes}")
         self.distance = distance
-        self.center: Float[Tensor, " m"] | None = None
-        if center is not None:
-            self.center = as_tensor(center, "center").to(torch.float64)
-            if self.center.ndim != 1 or not bool(self.center.isfinite().all()):
-                raise RequestError("center must be one finite vector [dimensions]")
-        self.zero_vectors = 0
+        self._center = None if center is None else as_tensor(center, "center").to(torch.float64)
         self._moments: ClassMoments | SequentialMoments = SequentialMoments() if by_class else ClassMoments()
-        self._resolution = 0.0
-
-    @property
-    def examples(self) -> int:
-        """The number of examples so far; `zero_vectors` of them have no direction (cosine distances only)."""
-        return self._moments.examples
+        self._zero_vectors = 0
+        self._rounding = 0.0
 
     def update(self, features: ArrayLike, labels: ArrayLike) -> SeparationAccumulator:
         """Add a batch of features [n m] and labels [n]; raise RequestError as `class_separation` does."""
-        matrix = as_features(features)
-        self._expect_dimensions(matrix.shape[1])
-        classes = as_classes(labels, "labels", len(matrix), device=matrix.device)
-        for start, vectors in float64_blocks(matrix, rows=_block_rows(matrix)):
-            self._add(vectors, classes[start : start + len(vectors)], start)
-        self._resolution = max(self._resolution, _resolution(matrix.dtype))
+        matrix = as_features(features, check=False)
+        known = self._moments.origin
+        if known is not None and len(known) != matrix.shape[1]:
+            raise RequestError(f"features have {matrix.shape[1]} dimensions, where {len(known)} are expected")
+        self.add(matrix, as_classes(labels, "labels", len(matrix), device=matrix.device))
         return self
+
+    def add(self, matrix: Shaped[Tensor, "n m"], classes: Shaped[Tensor, " n"]) -> None:
+        """Add a batch of features and class indices."""
+        rows = self._moments.numbered(classes)
+        for start, vectors in float64_blocks(matrix, rows=_block_rows(matrix)):
+            of_block = rows[start : start + len(vectors)]
+            if self._center is not None:
+                vectors -= self._center.to(vectors.device)
+            lengths: Float[Tensor, " b"] = torch.linalg.vector_norm(vectors, dim=1)
+            if not bool(lengths.amax() <= LARGEST):
+                expect_finite(matrix)
+            if self.distance == "euclidean":
+                self._moments.add(vectors, of_block)
+                continue
+            zero = lengths == 0
+            # At distance 1 from itself, a zero vector counts as if its squared length were 1.
+            self._moments.add(vectors, of_block, lengths.masked_fill_(zero, 1).reciprocal_(), zero.double())
+            self._zero_vectors += int(zero.sum())
+        self._rounding = max(self._rounding, rounding(matrix.dtype))
 
     def compute(self, *, unbiased: bool = False) -> float:
         """Return R^2 of all examples, as `class_separation` does; raise UndefinedError if it has no value."""
         moments = self._moments
-        present = moments.classes().tolist()
-        if len(present) < 2:
-            seen = f"class {present[0]} alone ({self.examples} examples)" if present else "no examples"
-            raise UndefinedError(f"class separation needs two classes or more; saw {seen}")
+        expect_classes(moments.labels, "class separation")
         between, within, squared_length, pairs = moments.variances()
-        # A dtype rounds a number by at most eps/2 of its size; the sums here add a few eps of float64 error.
-        noise = (self._resolution**2 / 4 + (8 * EPS) ** 2) * squared_length
-        if between + within <= noise or self.zero_vectors == self.examples:
+        if between + within <= self._rounding * squared_length or self._zero_vectors == moments.examples:
             how = "" if self.distance == "euclidean" else "in direction "
             raise UndefinedError(
-                f"class separation is undefined: the features of all {self.examples} examples are equal {how}"
-                "to within their rounding, so there is no distance to compare"
+                f"class separation is undefined: the features of all {moments.examples} examples are equal"
+                f" {how}to within their rounding"
             )
         if not unbiased:
             return between / (between + within)
         if alone := moments.alone():
-            classes = (
-                f"class {alone[0]} has" if len(alone) == 1 else f"{len(alone)} classes ({alone[0]}, ...) have"
-            )
             raise UndefinedError(
-                f"an unbiased class separation needs two examples of every class; {classes} one"
+                f"an unbiased class separation needs two examples of every class; class {alone[0]} has one"
             )
-        return 1 - pairs / (between + within + (pairs - within) / len(present))
-
-    def _add(self, vectors: Float[Tensor, "b m"], classes: Int[Tensor, " b"], start: int) -> None:
-        """Add one block whose first row is row `start` of its batch; an error is raised before any change."""
-        if self.center is not None:
-            self.center = self.center.to(vectors.device)
-            vectors -= self.center
-        sizes = lengths(vectors, start)
-        if self.distance == "euclidean":
-            self._moments.add(vectors, classes)
-            return
-        zero = sizes == 0
-        # At distance 1 from itself, a zero vector counts as if its squared length were 1.
-        self._moments.add(vectors, classes, sizes.masked_fill_(zero, 1).reciprocal_(), zero.double())
-        self.zero_vectors += int(zero.sum())
-
-    def _expect_dimensions(self, dimensions: int) -> None:
-        known = self._moments.origin if self.center is None else self.center
-        if known is not None and len(known) != dimensions:
-            raise RequestError(f"features have {dimensions} dimensions, where {len(known)} are expected")
-
-
-def _mean_activation(matrix: Shaped[Tensor, "n m"]) -> Float[Tensor, " m"]:
-    """Return the mean of all examples; raise RequestError as `update` does."""
-    if not len(matrix):
-        raise UndefinedError("class separation needs two classes or more; saw no examples")
-    total = torch.zeros(matrix.shape[1], dtype=torch.float64, device=matrix.device)
-    for start, vectors in float64_blocks(matrix, rows=_block_rows(matrix)):
-        part = vectors.sum(0)
-        if not bool(part.isfinite().all()):
-            lengths(vectors, start)
-        total += part
-    return total / len(matrix)
+        return 1 - pairs / (between + within + (pairs - within) / len(moments.labels))
 
 
 def _block_rows(matrix: Shaped[Tensor, "n m"]) -> int:
     cores = torch.get_num_threads() if matrix.device.type == "cpu" else 1
-    return max(1, BLOCK_ELEMENTS[matrix.device.type] * cores // matrix.shape[1])
-
-
-def _resolution(dtype: torch.dtype) -> float:
-    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+    return max(1, CACHED[matrix.device.type] * cores // matrix.shape[1])

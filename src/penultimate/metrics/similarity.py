@@ -14,28 +14,26 @@ origin, and cancellation in their raw float32 Gram matrix would lose the differe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
 from penultimate.metrics.comparison import alignment
-from penultimate.metrics.inputs import ArrayLike, as_matrix, items, listed_rows
+from penultimate.metrics.inputs import ArrayLike, as_matrix, items, listed_rows, resolution
 
 FEWEST = 4
 """The fewest examples in a batch, since HSIC_1 divides by n - 3."""
 PIECE_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 25}
 """The number of activations centred and multiplied at once: they fit a core's cache; a GPU needs more."""
-LARGEST_GRAM = 1e140
-"""The Frobenius norm of a Gram matrix above which its square may overflow float64."""
 SMALLEST_BLOCK = 64
 """The fewest rows of a block; splitting a symmetric product into smaller blocks no longer pays."""
 
@@ -66,26 +64,30 @@ def minibatch_cka(batches_x: Iterable[ArrayLike], batches_y: Iterable[ArrayLike]
     Nguyen, Raghu & Kornblith, 2021, eq. 3; Kornblith et al., 2021, eq. 10.
     """
     total, examples = np.zeros((2, 2)), 0
-    for number, (x, y) in enumerate(
-        zip_longest(_listed(batches_x, "batches_x"), _listed(batches_y, "batches_y"))
-    ):
-        if x is None or y is None:
-            raise RequestError(
-                f"batches_{'x' if x is None else 'y'} ends after {number} batches, the other goes on"
-            )
-        try:
-            first, second = u_vector(x), u_vector(y)
-        except RequestError as error:
-            raise RequestError(f"batch {number}: {error}") from None
-        if len(x) != len(y):
-            raise RequestError(
-                f"batch {number} holds {len(x)} examples of x and {len(y)} of y: they must be the same"
-            )
+    for x, y in paired_batches(batches_x, batches_y):
+        first, second = u_vector(x), u_vector(y)
         total += len(x) * products(torch.stack([first, second.to(first.device)]), len(x))
         examples += len(x)
     if examples == 0:
         raise RequestError("no batch to compare")
-    return _ratio(total)
+    if not total.diagonal().all():
+        raise UndefinedError("CKA is undefined: a side is the same for all examples, to within its rounding")
+    return float(alignment(total)[0, 1])
+
+
+def paired_batches(
+    batches_x: Iterable[ArrayLike], batches_y: Iterable[ArrayLike]
+) -> Iterator[tuple[ArrayLike, ArrayLike]]:
+    """Yield the batches of both sides."""
+    for name, batches in (("batches_x", batches_x), ("batches_y", batches_y)):
+        if getattr(batches, "ndim", 3) < 3:
+            raise RequestError(f"{name} is an iterable of batches [n p]; for a single batch, pass [batch]")
+    pairs = zip_longest(items(batches_x, "batches_x"), items(batches_y, "batches_y"))
+    for number, (x, y) in enumerate(pairs):
+        if x is None or y is None or len(x) != len(y):
+            counts = " and ".join("none" if side is None else str(len(side)) for side in (x, y))
+            raise RequestError(f"batch {number} holds {counts} examples: both sides must have the same")
+        yield x, y
 
 
 def u_vector(activations: ArrayLike) -> Float[Tensor, " pairs"]:
@@ -97,9 +99,9 @@ def u_vector(activations: ArrayLike) -> Float[Tensor, " pairs"]:
     >>> u_vector(torch.eye(4)).shape
     torch.Size([6])
     """
-    matrix = _on_known_device(as_matrix(activations, "activations", "dimensions"))
-    expect_enough(len(matrix))
-    return packed(u_centred(_centred_gram(matrix)))
+    gram = centred_gram(activations)
+    expect_enough(len(gram))
+    return packed(u_centred(gram))
 
 
 def products(vectors: Float[Tensor, "l pairs"], examples: int) -> np.ndarray:
@@ -137,12 +139,10 @@ def centred_gram(activations: ArrayLike) -> Float[Tensor, "n n"]:
 
     Products are computed in the precision of the activations and summed in float64.
     """
-    return _centred_gram(_on_known_device(as_matrix(activations, "activations", "dimensions")))
-
-
-def _centred_gram(matrix: Shaped[Tensor, "n p"]) -> Float[Tensor, "n n"]:
     # Columns are centred in pieces that fit the cache. Only the blocks on and above the diagonal of their
     # symmetric product are computed, and the pieces are summed in float64.
+    matrix = as_matrix(activations, "activations", "dimensions")
+    matrix = matrix if matrix.device.type in PIECE_ELEMENTS else matrix.cpu()
     n, p = matrix.shape
     dtype = torch.promote_types(matrix.dtype, torch.float32)
     width = max(1, PIECE_ELEMENTS[matrix.device.type] // max(n, 1))
@@ -162,20 +162,17 @@ def _centred_gram(matrix: Shaped[Tensor, "n p"]) -> Float[Tensor, "n n"]:
     gram.triu_()
     gram += gram.triu(1).T
     size = float(torch.linalg.matrix_norm(gram))
-    if not size <= LARGEST_GRAM:
-        raise _not_finite(matrix)
+    if not math.isfinite(size):
+        wrong = ~matrix.isfinite().all(1)
+        if bool(wrong.any()):
+            raise RequestError(f"activations hold NaN or infinity in {listed_rows(wrong)}")
+        raise RequestError(f"activations are too large for the products of {matrix.dtype}: scale them")
     # Centring equal rows leaves rounding errors of about eps |x|, which are not variation; those of the mean
     # of many rows are larger, so that rows which are exactly equal are recognised by themselves.
-    eps = torch.finfo(matrix.dtype).eps if matrix.dtype.is_floating_point else 0.0
-    scale = float(gram.trace() + n * offset)
+    eps, scale = resolution(matrix.dtype), float(gram.trace() + n * offset)
     noise = (2 * eps) ** 2 * scale
     if noise < size <= (n * eps) ** 2 * scale and bool((matrix == matrix[:1]).all()):
         noise = size
-    # Products smaller than the least number of their precision are lost: all of them, if activations are
-    # that small.
-    least = max(n * p * torch.finfo(dtype).tiny / torch.finfo(dtype).eps, 1 / LARGEST_GRAM)
-    if size < least and bool((matrix != matrix[:1]).any()):
-        raise RequestError(f"activations differ by too little for the products of {dtype}: scale them up")
     centred: Tensor = gram * (size > noise)
     return centred
 
@@ -183,22 +180,13 @@ def _centred_gram(matrix: Shaped[Tensor, "n p"]) -> Float[Tensor, "n n"]:
 @contextmanager
 def _ieee_products(device: torch.device) -> Iterator[None]:
     """Compute products in the precision of the dtype: no TF32 or bfloat16 for float32, and no autocast."""
-    backends: Any = torch.backends
-    if hasattr(backends.cuda.matmul, "fp32_precision"):
-        settings: list[tuple[Any, str, Any]] = [
-            (backend.matmul, "fp32_precision", "ieee") for backend in (backends.cuda, backends.mkldnn)
-        ]
-    else:  # before torch 2.9
-        settings = [(backends.cuda.matmul, "allow_tf32", False)]
-    before = [getattr(owner, name) for owner, name, _ in settings]
+    before = torch.get_float32_matmul_precision()
     try:
-        for owner, name, exact in settings:
-            setattr(owner, name, exact)
+        torch.set_float32_matmul_precision("highest")
         with torch.autocast(device.type, enabled=False):
             yield
     finally:
-        for (owner, name, _), value in zip(settings, before, strict=True):
-            setattr(owner, name, value)
+        torch.set_float32_matmul_precision(before)
 
 
 @lru_cache(maxsize=4)
@@ -208,40 +196,10 @@ def _above_diagonal(n: int, device: torch.device) -> Int[Tensor, " pairs"]:
     return positions
 
 
-def _ratio(hsic: np.ndarray) -> float:
-    for side, name in enumerate("xy"):
-        if hsic[side, side] == 0:
-            raise UndefinedError(
-                f"CKA is undefined: {name} is the same for all examples, to within its rounding"
-            )
-    return float(alignment(hsic)[0, 1])
-
-
-def _listed(batches: Iterable[ArrayLike], name: str) -> Iterable[ArrayLike]:
-    if getattr(batches, "ndim", 3) < 3:
-        raise RequestError(f"{name} is an iterable of batches [n p]; for a single batch, pass [batch]")
-    return items(batches, name)
-
-
 def expect_enough(n: int) -> None:
     """Raise RequestError if a batch of n examples is too small for HSIC_1."""
     if n < FEWEST:
         raise RequestError(
-            f"HSIC_1 needs batches of at least {FEWEST} examples; one holds {n}: choose a batch size that"
-            " leaves no such remainder, or drop the last batch"
+            f"HSIC_1 needs batches of at least {FEWEST} examples; one holds {n}: choose another batch size,"
+            " or drop the last batch"
         )
-
-
-def _on_known_device(matrix: Shaped[Tensor, "n p"]) -> Shaped[Tensor, "n p"]:
-    """Return the matrix, moved to the CPU if its device may not compute in float64."""
-    return matrix if matrix.device.type in PIECE_ELEMENTS else matrix.cpu()
-
-
-def _not_finite(matrix: Shaped[Tensor, "n p"]) -> RequestError:
-    bad = ~matrix.isfinite().all(1)
-    if not bool(bad.any()):
-        return RequestError(
-            f"activations are too large for the products of {matrix.dtype}: scale them"
-            f"{'' if matrix.dtype == torch.float64 else ', or pass float64'}"
-        )
-    return RequestError(f"activations hold NaN or infinity in {listed_rows(bad)}")

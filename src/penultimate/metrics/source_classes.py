@@ -14,13 +14,18 @@ from jaxtyping import Int
 from torch import Tensor
 
 from penultimate.errors import RequestError, unknown
-from penultimate.metrics.blocks import ELEMENTS, float64_blocks
-from penultimate.metrics.calibration import refuse_no_distribution
-from penultimate.metrics.inputs import ArrayLike, Names, as_classes, as_matrix, numbered
+from penultimate.metrics.calibration import expect_distributions
+from penultimate.metrics.inputs import (
+    ArrayLike,
+    Names,
+    as_classes,
+    as_logits,
+    float64_blocks,
+    numbered,
+    read_classes,
+)
 
 _WITH_ID = re.compile(r"(n\d{8}) (.+)")
-MOST_PAIRS = 2**28
-"""The most pairs of a source class and a task's class, whose counts take 2 GiB."""
 
 
 def leep(probabilities: ArrayLike, labels: Names) -> float:
@@ -38,12 +43,12 @@ def leep(probabilities: ArrayLike, labels: Names) -> float:
 
     Nguyen et al., ICML 2020, eq. 2.
     """
-    matrix = as_matrix(probabilities, "probabilities", "classes")
-    matrix = matrix if matrix.device.type in ELEMENTS else matrix.cpu()
-    classes, truth = torch.unique(_task_classes(labels, len(matrix), matrix.device), return_inverse=True)
+    matrix = as_logits(probabilities, "probabilities")
+    labelled = _some(read_classes(labels, len(matrix), device=matrix.device))
+    classes, truth = torch.unique(labelled, return_inverse=True)
     joint = matrix.new_zeros(len(classes), matrix.shape[1], dtype=torch.float64)
     for start, block in float64_blocks(matrix):
-        refuse_no_distribution(block, start, matrix.dtype)
+        expect_distributions(block, start, matrix.dtype)
         joint.index_add_(0, truth[start : start + len(block)], block.div_(block.sum(1, keepdim=True)))
     overall = joint.sum(0)
     given = joint / overall.masked_fill(overall == 0, 1)
@@ -69,7 +74,7 @@ def nce(predictions: ArrayLike, labels: Names) -> float:
     Tran et al., ICCV 2019, eq. 3.
     """
     predicted = as_classes(predictions, "predictions")
-    truth = _task_classes(labels, len(predicted), predicted.device)
+    truth = _some(read_classes(labels, len(predicted)))
     classes, row = torch.unique(predicted, return_inverse=True)
     pairs = row + len(classes) * torch.unique(truth, return_inverse=True)[1]
     both, one = (torch.unique(of, return_counts=True)[1].double() for of in (pairs, row))
@@ -89,8 +94,8 @@ class ClassAssignment(NamedTuple):
 
     def score(self, predictions: ArrayLike, labels: ArrayLike) -> float:
         """Return the accuracy on examples [n]; a prediction outside the map counts as wrong."""
-        predicted = as_classes(predictions, "predictions", device=self.source.device)
-        truth = _as_labels(labels, len(predicted), self.source.device)
+        predicted = as_classes(predictions, "predictions")
+        truth = _some(as_classes(labels, "labels", len(predicted)))
         places = torch.searchsorted(self.source, predicted).clamp_max(len(self.source) - 1)
         right = (self.source[places] == predicted) & (self.target[places] == truth)
         return int(right.sum()) / len(truth)
@@ -107,8 +112,8 @@ def class_assignment(predictions: ArrayLike, labels: ArrayLike) -> ClassAssignme
     source class maps to the class with which it occurs most, and only ties are left to an assignment. A
     source class that is never predicted is not in the map.
 
-    `predictions` [n] and `labels` [n] are class indices. Raise RequestError as `nce` does, for names (whose
-    numbering could differ for other examples), and for too many classes to count all pairs.
+    `predictions` [n] and `labels` [n] are class indices. Raise RequestError as `nce` does, and for names
+    (whose numbering could differ for other examples).
 
     >>> class_assignment([5, 5, 6, 7, 7], [0, 0, 0, 1, 0])
     ClassAssignment(source=tensor([5, 6, 7]), target=tensor([0, 0, 1]), copies=2, accuracy=0.8)
@@ -119,15 +124,10 @@ def class_assignment(predictions: ArrayLike, labels: ArrayLike) -> ClassAssignme
 
     predicted = as_classes(predictions, "predictions")
     source, row = torch.unique(predicted, return_inverse=True)
-    labelled = _as_labels(labels, len(predicted), predicted.device)
+    labelled = _some(as_classes(labels, "labels", len(predicted)))
     target, column = torch.unique(labelled, return_inverse=True)
     size = len(source) * len(target)
-    if size > MOST_PAIRS:
-        raise RequestError(
-            f"predictions of {len(source):,} classes and labels of {len(target):,} are too many to be counted"
-            " in pairs: pass class indices, not what numbers the examples"
-        )
-    counts = torch.bincount(row * len(target) + column, minlength=size).reshape(len(source), -1).cpu()
+    counts = torch.bincount(row * len(target) + column, minlength=size).reshape(len(source), -1)
     most = counts.amax(1)
     ties = counts == most[:, None]
     is_tied = ties.sum(1) > 1
@@ -142,8 +142,7 @@ def class_assignment(predictions: ArrayLike, labels: ArrayLike) -> ClassAssignme
             chosen[is_tied] = columns[places]
             break
         copies += 1
-    meant = target[chosen.to(target.device)]
-    return ClassAssignment(source, meant, copies, int(most.sum()) / len(row))
+    return ClassAssignment(source, target[chosen], copies, int(most.sum()) / len(row))
 
 
 def assignment_accuracy(
@@ -200,16 +199,10 @@ def semantic_overlap(
     return sum(bool(told[name]) if name in told else _plain(name) in known for name in classes)
 
 
-def _task_classes(labels: Names, examples: int, device: torch.device) -> Int[Tensor, " n"]:
-    (codes,) = numbered(labels)
-    return _as_labels(codes, examples, device)
-
-
-def _as_labels(labels: ArrayLike, examples: int, device: torch.device) -> Int[Tensor, " n"]:
-    truth = as_classes(labels, "labels", examples, device=device)
-    if len(truth) == 0:
+def _some(labels: Int[Tensor, " n"]) -> Int[Tensor, " n"]:
+    if len(labels) == 0:
         raise RequestError("there are no examples: the labels are empty")
-    return truth
+    return labels
 
 
 def _plain(name: str) -> str:

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.calibration import blocks, own_values, pair, refuse_unreal
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_matrix, listed_rows, numbered, of_bank
+from penultimate.metrics.calibration import blocks, expect_softmax, own_values
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, labelled_logits, listed_rows
 
-LEAST_VARIANCE = 1e-260
 ITERATIONS = 200
 """The limit on iterations: more than bisection alone would need; Newton's method takes about six."""
 
@@ -42,39 +41,28 @@ def fit_temperature(logits: ArrayLike | Bank, labels: Names | None = None) -> fl
 
     Guo et al., ICML 2017, section 4.2; Kornblith et al., 2021, appendix C.2.
     """
-    logits, labels = of_bank(logits, labels, "logits")
-    matrix = as_matrix(logits, "logits", "classes")
-    (codes,) = numbered(labels, columns=matrix.shape[1])
-    scores, truth = pair(matrix, codes, "logits")
-    if all(_are_distributions(block) for _, block in blocks(scores)):
-        raise RequestError(
-            "these are probabilities (no negative number, and each row sums to 1), and a temperature divides"
-            " logits: pass the logits, or the logarithm of the probabilities"
-        )
+    scores, truth = labelled_logits(logits, labels)
+    if all(bool((part >= 0).all() & ((part.sum(1) - 1).abs() <= 1e-3).all()) for _, part in blocks(scores)):
+        raise RequestError("these are probabilities, and a temperature divides logits: pass their logarithm")
     gaps = torch.cat([_gaps(block, start, truth) for start, block in blocks(scores)])
     if not bool(gaps.isfinite().all()):
         raise UndefinedError(
             f"no temperature helps: the label's logit is -inf in {listed_rows(~gaps.isfinite())}"
         )
     if all(bool((block == block[:, :1]).all()) for _, block in blocks(scores)):
-        raise UndefinedError(
-            "every temperature is as good: the logits of each row are equal, so that no temperature changes a"
-            " probability"
-        )
+        raise UndefinedError("every temperature is as good: the logits of each row are equal")
     if not bool(gaps.any()):
         raise UndefinedError(
             f"no temperature is best: all {len(truth)} labels have the largest logit of their row, so the"
-            " likelihood rises as T goes to 0; fit on more examples, or on some that the network gets wrong"
+            " likelihood rises as T goes to 0"
         )
     slope, curvature = _derivatives(scores, truth, 0.0)
-    if not LEAST_VARIANCE <= curvature < math.inf:
-        size = "below 1e-130" if curvature < LEAST_VARIANCE else "beyond 1e150"
-        raise RequestError(f"logits that differ by numbers {size} have no variance in float64; scale them")
+    if not 0 < curvature < math.inf:
+        raise RequestError("logits are too large or too close to have a variance in float64: scale them")
     if slope >= -1e-12 * math.sqrt(curvature):
         raise UndefinedError(
             f"no finite temperature is best: the logits of the {len(truth)} labels are on average no higher"
-            " than those of the other classes, so the likelihood rises as T goes to infinity; are labels and"
-            " logits in the same order?"
+            " than those of the other classes; are labels and logits in the same order?"
         )
     low, high, inverse = 0.0, math.inf, -slope / curvature
     for _ in range(ITERATIONS):
@@ -118,11 +106,7 @@ def _derivatives(
     return slope / len(labels), curvature / len(labels)
 
 
-def _are_distributions(block: Float[Tensor, "b k"]) -> bool:
-    return bool((block >= 0).all()) and bool(((block.sum(1) - 1).abs() <= 1e-3).all())
-
-
 def _gaps(block: Float[Tensor, "b k"], start: int, labels: Int[Tensor, " n"]) -> Float[Tensor, " b"]:
     """Return how far each label's logit is below the largest logit of its row."""
-    refuse_unreal(block, start)
+    expect_softmax(block, start)
     return (block.amax(1) - own_values(block, labels[start : start + len(block)])).cpu()

@@ -13,27 +13,22 @@ import math
 from functools import cached_property
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from penultimate.checks import real_number
 from penultimate.metrics import UndefinedError
-from penultimate.metrics.blocks import as_features, float64_blocks, lengths
-from penultimate.metrics.inputs import ArrayLike, Bank, Names, as_classes, numbered, of_bank
-from penultimate.metrics.moments import EPS
+from penultimate.metrics.inputs import ArrayLike, Bank, Names, float64_blocks, labelled_features
+from penultimate.metrics.moments import EPS, expect_classes, rounding
 
 EPSILON = 1e-4
 """The distortion of TransRate's coding rate, as in the authors' code listing."""
 STEP = math.log(10) / 20
-"""The step of the grid over log t on which LogME's local maxima are located."""
+"""The step of the grid over log t on which LogME's maximum is located."""
 BELOW, ABOVE = 1e-18, 1e8
 """The grid of t reaches from the smallest s^2 times the first number to the largest s^2 times the second."""
-NODES = 64
-"""The number of grid points that are evaluated at once."""
 HALVINGS = 20
 """The number of bisections. They leave 1e-7 of log t, where the evidence is flat to its last bit."""
-ROW_ELEMENTS = 1 << 22
-"""The number of values in a block of local maxima that are bisected together."""
 
 
 def logme(features: ArrayLike | Bank, labels: Names | None = None) -> float:
@@ -43,9 +38,9 @@ def logme(features: ArrayLike | Bank, labels: Names | None = None) -> float:
 
     `features` are [n m] and `labels` [n] class indices or names, or a feature bank holds both; a class
     without examples does not count. As in the authors' definition, the features are not centred and there is
-    no intercept. The maximum is the global one over t = a/b: all local maxima are found and compared, whereas
-    the authors stop after a few steps of a fixed-point iteration. The score does not change if the features
-    are scaled or rotated.
+    no intercept. The maximum is the highest one over t = a/b, of which there may be several, whereas the
+    authors stop after a few steps of a fixed-point iteration. The score does not change if the features are
+    scaled or rotated.
 
     Raise RequestError for NaN or infinity (it lists the rows), labels that are not class indices, and unequal
     lengths; raise UndefinedError for a single class, and for features of rank less than n that determine the
@@ -113,20 +108,15 @@ class FeatureScores:
     """
 
     def __init__(self, features: ArrayLike | Bank, labels: Names | None = None) -> None:
-        features, labels = of_bank(features, labels)
-        self._matrix = as_features(features)
-        (codes,) = numbered(labels)
-        given = as_classes(codes, "labels", len(self._matrix), device=self._matrix.device)
+        self._matrix, given = labelled_features(features, labels)
         present, self._classes, counts = torch.unique(given, return_inverse=True, return_counts=True)
-        if len(present) < 2:
-            seen = f"class {int(present[0])} alone" if len(present) else "no examples"
-            raise UndefinedError(f"a score of features for a task needs two classes or more; saw {seen}")
+        expect_classes(present.tolist(), "a score of features for a task")
         self._counts = counts.double()
         self._n, self._m = self._matrix.shape
         total = self._counts.new_zeros(self._m)
         longest = 0.0
-        for start, block in float64_blocks(self._matrix):
-            longest = max(longest, float(lengths(block, start).amax()))
+        for _, block in float64_blocks(self._matrix):
+            longest = max(longest, float(torch.linalg.vector_norm(block, dim=1).amax()))
             total += block.sum(0)
         self._scale = longest or 1.0
         self._mean = total / (self._n * self._scale)
@@ -149,7 +139,7 @@ class FeatureScores:
                 " of regression without noise has no bound"
             )
         squares = squares / squares.amax() if rank else squares
-        return float(_Evidence(squares, explained, left, free).maximum().mean())
+        return float(_maximal_evidence(squares, explained, left, free).mean())
 
     def h_score(self) -> float:
         """Return the regularised H-score."""
@@ -157,11 +147,10 @@ class FeatureScores:
         squares = squares[len(squares) - projections.shape[1] :]
         n, m = self._n, self._m
         variance = float(squares.sum()) / n
-        resolution = torch.finfo(self._matrix.dtype).eps if self._matrix.dtype.is_floating_point else 0.0
-        if variance <= (resolution**2 / 4 + (8 * EPS) ** 2) * (variance + float(self._mean.square().sum())):
+        length = variance + float(self._mean.square().sum())
+        if variance <= rounding(self._matrix.dtype) * length:
             raise UndefinedError(
-                f"the H-score is undefined: the features of all {n} examples are equal to within their"
-                " rounding, so there is no variance to compare with"
+                f"the H-score is undefined: all {n} examples are equal to within the features' rounding"
             )
         overall = float(squares.square().sum()) / n**2
         apart = overall - variance**2 / m
@@ -232,96 +221,54 @@ class FeatureScores:
         return squares, projections[:, kept]
 
 
-class _Evidence:
-    """The log evidence per example of each class, as a function of x = log t; t is the noise-to-prior ratio.
+def _maximal_evidence(
+    squares: Float[Tensor, " r"], explained: Float[Tensor, "k r"], left: Float[Tensor, " k"], free: int
+) -> Float[Tensor, " k"]:
+    """Return the largest log evidence per example of each class over x = log t.
 
     e(x) = log N(y; 0, (FF' + t I)/a) / n at the best a = n / M,    M = y'(FF' + t I)^-1 y
          = -(log(2 pi M / n) + 1 + log det(FF' + t I) / n) / 2
 
-    Its slope is half the difference between -d log M / dx and d log det / dx / n, which both lie in [0, 1].
+    The best place of a grid and the slope there give the step of the grid that holds the maximum, which is
+    then bisected. The slope is half the difference between -d log M / dx and d log det / dx / n.
     """
+    examples = len(squares) + free
 
-    def __init__(
-        self,
-        squares: Float[Tensor, " r"],
-        explained: Float[Tensor, "k r"],
-        left: Float[Tensor, " k"],
-        free: int,
-    ) -> None:
-        self.squares, self.explained, self.left, self.free = squares, explained, left, free
-        self.examples = len(squares) + free
+    def evidence(misfit: Tensor, log_det: Tensor) -> Tensor:
+        return -((2 * math.pi * misfit / examples).log() + 1 + log_det / examples) / 2
 
-    def maximum(self) -> Float[Tensor, " k"]:
-        """Return the largest value for each class: at one of the local maxima, or in a limit of t.
-
-        If the slope turns from positive to negative between neighbours on the grid, they enclose a maximum.
-        Two maxima within one step of the grid differ by less than 1e-6. The slope is at most 1/2, so a step
-        of length h with the values u and v at its ends has no value above (u + v)/2 + h/4; steps whose bound
-        is below the best value so far are skipped.
-        """
-        best = self._limits()
-        if not len(self.squares):
-            return best
-        low, high = math.log(BELOW * float(self.squares.amin())), math.log(ABOVE)
-        grid = torch.arange(low, high, STEP, dtype=torch.float64, device=self.squares.device)
-        parts = [self._at_all(grid[start : start + NODES]) for start in range(0, len(grid), NODES)]
-        values, slopes = (torch.cat(of, 1) for of in zip(*parts, strict=True))
-        best = torch.maximum(best, values.amax(1))
-        turns = (slopes[:, :-1] > 0) & (slopes[:, 1:] <= 0)
-        turns &= (values[:, :-1] + values[:, 1:]) / 2 + STEP / 4 > best[:, None]
-        classes, steps = turns.nonzero(as_tuple=True)
-        rows = max(1, ROW_ELEMENTS // len(self.squares))
-        for start in range(0, len(classes), rows):
-            some, of = classes[start : start + rows], steps[start : start + rows]
-            low_ends, high_ends = grid[of], grid[of + 1]
-            for _ in range(HALVINGS):
-                middle = (low_ends + high_ends) / 2
-                rises = self._at(middle, some)[1] > 0
-                low_ends, high_ends = (
-                    torch.where(rises, middle, low_ends),
-                    torch.where(rises, high_ends, middle),
-                )
-            best.scatter_reduce_(0, some, self._at((low_ends + high_ends) / 2, some)[0], "amax")
+    # In the limit of infinite t the weights vanish; with as many directions as examples, t = 0 is one too.
+    best = evidence(explained.sum(1) + left, left.new_zeros(()))
+    if not free:
+        best = torch.maximum(best, evidence((explained / squares).sum(1), squares.log().sum()))
+    if not len(squares):
         return best
+    low, high = math.log(BELOW * float(squares.amin())), math.log(ABOVE)
+    grid = torch.arange(low, high, STEP, dtype=torch.float64, device=squares.device)
+    t = grid.exp()
+    inverse = (squares[:, None] + t).reciprocal()
+    noise = left[:, None] / t
+    misfit = explained @ inverse + noise
+    falling = t * (explained @ inverse.square()) + noise
+    slopes = falling / misfit - (t * inverse.sum(0) + free) / examples
+    top = evidence(misfit, free * grid - inverse.log().sum(0)).argmax(1)
+    rising = slopes.gather(1, top[:, None])[:, 0] > 0
+    first = torch.where(rising, top, top - 1).clamp(0, len(grid) - 2)
 
-    def _limits(self) -> Float[Tensor, " k"]:
-        """Return the values in the limit of infinite t (the weights vanish).
-
-        If there are as many directions as examples, t = 0 is a limit too, and the larger value is returned.
-        """
-        norms = self.explained.sum(1) + self.left
-        zero = torch.zeros((), dtype=torch.float64, device=norms.device)
-        value = self._value(norms, zero)
-        if self.free:
-            return value
-        return torch.maximum(
-            value, self._value((self.explained / self.squares).sum(1), self.squares.log().sum())
-        )
-
-    def _at_all(self, x: Float[Tensor, " g"]) -> tuple[Float[Tensor, "k g"], Float[Tensor, "k g"]]:
-        """Return the values and slopes of every class at every x."""
+    def at(x: Float[Tensor, " k"]) -> tuple[Float[Tensor, " k"], Float[Tensor, " k"]]:
+        """Return the value and the slope of each class at its own x."""
         t = x.exp()
-        inverse = (self.squares[:, None] + t).reciprocal()
-        noise = self.left[:, None] / t
-        misfit = self.explained @ inverse + noise
-        falling = t * (self.explained @ inverse.square()) + noise
-        log_det = self.free * x - inverse.log().sum(0)
-        growing = (t * inverse.sum(0) + self.free) / self.examples
-        return self._value(misfit, log_det), (falling / misfit - growing) / 2
-
-    def _at(
-        self, x: Float[Tensor, " s"], classes: Int[Tensor, " s"]
-    ) -> tuple[Float[Tensor, " s"], Float[Tensor, " s"]]:
-        """Return the values and slopes of the given classes, each at its own x."""
-        t = x.exp()
-        inverse = (self.squares + t[:, None]).reciprocal()
-        weighted = self.explained[classes] * inverse
-        noise = self.left[classes] / t
+        inverse = (squares + t[:, None]).reciprocal()
+        weighted = explained * inverse
+        noise = left / t
         misfit = weighted.sum(1) + noise
         falling = t * torch.linalg.vecdot(weighted, inverse) + noise
-        log_det = self.free * x - inverse.log().sum(1)
-        growing = (t * inverse.sum(1) + self.free) / self.examples
-        return self._value(misfit, log_det), (falling / misfit - growing) / 2
+        log_det = free * x - inverse.log().sum(1)
+        return evidence(misfit, log_det), falling / misfit - (t * inverse.sum(1) + free) / examples
 
-    def _value(self, misfit: Float[Tensor, "..."], log_det: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        return -((2 * math.pi * misfit / self.examples).log() + 1 + log_det / self.examples) / 2
+    starts, ends = grid[first], grid[first + 1]
+    for _ in range(HALVINGS):
+        middle = (starts + ends) / 2
+        rises = at(middle)[1] > 0
+        starts, ends = torch.where(rises, middle, starts), torch.where(rises, ends, middle)
+    return torch.maximum(best, at((starts + ends) / 2)[0])

@@ -21,7 +21,6 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from penultimate.errors import RequestError
-from penultimate.metrics.blocks import LONGEST, SHORTEST
 from penultimate.probes.arrays import (
     Array,
     NumpyInts,
@@ -37,6 +36,8 @@ from penultimate.probes.arrays import (
 )
 from penultimate.probes.rows import Rows, in_order, stored
 
+SHORTEST, LONGEST = 1e-130, 1e150
+"""The range of the features' size whose squares stay in float64."""
 LEAST_ROWS = 1024
 BLOCK_LOGITS = {"host": 1 << 17, "device": 1 << 26}
 """The number of logits computed at once: on the host they fit a core's cache. Blocks have at least LEAST_ROWS

@@ -58,7 +58,7 @@ FOLDED = {
         "alike": "nine objectives, two seeds on one draw: CKA and four other measures of likeness",
         "head_decay": "nine objectives whose final layer has the paper's weight decay; comes with the"
         " package",
-        "certainty": "nine objectives, three seeds: calibration, selective classification, outside images",
+        "certainty": "nine objectives, three seeds: calibration, outside images",
         "better_search": "softmax and seven candidates that may beat it in both accuracy and transfer, two"
         " draws",
         "better": "softmax and the chosen one of twelve candidates, eight draws; comes with the package",

@@ -48,10 +48,10 @@ NINE = Study(
 CERTAINTY = dataclasses.replace(
     NINE,
     name="certainty",
-    title="Nine objectives, three seeds: calibration, selective classification, images of other data",
+    title="Nine objectives, three seeds: calibration, and images of other data",
     question="Which objectives give networks that know what they do not know?",
     networks=runs_by_recipe(OBJECTIVES, SHORT_RECIPE, CHANGES, seeds=(0, 1, 2)),
-    measure=("accuracy", "class_separation", "calibration", "selective", "outside", "probe_calibration"),
+    measure=("accuracy", "class_separation", "calibration", "outside", "probe_calibration"),
 )
 """The transfer tasks are the outside data: near ones show letters, far ones digits or a typeface."""
 
@@ -178,7 +178,7 @@ FEW_LABELS = dataclasses.replace(
     question="Do objectives that separate their classes further transfer better from few labels?",
     measure=(
         *("accuracy", "class_separation", "collapse", "linear"),
-        *("few_labels", "compactness", "source_compactness"),
+        *("few_labels", "compactness"),
     ),
     tuned_by=TUNED_BY,
     expected_seconds={},
