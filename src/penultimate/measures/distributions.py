@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from penultimate.measures.declaration import ClassOrder, Features, Head, Yield
 from penultimate.measures.inputs import Arrays, Inputs, Number
@@ -70,6 +71,6 @@ def spectra(inputs: Inputs) -> Iterator[Arrays]:
     from penultimate.metrics.activations import class_centroids, singular_values
 
     bank = inputs.features("train")
-    matrices = (bank.features, inputs.applied_weight, class_centroids(bank))
+    matrices: tuple[Any, ...] = (bank.features, inputs.applied_weight, class_centroids(bank))
     values = {name: singular_values(each) for name, each in zip(MATRICES, matrices, strict=True)}
     yield Arrays("singular_values", values, "train")

@@ -57,13 +57,15 @@ def pair_likeness(
     from penultimate.probes.arrays import blocks
 
     (key, one), (other, two) = inputs.all_features("test").items()
+    assert one.ids is not None
+    assert two.ids is not None
     if not (np.array_equal(one.labels, two.labels) and np.array_equal(one.ids, two.ids)):
         raise RequestError(f"'{key}' and '{other}' were measured on other images")
     chosen = sample(len(one), images)
     if len(chosen) < FEWEST:
         raise UndefinedError(f"likeness needs {FEWEST} test images; '{inputs.target}' has {len(chosen)}")
-    ids = chosen if one.ids is None else one.ids[chosen]
-    yield Fact("sample", hashlib.sha256(np.ascontiguousarray(ids, np.int64).tobytes()).hexdigest())
+    ids = np.ascontiguousarray(one.ids[chosen], np.int64)
+    yield Fact("sample", hashlib.sha256(ids.tobytes()).hexdigest())
     order = np.random.default_rng(seed).permutation(len(chosen))
     x, y = (np.asarray(bank.features[chosen])[order] for bank in (one, two))
     parts = [*blocks(len(x), max(batch_size, FEWEST))]

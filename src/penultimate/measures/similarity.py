@@ -178,9 +178,11 @@ def pair_cka(inputs: Inputs, *, images: int = 1024) -> Iterator[Number | Arrays 
 
 def _corresponding(comparison: Comparison, keys: list[NetworkKey], initial: str) -> Iterator[Number]:
     """Yield the CKA of corresponding layers, if it is defined, for networks with equally many layers."""
-    pairs = [("cka", key, str(other), {"other": other}) for key, other in itertools.combinations(keys, 2)]
-    started = [("cka_initial", key, initial, {}) for key in keys if initial]
-    for metric, key, name, columns in (*pairs, *started):
+    pairs: list[tuple[str, NetworkKey, str, dict[str, Any]]] = [
+        *(("cka", key, str(other), {"other": other}) for key, other in itertools.combinations(keys, 2)),
+        *(("cka_initial", key, initial, {}) for key in keys if initial),
+    ]
+    for metric, key, name, columns in pairs:
         layers, layers_b = comparison.layers(str(key)), comparison.layers(name)
         if len(layers) != len(layers_b):
             continue

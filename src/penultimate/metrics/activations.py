@@ -50,7 +50,7 @@ def nonzero_share(activations: ArrayLike | Bank) -> float:
     if not len(values):
         raise UndefinedError("the share of non-zeros of no activations is 0/0")
     nonzero = 0
-    for part in values.split(BLOCK_ELEMENTS):
+    for part in torch.split(values, BLOCK_ELEMENTS):
         if part.is_floating_point() and bool(part.isnan().any()):
             raise RequestError("activations hold NaN, which is neither zero nor not")
         nonzero += int(part.count_nonzero())

@@ -80,7 +80,7 @@ def as_features(
 def expect_finite(matrix: Shaped[Tensor, "n m"], what: str = "features") -> None:
     """Raise RequestError, which lists the rows, for NaN, infinity, and numbers beyond LARGEST."""
     rows = max(1, BLOCK_ELEMENTS[matrix.device.type] // matrix.shape[1])
-    for number, block in enumerate(matrix.split(rows)) if len(matrix) else ():
+    for number, block in enumerate(torch.split(matrix, rows)) if len(matrix) else ():
         low, high = (float(end) for end in block.aminmax())
         if not -LARGEST <= low <= high <= LARGEST:
             wrong = listed_rows(~(block.abs() <= LARGEST).all(1), number * rows)
@@ -227,7 +227,8 @@ def read_classes(
     device: torch.device | None = None,
 ) -> Int[Tensor, " n"]:
     """Return class indices [n] as `as_classes` does; names become their ranks, as `numbered` gives them."""
-    return as_classes(*numbered(labels, columns=num_classes), "labels", examples, num_classes, device)
+    (codes,) = numbered(labels, columns=num_classes)
+    return as_classes(codes, "labels", examples, num_classes, device)
 
 
 def numbered(*labels: Names, columns: int | None = None) -> list[npt.NDArray[Any]]:

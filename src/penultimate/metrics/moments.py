@@ -114,6 +114,7 @@ class ClassMoments:
 
     def variances(self) -> Variances:
         """Return the variances between and within the classes."""
+        assert self.origin is not None
         means, of_classes, counts = self.means(), self.within(), self.sizes()
         within = float(of_classes.mean())
         pairs = float(((counts * of_classes - self._extras[self._order] / counts) / (counts - 1)).mean())
@@ -189,7 +190,9 @@ class SequentialMoments:
         if self.origin is None:
             self._completed = vectors.new_zeros(vectors.shape[1]), 0.0, 0.0, 0.0
         self.origin, *points = _relative(self.origin, vectors, scale, extra_squares)
-        for label, size, *parts in zip(runs, sizes, *(each.split(sizes) for each in points), strict=True):
+        for label, size, *parts in zip(
+            runs, sizes, *(torch.split(each, sizes) for each in points), strict=True
+        ):
             if self.labels[-1:] != [label]:
                 if self.labels:
                     self._completed = self._with_current()
