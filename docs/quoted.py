@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from penultimate import specs
-from penultimate.paper.claims.verdicts import judge_all
+from penultimate.paper.claims.judging import judge
 from penultimate.records.archive import read_kept
 from penultimate.records.reading import reference_tuning
 from penultimate.results.rows import MEAN, Run, read_reference, seeds, transfer
@@ -59,7 +59,7 @@ def claims() -> list[dict[str, str]]:
             "printed": one.printed.verdict if one.printed else "no number printed",
             "whose": "ours" if one.claim.ours else "the paper's",
         }
-        for one in judge_all(read_reference(MAIN))
+        for one in judge(read_reference(MAIN))
     ]
 
 

@@ -24,7 +24,7 @@ from penultimate.cli import COMMANDS
 from penultimate.data.catalog import card
 from penultimate.objectives.presets import hyperparameters_of_term
 from penultimate.paper.claims.rules import Rule
-from penultimate.paper.claims.stated import DOSE_CLAIMS, EVERY_CLAIM
+from penultimate.paper.claims.stated import CLAIMS
 from penultimate.paper.page import HERE
 from penultimate.plugins import load_plugin
 from penultimate.registry import entry, forget, names
@@ -224,7 +224,7 @@ def claims() -> list[str]:
     """Return the page of claims, with the rule of each in words."""
     lines = ["# Claims", ""]
     rows = []
-    for claim in (*EVERY_CLAIM, *DOSE_CLAIMS):
+    for claim in CLAIMS:
         rule = rule_in_words(claim.rule)
         whose = "ours" if claim.ours else "the paper's"
         named = f"{said(claim.says, claim.key)}<br>`{claim.key}`"  # six columns leave no room for words

@@ -6,31 +6,30 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Collection
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from penultimate.data.catalog import card
-from penultimate.paper.claims.doses import (
-    FAMILIES,
-    PAIRS,
-    curve_of,
-    curves,
-    judged_pair,
-    mean_of_pairs,
+from penultimate.paper.claims.effects import corrected
+from penultimate.paper.claims.filed import FAMILIES, PAIRS
+from penultimate.paper.claims.numbers import Numbers
+from penultimate.paper.claims.stated import claims_of
+from penultimate.paper.claims.strengths import (
+    compared_pair,
+    complete,
+    lines,
     price,
+    price_of_pairs,
     prices,
+    strengths,
 )
-from penultimate.paper.claims.evidence import Evidence
-from penultimate.paper.claims.stated import DOSE_CLAIMS
-from penultimate.paper.claims.trials import Judged
+from penultimate.paper.claims.verdicts import Judged
 from penultimate.paper.families import SHOWN
 from penultimate.records.table import Row, Table
 from penultimate.study import load_study
-from tests.claims import judged, run_of
+from tests.claims import judged, means_by_seed, rows_of, run_of
 from tests.oracles import claims as oracle
 from tests.planted import StudyResults
 
@@ -74,58 +73,30 @@ def planted_strengths(
             first = 0.52 if family == "squared_error" else first
             separation = first + specs.index(spec) * STEP.get(family, 0.045) + 0.001 * float(draw())
             shift = 0.5 * (seed - 202)
-            base: dict[str, Any] = {
-                "step": "s",
-                "objective": spec,
-                "backbone": "glyphnet",
-                "arm": family,
-                "seed": seed,
-                "draw": seed,
-                "source": "glyphs",
-                "unit": "fraction",
-                "split": "test",
-            }
-            rows.append(
-                Row(
-                    **{**base, "unit": "ratio", "split": "train"},
-                    target="glyphs",
-                    metric="class_separation",
-                    value=separation,
-                )
-            )
-            top1 = accuracy(family, separation) + shift + 0.05 * float(draw())
-            rows.append(Row(**base, target="glyphs", metric="top1", value=top1 / 100))
+            values = {"separation": separation}
+            values["accuracy"] = accuracy(family, separation) + shift + 0.05 * float(draw())
             for kind in ("linear", "knn"):
-                value = linear(family, separation) + shift + noise * float(draw())
-                for target in description["targets"]:
-                    metric = f"{kind}_{card(target).accuracy}"
-                    rows.append(Row(**base, target=target, metric=metric, value=value / 100))
+                values[kind] = linear(family, separation) + shift + noise * float(draw())
+            rows += rows_of(spec, seed, values, description["targets"], family)
     main = [dataclasses.replace(row, arm=None) for row in rows if row.arm == "label_smoothing"]
     return StudyResults(description, Table([*main, *rows]))
 
 
-def evidence_of(results: StudyResults) -> Evidence:
-    return Evidence(run_of(results))
+def found_in(results: StudyResults) -> pd.DataFrame:
+    return strengths(Numbers(run_of(results)))
 
 
 def judged_doses(results: StudyResults) -> dict[str, Judged]:
-    return judged(results, DOSE_CLAIMS)
+    return judged(results, claims_of("dose"))
 
 
 def verdicts(results: StudyResults) -> dict[str, str]:
     return {key: one.verdict for key, one in judged_doses(results).items()}
 
 
-LINEAR = {claim.key for claim in DOSE_CLAIMS} - {"dose_strengths"}
-
-
 def test_one_price_for_all_confirms_every_claim() -> None:
     found = judged_doses(planted_strengths(priced(-3.0)))
-    assert {key: found[key].verdict for key in LINEAR - {"dose_window", "dose_one_line"}} == dict.fromkeys(
-        LINEAR - {"dose_window", "dose_one_line"}, "holds"
-    )
-    assert found["dose_one_line"].verdict == "holds"
-    assert found["dose_window"].verdict == "holds"
+    assert {one.verdict for key, one in found.items() if key != "dose_strengths"} == {"holds"}
     assert "Confirmed at equal accuracy" in found["dose_reading"].reason
 
 
@@ -193,7 +164,7 @@ def test_pairs_count_only_at_equal_accuracy_and_where_separation_rises() -> None
             priced(-3.0), accuracy=lambda family, x: 77 - 40 * (x - 0.36) * (family == "squared_error")
         )
     )
-    assert "the mean of three pairs" in only["dose_pairs"].numbers
+    assert "he mean of three pairs" in only["dose_pairs"].numbers
     assert "Not judged: Squared error, equal accuracy is not shown" in only["dose_pairs"].reason
     assert only["dose_pairs"].verdict == "holds"
 
@@ -202,7 +173,7 @@ def test_the_smallest_design_is_judged_by_what_it_has() -> None:
     results = planted_strengths(priced(-3.0), "sweep_smallest", (200, 201, 202))
     found = judged_doses(results)
     pairs = found["dose_pairs"]
-    assert "the mean of two pairs" in pairs.numbers
+    assert "he mean of two pairs" in pairs.numbers
     assert pairs.verdict == "holds"
     for told in (
         "Not judged: Label smoothing, no network of label_smoothing(alpha=0.1).",
@@ -219,17 +190,14 @@ def test_the_smallest_design_is_judged_by_what_it_has() -> None:
     assert reading.reason.startswith("Silent: ")
 
 
-def test_a_strength_that_diverged_is_left_out_and_named() -> None:
+def test_a_strength_that_diverged_is_left_out() -> None:
     gone = [("logit_penalty(beta=0.0094)", 201), ("logit_penalty(beta=0.0094)", 204)]
     found = judged_doses(planted_strengths(priced(-3.0), without=gone))
     assert found["dose_slopes"].verdict == "holds"
-    assert (
-        "Left out, since not every seed has them: Logit penalty (β = 0.0094)." in found["dose_slopes"].reason
-    )
-    curve = curve_of(evidence_of(planted_strengths(priced(-3.0), without=gone)), "logit_penalty")
-    assert curve is not None
-    assert curve.left_out == ("logit_penalty(beta=0.0094)",)
-    assert curve.separation.shape[1] == 4
+    kept = complete(found_in(planted_strengths(priced(-3.0), without=gone)))
+    specs = {spec for family, spec, _ in kept.index if family == "logit_penalty"}
+    assert len(specs) == 4
+    assert "logit_penalty(beta=0.0094)" not in specs
 
 
 @pytest.mark.parametrize("seeds", [(), (200,), (200, 201)])
@@ -245,23 +213,15 @@ def test_a_limited_run_is_no_evidence() -> None:
     assert {*verdicts(limited).values()} == {"undecided"}
 
 
-def of_seeds(results: StudyResults, arm: str, metric: str) -> dict[str, dict[int, float]]:
-    """The mean over targets of a metric of every network of an arm, straight from the rows."""
-    values: dict[str, dict[int, list[float]]] = {}
-    for row in results.table:
-        if row.arm == arm and row.metric.startswith(metric):
-            values.setdefault(str(row.objective), {}).setdefault(int(row.seed or 0), []).append(row.value)
-    return {spec: {seed: fmean(each) for seed, each in of.items()} for spec, of in values.items()}
-
-
 def test_prices_of_families_are_scipys_slopes_tested_by_t_over_seeds() -> None:
     results = planted_strengths(priced(-1.0), noise=0.6)
-    effects = prices({one.family: one.prices() for one in curves(evidence_of(results))})
+    found = {family: price(of) for family, of in prices(found_in(results)).items()}
+    effects = corrected({family: effect for family, effect in found.items() if effect})
     plain = []
     for family in FAMILIES:
-        x, y = (of_seeds(results, family, metric) for metric in ("class_separation", "linear"))
+        x, y = (means_by_seed(results, metric, family) for metric in ("class_separation", "linear"))
         slopes = [
-            0.1 * 100 * stats.linregress([x[s][seed] for s in x], [y[s][seed] for s in x]).slope
+            0.1 * stats.linregress([x[s][seed] for s in x], [y[s][seed] for s in x]).slope
             for seed in range(200, 205)
         ]
         estimate, low, high, p_for, p_against = oracle.linear_contrast([slopes], [-1], 0.5)
@@ -288,24 +248,25 @@ def test_prices_of_families_are_scipys_slopes_tested_by_t_over_seeds() -> None:
 
 def test_the_price_of_pairs_is_the_paired_difference_over_the_mean_rise() -> None:
     results = planted_strengths(priced(-1.2), noise=0.3)
-    pairs = [judged_pair(evidence_of(results), pair) for pair in PAIRS]
+    pairs = [compared_pair(found_in(results), pair) for pair in PAIRS]
     of_pairs = []
     for one in pairs:
         x, y, top1 = (
-            of_seeds(results, one.pair.family, metric) for metric in ("class_separation", "linear", "top1")
+            means_by_seed(results, metric, one.pair.family)
+            for metric in ("class_separation", "linear", "top1")
         )
         rise = fmean(x[one.pair.strong].values()) - fmean(x[one.pair.weak].values())
-        gains = [100 * (y[one.pair.strong][seed] - y[one.pair.weak][seed]) for seed in range(200, 205)]
+        gains = [(y[one.pair.strong][seed] - y[one.pair.weak][seed]) for seed in range(200, 205)]
         of_pairs.append([0.1 * gain / rise for gain in gains])
-        assert one.prices is not None
-        assert one.prices.tolist() == pytest.approx(of_pairs[-1])
-        apart = [100 * (top1[one.pair.strong][seed] - top1[one.pair.weak][seed]) for seed in range(200, 205)]
+        more = one.more["linear"], one.more["separation"].mean()
+        assert (0.1 * more[0] / more[1]).tolist() == pytest.approx(of_pairs[-1])
+        apart = [(top1[one.pair.strong][seed] - top1[one.pair.weak][seed]) for seed in range(200, 205)]
         both = [
             stats.ttest_1samp(apart, end, alternative=side).pvalue
             for end, side in ((-0.75, "greater"), (0.75, "less"))
         ]
-        assert one.apart == pytest.approx(max(both), rel=1e-6)
-    effect = mean_of_pairs(pairs)
+        assert (one.why_not == "") == (max(both) <= 0.05)
+    effect = price_of_pairs(pairs)
     assert effect is not None
     means = [fmean(of) for of in zip(*of_pairs, strict=True)]
     theirs = stats.ttest_1samp(means, 0, alternative="less")
@@ -317,9 +278,11 @@ def test_the_test_of_one_line_is_the_analysis_of_variance_written_out() -> None:
         lambda family, x: priced(-2.0, 81.3 if family == "sigmoid" else 81.0)(family, x), noise=0.5
     )
     found = judged_doses(results)["dose_one_line"]
-    lines = [one for one in curves(evidence_of(results)) if one.family != "squared_error"]
-    for columns in ([one.heights(0.4) for one in lines], [one.prices() for one in lines]):
-        table = np.array([[column[seed] for seed in range(200, 205)] for column in columns])
+    kept = [of for family, of in lines(found_in(results)).items() if family != "squared_error"]
+    for table in (
+        np.array([[line.height(0.4) for line in of.values()] for of in kept]),
+        np.array([[0.1 * line.slope for line in of.values()] for of in kept]),
+    ):
         families, seeds = table.shape
         rows, blocks = table.mean(1, keepdims=True), table.mean(0, keepdims=True)
         between = seeds * ((rows - table.mean()) ** 2).sum() / (families - 1)
@@ -337,10 +300,10 @@ def test_the_overall_price_needs_seeds_and_families_to_agree() -> None:
     found = judged_doses(results)["dose_overall"]
     assert "over seeds: holds" in found.reason.lower()
     assert found.verdict == "undecided"
-    families = [one.prices().mean() for one in curves(evidence_of(results))]
+    families = [fmean(of.values()) for of in prices(found_in(results)).values()]
     p = 2 * stats.ttest_1samp(families, 0, alternative="less").pvalue
     assert f"over families: undecided (p = {p:.2f})" in found.reason
 
 
 def test_a_price_of_two_seeds_is_none() -> None:
-    assert price(pd.Series([-1.0, -2.0])) is None
+    assert price({0: -1.0, 1: -2.0}) is None

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from penultimate.paper.claims.effects import Verdict
-from penultimate.paper.claims.evidence import LINEAR, SEPARATION, Evidence
-from penultimate.paper.claims.quick import COMPARED, answer_quickly, is_quick
+from penultimate.paper.claims.filed import QUICK
+from penultimate.paper.claims.numbers import LINEAR, SEPARATION, Numbers
+from penultimate.paper.claims.quick import answer_quickly, is_quick
+from penultimate.paper.claims.verdicts import Verdict, decide
 from penultimate.paper.page.answers import answer
 from penultimate.results.exhibit import show
 from penultimate.study import load_study
@@ -29,7 +30,7 @@ def with_price(
             "linear": 75.0 + price * (separation - 0.36) / 0.1,
             "knn": 70.0,
         }
-        for spec, separation in zip(COMPARED, SEPARATIONS, strict=True)
+        for spec, separation in zip(QUICK, SEPARATIONS, strict=True)
     }
     return planted(
         truth, seeds=seeds, noise=noise, draws=(0.0, 3.0, -2.0, 1.0)[: len(seeds)], limited=limited
@@ -51,7 +52,7 @@ def test_the_rule_falls_as_the_planted_truth_does(
     run = run_of(with_price(price, noise))
     found = answer_quickly(run)
     assert found is not None
-    assert found.verdict == verdict
+    assert decide(found.price) == verdict
     assert found.price.low <= -price <= found.price.high
     told = answer(run)
     assert told.decides
@@ -66,13 +67,13 @@ def test_the_slope_is_that_of_a_regression_with_an_intercept_for_each_draw() -> 
     run = run_of(with_price(-2.0, 0.4))
     slugs = {one.spec: one.slug for one in run.objectives()}
     x, y = (
-        Evidence(run).frame(of).rename(columns={slug: spec for spec, slug in slugs.items()})
+        Numbers(run).frame(of).rename(columns={slug: spec for spec, slug in slugs.items()})
         for of in (SEPARATION, LINEAR)
     )
     design = np.array(
-        [[x[spec][s], *(s == other for other in (0, 1, 2))] for spec in COMPARED for s in (0, 1, 2)]
+        [[x[spec][s], *(s == other for other in (0, 1, 2))] for spec in QUICK for s in (0, 1, 2)]
     )
-    transfer = np.array([y[spec][s] for spec in COMPARED for s in (0, 1, 2)])
+    transfer = np.array([y[spec][s] for spec in QUICK for s in (0, 1, 2)])
     coefficients, rest, *_ = np.linalg.lstsq(design, transfer)
     error = np.sqrt(rest[0] / 5 * np.linalg.inv(design.T @ design)[0, 0])
     low, high = stats.t.interval(0.95, 5, loc=-0.1 * coefficients[0], scale=0.1 * error)
@@ -88,7 +89,7 @@ def test_two_draws_are_too_few_and_other_objectives_have_another_answer() -> Non
     assert "cannot be applied yet" in answer(few).sentence
     assert not answer(few).decides
     assert not is_quick(run_of(with_price(-4.0, limited=True)))
-    two = planted({spec: {"separation": 0.4, "linear": 70.0} for spec in COMPARED[:2]}, seeds=(0, 1, 2))
+    two = planted({spec: {"separation": 0.4, "linear": 70.0} for spec in QUICK[:2]}, seeds=(0, 1, 2))
     assert not is_quick(run_of(two))
 
 
@@ -103,6 +104,6 @@ def test_the_longer_run_stands_beside_and_undecided_claims_are_left_out() -> Non
 
 def test_the_study_is_the_rules() -> None:
     study = load_study("quickstart")
-    assert study.objectives == COMPARED
+    assert study.objectives == QUICK
     assert study.main.seeds == (0, 1, 2)
     assert {"accuracy", "class_separation", "linear"} <= {*study.measure}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from penultimate.paper.claims.strengths import complete
 from penultimate.paper.exhibits.better import better, kept_candidates
 from penultimate.paper.exhibits.doses import beside_softmax, doses, slopes
 from penultimate.paper.exhibits.projectors import projectors
-from penultimate.paper.families import FURTHER, SHOWN, complete, distinct, pareto_front, strengths_of
+from penultimate.paper.families import FURTHER, SHOWN, distinct, pareto_front, strengths_of
 from penultimate.results.rows import Run
 from tests.claims import run_of
 from tests.claims.test_dose_claims import planted_strengths, priced

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import penultimate as pu
-from penultimate.paper.claims.evidence import Evidence
-from penultimate.paper.claims.stated import DOSE_CLAIMS, EVERY_CLAIM, SETS
-from penultimate.paper.claims.trials import Judged
-from penultimate.paper.claims.verdicts import apply, judge
+from penultimate.paper.claims.judging import judge
+from penultimate.paper.claims.numbers import Numbers
+from penultimate.paper.claims.stated import CLAIMS
+from penultimate.paper.claims.verdicts import Judged
 from penultimate.records.references import references
 from penultimate.registry import names
 from penultimate.results.rows import read_reference
@@ -40,7 +40,6 @@ SENTENCES = {"reason", "relation", "licence", "detail", "x_label", "y_label"}
 """Columns of prose."""
 VERDICTS = ("claim", "verdict", "on the paper's numbers")
 EFFECTS = ("claim", "effect", "estimate", "low", "high", "margin", "p_for", "p_against")
-CLAIMS = {claim.key: claim for of in (EVERY_CLAIM, DOSE_CLAIMS, *SETS) for claim in of}
 
 
 def freeze(run: str) -> Tables:
@@ -93,12 +92,12 @@ def without_repeats(lines: Sequence[list[object]]) -> Iterator[list[object]]:
 def claims(run: Run) -> Tables:
     """Return the verdicts on all claims that a run can be asked, and the effects behind each."""
     verdicts, found = [list[object](VERDICTS)], [list[object](EFFECTS)]
-    for judged in judge(run, list(CLAIMS.values())):
+    for judged in judge(run, CLAIMS):
         verdicts.append([judged.claim.key, in_a_word(judged.ours), in_a_word(judged.printed)])
-        own = apply(Evidence(run), judged.claim.rule)  # without the draws of a run that repeats this one
-        for number, (name, effect) in enumerate(own.effects if own else (), 1):
+        own = judged.claim.rule(Numbers(run))  # without the draws of a run that repeats this one
+        for number, effect in enumerate(own.effects if own else (), 1):
             numbers = [plain(getattr(effect, field)) for field in EFFECTS[2:]]
-            named = str(number) if judged.claim in DOSE_CLAIMS else name
+            named = str(number) if judged.claim.key.startswith("dose") else effect.name
             found.append([judged.claim.key, named, *numbers])
     return {"claims": verdicts, "claims/effects": found}
 

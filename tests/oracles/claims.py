@@ -70,14 +70,6 @@ def page_p(blocks: Sequence[Sequence[float]]) -> float:
     return sum(found) / len(found)
 
 
-def sign_flips(differences: Sequence[float]) -> float:
-    """The share of all ways to exchange the two within blocks whose mean difference is at least as large."""
-    observed = sum(differences) - 1e-9
-    flips = itertools.product((1, -1), repeat=len(differences))
-    found = [sum(s * d for s, d in zip(signs, differences, strict=True)) >= observed for signs in flips]
-    return sum(found) / len(found)
-
-
 def without_two(x: Sequence[float], y: Sequence[float]) -> list[float]:
     """rho of what is left, for every two that are left out."""
     return [

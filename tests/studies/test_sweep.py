@@ -9,8 +9,7 @@ from collections import Counter
 from penultimate.objectives.presets import resolve
 from penultimate.paper import arms
 from penultimate.paper.arms import BEHIND_A_PROJECTOR
-from penultimate.paper.claims.doses import FAMILIES, PAIRS, WINDOW
-from penultimate.paper.claims.projectors import DEPTHS, OBJECTIVES
+from penultimate.paper.claims.filed import DEPTHS, DISCARDING, FAMILIES, PAIRS, WINDOW
 from penultimate.paper.families import SHOWN
 from penultimate.paper.studies.sweep import RECIPE, SMALLEST
 from penultimate.paper.studies.world import CHANGES
@@ -51,7 +50,7 @@ def test_its_main_arm_is_the_holdouts_nine_and_another_the_papers_strengths() ->
 def test_an_arm_has_four_of_the_nine_behind_a_projector_of_one_layer_and_of_two() -> None:
     compared = ("label_smoothing", "logit_norm", "cosine_softmax", "squared_error")
     chosen = [next(spec for spec in NINE if spec.startswith(name)) for name in compared]
-    assert ("softmax", *chosen) == OBJECTIVES
+    assert ("softmax", *chosen) == DISCARDING
     wanted = [resolve(f"{spec} + projector(depth={depth})").canonical for spec in chosen for depth in (1, 2)]
     assert sorted(specs_of(WHOLE, BEHIND_A_PROJECTOR)) == sorted(wanted)
     assert {*DEPTHS[1:]} == {1, 2}

@@ -1,7 +1,4 @@
-"""Objectives at several strengths as one frame [(family, strength, seed), measure], for exhibits and pages.
-
-A strength is named by its label, and softmax, which has none, belongs to several families.
-"""
+"""Objectives at several strengths as tables and figures; a strength is named by its label."""
 
 from __future__ import annotations
 
@@ -11,8 +8,9 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from penultimate.objectives.presets import resolve
-from penultimate.paper.claims.doses import FAMILIES, in_family, strengths
-from penultimate.paper.claims.evidence import ACCURACY, BASELINE, KNN, LINEAR, SEPARATION, TRAIN, Evidence
+from penultimate.paper.claims.filed import FAMILIES
+from penultimate.paper.claims.numbers import BASELINE, Numbers
+from penultimate.paper.claims.strengths import STRENGTH, planned, strengths
 from penultimate.results.figure import Axis, Curve, Panel, Point
 from penultimate.results.rows import Run
 from penultimate.results.table import Column, Table
@@ -24,7 +22,6 @@ FURTHER = ("projector", "center_loss", "entropy")
 """The families that were added when the others had been judged: no rule judges their prices."""
 SHOWN = (*FAMILIES, "dropout", *FURTHER)
 """The families in figures and tables: those that are judged, dropout, and the further ones."""
-MEASURES = {"separation": SEPARATION, "accuracy": ACCURACY, "train": TRAIN, "linear": LINEAR, "knn": KNN}
 COLUMNS = {
     "separation": Column("separation", "R²", digits=3, with_error=True),
     "accuracy": Column("accuracy", "Test accuracy, %", digits=2, with_error=True),
@@ -38,38 +35,13 @@ AXES = {
     "linear": Axis("Mean linear transfer accuracy, %"),
     "knn": Axis("Mean kNN transfer accuracy, %"),
 }
-STRENGTH = ["family", "strength"]
-
-
-def framed(found: Mapping[Key, Mapping[str, pd.Series]]) -> pd.DataFrame:
-    """Return the values by seed of strengths as one frame."""
-    frames = {key: pd.DataFrame(of, columns=[*MEASURES], dtype=float) for key, of in found.items()}
-    return pd.concat(frames, names=[*STRENGTH, "seed"]) if frames else pd.DataFrame(columns=[*MEASURES])
 
 
 def strengths_of(run: Run) -> pd.DataFrame:
     """Return every strength that has class separation and transfer, from a family's weakest on."""
-    found, of = dict[Key, dict[str, pd.Series]](), Evidence(run)
-    for family in SHOWN:
-        frames = {key: in_family(of, family, quantity) for key, quantity in MEASURES.items()}
-        for spec in frames["separation"]:
-            if spec in frames["linear"]:
-                values = {key: frame[spec] for key, frame in frames.items() if spec in frame}
-                found[family, resolve(spec).detailed_label] = values
-    return framed(found)
-
-
-def complete(found: pd.DataFrame, needs: Sequence[str] = ("separation", "linear")) -> pd.DataFrame:
-    """Return the strengths that every seed of their family has, as the rules count no others.
-
-    A mean over fewer draws of the images would bend a curve.
-    """
-    there = found.dropna(subset=[*needs])
-    if there.empty:
-        return there
-    seeds = pd.Series(there.index.get_level_values("seed"), there.index)
-    own = seeds.groupby(level=STRENGTH).transform("nunique")
-    return there[own == seeds.groupby(level="family").transform("nunique")]
+    found = strengths(Numbers(run), SHOWN)
+    labels = {spec: resolve(spec).detailed_label for _, spec, _ in found.index}
+    return found.rename(index=labels, level="strength") if labels else found
 
 
 def distinct(found: pd.DataFrame) -> pd.DataFrame:
@@ -84,9 +56,11 @@ def has_families(run: Run) -> bool:
 
 def left_out(run: Run, shown: pd.DataFrame) -> list[str]:
     """Return the labels of the strengths that the study plans and no curve holds."""
-    of, drawn = Evidence(run), {key[:2] for key in shown.index}
-    planned = [(family, resolve(spec).detailed_label) for family in SHOWN for spec in strengths(of, family)]
-    return list(dict.fromkeys(key[1] for key in planned if key not in drawn))
+    drawn = {key[:2] for key in shown.index}
+    every = [
+        (family, resolve(spec).detailed_label) for family in SHOWN for spec in planned(Numbers(run), family)
+    ]
+    return list(dict.fromkeys(key[1] for key in every if key not in drawn))
 
 
 def by_strength(found: pd.DataFrame) -> Any:
@@ -138,18 +112,8 @@ def panel_of_strengths(
         detail = f"{key[1]}: {fixed(mean[x], AXES[x].digits)}, {fixed(mean[y], 1)} %"
         x_error, y_error = (None if shades or at != at else float(at) for at in sem)
         slug, shade = slug_of(key), shades.get(key) if shades else None
-        points.append(
-            Point(
-                float(mean[x]),
-                float(mean[y]),
-                slug,
-                resolve(slug).label,
-                detail,
-                x_error,
-                y_error,
-                shade=shade,
-            )
-        )
+        place = float(mean[x]), float(mean[y])
+        points.append(Point(*place, slug, resolve(slug).label, detail, x_error, y_error, shade=shade))
     for family, of in known[[x, y]].groupby(level="family", sort=False):
         label, lines = resolve(family).label, [("the means", by_strength(of).mean())]
         by_seed = of.groupby(level="seed")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +12,10 @@ from scipy.special import ndtr
 
 from penultimate.errors import RequestError
 from penultimate.metrics.auc import AUC, auc_interval, placements
-from penultimate.statistics.comparison import holm
-from penultimate.statistics.paired import Pair
+from penultimate.statistics.paired import Pair, pairs_in_order
 
 
-@dataclass(frozen=True)
-class ComparedAreas:
+class ComparedAreas(NamedTuple):
     """The area of each classifier with its interval, and every pair, the better one first, p by Holm."""
 
     areas: tuple[AUC, ...]
@@ -57,10 +54,8 @@ def compare_areas(
     truth = labels[:, None] if labels.ndim == 1 else labels
     tables = [np.asarray(one, np.float64).reshape(len(one), -1) for one in scores]
     if not tables or any(one.shape != truth.shape for one in tables):
-        raise RequestError(
-            f"scores of each classifier are as many as labels, {list(labels.shape)}; got"
-            f" {[list(np.shape(one)) for one in scores]}"
-        )
+        shapes = [list(np.shape(one)) for one in scores]
+        raise RequestError(f"scores are as many as labels, {list(labels.shape)}; got {shapes}")
     found = [[_influence(one[:, at], truth[:, at]) for at in range(truth.shape[1])] for one in tables]
     influence = [np.mean([of for _, of in each], axis=0) for each in found]
     if groups is not None:
@@ -71,18 +66,11 @@ def compare_areas(
         _mean([area for area, _ in each], of, groups is not None)
         for each, of in zip(found, influence, strict=True)
     )
-    order = [
-        (one, other) if areas[one].value >= areas[other].value else (other, one)
-        for one, other in itertools.combinations(range(len(areas)), 2)
-    ]
-    raw = [
-        _p(areas[one].value - areas[other].value, influence[one] - influence[other]) for one, other in order
-    ]
-    pairs = tuple(
-        Pair(one, other, areas[one].value - areas[other].value, p)
-        for (one, other), p in zip(order, holm(raw), strict=True)
+    pairs = pairs_in_order(
+        [area.value for area in areas],
+        lambda one, other: _p(areas[one].value - areas[other].value, influence[one] - influence[other]),
     )
-    return ComparedAreas(areas, pairs)
+    return ComparedAreas(areas, tuple(pairs))
 
 
 def _influence(

@@ -7,14 +7,12 @@ other training images; the two parts of the variance add up.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penultimate.errors import RequestError
-from penultimate.statistics.comparison import LEVEL, holm
+from penultimate.statistics.comparison import LEVEL
 from penultimate.statistics.proportion import proportion_interval
 
 if TYPE_CHECKING:
@@ -22,23 +20,22 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-@dataclass(frozen=True)
-class CrossedMean:
+class CrossedMean(NamedTuple):
     """A mean over episodes and images with its standard error, and the degrees of freedom of the error."""
 
     value: float
     error: float
     degrees: float
 
-    def interval(self, level: float = 1 - LEVEL) -> tuple[float, float]:
-        """Return the two ends of the interval by t; a point if nothing varies."""
+    def interval(self) -> tuple[float, float]:
+        """Return the two ends of the 95 % interval by t; a point if nothing varies."""
         from scipy.special import stdtrit
 
-        reach = 0.0 if self.error == 0 else float(stdtrit(self.degrees, (1 + level) / 2)) * self.error
+        reach = 0.0 if self.error == 0 else float(stdtrit(self.degrees, 1 - LEVEL / 2)) * self.error
         return self.value - reach, self.value + reach
 
-    def accuracy_interval(self, images: int, level: float = 1 - LEVEL) -> tuple[float, float]:
-        """Return the interval of an accuracy on a number of images, within 0 and 1.
+    def accuracy_interval(self, images: int) -> tuple[float, float]:
+        """Return the 95 % interval of an accuracy on a number of images, within 0 and 1.
 
         It is the exact interval of a share v of n independent images that has the same standard error and
         degrees of freedom, and so never a point, and never narrower than that of as many images:
@@ -52,20 +49,11 @@ class CrossedMean:
         """
         from scipy.special import stdtrit
 
-        count, tail = float(images), (1 - level) / 2
+        count, at = float(images), 1 - LEVEL / 2
         if self.error > 0 and 0 < self.value < 1:
-            wider = float(stdtrit(max(images - 1, 1), 1 - tail) / stdtrit(self.degrees, 1 - tail))
+            wider = float(stdtrit(max(images - 1, 1), at) / stdtrit(self.degrees, at))
             count = min(count, self.value * (1 - self.value) * (wider / self.error) ** 2)
-        return proportion_interval(self.value * count, count, level)
-
-    @property
-    def p(self) -> float:
-        """The two-sided p of the null hypothesis that the mean is zero."""
-        from scipy.special import stdtr
-
-        if self.error == 0:
-            return float(self.value == 0)
-        return min(1.0, 2 * float(stdtr(self.degrees, -abs(self.value) / self.error)))
+        return proportion_interval(self.value * count, count)
 
 
 def crossed_mean(
@@ -99,77 +87,10 @@ def crossed_mean(
     if not (episodes.size and images.size):
         raise RequestError("a mean over episodes and images needs one of each or more")
     groups = [images] if strata is None else [images[strata == each] for each in np.unique(strata)]
-    parts = [(float(episodes.var(ddof=1)) / len(episodes), len(episodes) - 1)] if len(episodes) > 1 else []
-    parts += [
-        (float(group.var(ddof=1)) / len(group) / len(groups) ** 2, len(group) - 1)
-        for group in groups
-        if len(group) > 1
+    samples = [(episodes, 1.0), *((group, len(groups)) for group in groups)]
+    parts = [
+        (float(of.var(ddof=1)) / len(of) / share**2, len(of) - 1) for of, share in samples if len(of) > 1
     ]
-    return _combined(float(episodes.mean()), parts)
-
-
-def pooled(means: Sequence[CrossedMean], weights: Sequence[float]) -> CrossedMean:
-    """Return the mean of independent means with these weights, such as those on several draws of the data.
-
-    >>> found = pooled([CrossedMean(0.5, 0.1, 9), CrossedMean(0.7, 0.1, 9)], [1, 1])
-    >>> round(found.value, 3), round(found.error, 3), round(found.degrees, 3)
-    (0.6, 0.071, 18.0)
-    """
-    total = math.fsum(weights)
-    shares = [weight / total for weight in weights]
-    value = math.fsum(share * each.value for share, each in zip(shares, means, strict=True))
-    parts = [((share * each.error) ** 2, each.degrees) for share, each in zip(shares, means, strict=True)]
-    return _combined(value, parts)
-
-
-def _combined(value: float, parts: Sequence[tuple[float, float]]) -> CrossedMean:
-    """Return a mean whose variance is a sum of independent parts, each with its degrees of freedom."""
     variance = math.fsum(part for part, _ in parts)
     squares = math.fsum(part**2 / degrees for part, degrees in parts)
-    return CrossedMean(value, math.sqrt(variance), variance**2 / squares if squares else 1.0)
-
-
-@dataclass(frozen=True)
-class Crossing:
-    """Between which sizes, by their index, one curve overtakes another, and whether that is beyond chance.
-
-    `is_sure`: the curves are told apart on either side, at some size each, in opposite directions.
-    """
-
-    before: int
-    after: int
-    is_sure: bool
-
-
-def crossings(differences: Sequence[CrossedMean], told: Sequence[bool]) -> list[Crossing]:
-    """Return where the difference of two curves changes its sign, for sizes in ascending order.
-
-    `told` says at which sizes the difference is beyond chance. Sizes at which the curves are equal belong to
-    neither side.
-
-    >>> rising = [CrossedMean(value, 0.01, 9) for value in (-0.1, -0.02, 0.0, 0.05)]
-    >>> crossings(rising, [True, False, False, True])
-    [Crossing(before=1, after=3, is_sure=True)]
-    """
-    unequal = [place for place, each in enumerate(differences) if each.value != 0]
-    found = []
-    for before, after in itertools.pairwise(unequal):
-        sign = math.copysign(1, differences[before].value)
-        if sign == math.copysign(1, differences[after].value):
-            continue
-        earlier = any(told[place] and sign * differences[place].value > 0 for place in range(before + 1))
-        later = any(
-            told[place] and sign * differences[place].value < 0 for place in range(after, len(differences))
-        )
-        found.append(Crossing(before, after, earlier and later))
-    return found
-
-
-def told_apart(curves: Sequence[Sequence[CrossedMean]], level: float = LEVEL) -> list[list[bool]]:
-    """Return which differences are beyond chance, for some pairs at some sizes, corrected together (Holm).
-
-    >>> told_apart([[CrossedMean(0.1, 0.01, 9), CrossedMean(0.01, 0.01, 9)]])
-    [[True, False]]
-    """
-    corrected = iter(holm([each.p for curve in curves for each in curve]))
-    return [[next(corrected) <= level for _ in curve] for curve in curves]
+    return CrossedMean(float(episodes.mean()), math.sqrt(variance), variance**2 / squares if squares else 1.0)

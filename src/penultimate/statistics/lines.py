@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from penultimate.errors import RequestError
-from penultimate.statistics.summary import numbers, summarise
 
 
-@dataclass(frozen=True)
-class StraightLine:
+class StraightLine(NamedTuple):
     """A line by its slope and the point of means, through which a line of least squares goes."""
 
     slope: float
@@ -29,17 +27,13 @@ class StraightLine:
 def least_squares(x: Iterable[float], y: Iterable[float]) -> StraightLine | None:
     """Return the line of least squares through points, or None if fewer than two points differ in x.
 
-    Raise RequestError if a value is not finite.
-
     >>> round(least_squares([0.35, 0.40, 0.45], [81.0, 80.5, 79.0]).slope, 6)
     -20.0
     """
-    first, second = numbers(x, "values of x"), numbers(y, "values of y")
-    if len(first) < 2:
+    first, second = [*x], [*y]
+    if len(first) < 2 or max(first) - min(first) <= 1e-12 * max(map(abs, first)):
         return None
-    middle = summarise(first).mean, summarise(second).mean
-    if max(first) - min(first) <= 1e-12 * max(map(abs, first)):
-        return None
+    middle = math.fsum(first) / len(first), math.fsum(second) / len(second)
     apart = [value - middle[0] for value in first]
     products = math.fsum(a * (b - middle[1]) for a, b in zip(apart, second, strict=True))
     return StraightLine(products / math.fsum(a * a for a in apart), middle)
@@ -64,13 +58,16 @@ def equivalence(values: Iterable[float], margin: float) -> float | None:
 
     if not 0 < margin < math.inf:
         raise RequestError(f"means are equivalent within a margin above zero; got {margin!r}")
-    summary = summarise(list(values))
-    if summary.is_single:
+    numbers = [*values]
+    n = len(numbers)
+    if n < 2:
         return None
-    nearest = margin - abs(summary.mean)
-    if summary.standard_error == 0:
+    mean = math.fsum(numbers) / n
+    error = math.sqrt(math.fsum((value - mean) ** 2 for value in numbers) / (n - 1) / n)
+    nearest = margin - abs(mean)
+    if error == 0:
         return 0.0 if nearest > 0 else 1.0
-    return float(stdtr(summary.n - 1, -nearest / summary.standard_error))
+    return float(stdtr(n - 1, -nearest / error))
 
 
 def resampled_mean(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
@@ -93,8 +90,7 @@ def resampled_mean(values: Sequence[float], confidence: float = 0.95) -> tuple[f
     return float(low), float(high)
 
 
-@dataclass(frozen=True)
-class PartialSlope:
+class PartialSlope(NamedTuple):
     """The slope on one column with the others held, its standard error, and its variance inflation."""
 
     slope: float
@@ -124,16 +120,14 @@ def partial_slopes(
     Frisch and Waugh, 1933.
     """
     import numpy as np
+    import pandas as pd
 
-    order = {group: place for place, group in enumerate(dict.fromkeys(groups))}
-    places = np.array([order[group] for group in groups], int)
-    table = np.array([*columns, y], dtype=float).T
-    sums = np.zeros((len(order), table.shape[1]))
-    np.add.at(sums, places, table)
-    within = table - (sums / np.bincount(places)[:, None])[places]
+    table = pd.DataFrame(np.array([*columns, y], dtype=float).T)
+    places = pd.factorize(pd.Series([*groups], dtype=object))[0]
+    within = (table - table.groupby(places).transform("mean")).to_numpy()
     x, up = within[:, :-1], within[:, -1]
-    degrees = len(up) - len(sums) - x.shape[1]
-    least = 1e-12 * np.abs(table[:, :-1]).max(initial=0)
+    degrees = len(up) - len({*places}) - x.shape[1]
+    least = 1e-12 * np.abs(table.to_numpy()[:, :-1]).max(initial=0)
     if degrees < 1 or np.linalg.matrix_rank(x, tol=least) < x.shape[1]:
         return None
     squares = x.T @ x

@@ -11,20 +11,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from penultimate.errors import RequestError
 from penultimate.statistics.comparison import LEVEL, holm
 from penultimate.statistics.proportion import effective_count, mean_interval
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-FLIPS, SEED = 20_000, 0
-"""The number of random sign flips for a test that is not exact, and their seed."""
+FLIPS = 20_000
+"""The number of random sign flips for a test that is not exact."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,14 +41,11 @@ class Answers:
 
     def __post_init__(self) -> None:
         if self.correct.ndim != 2 or self.correct.shape[1:] != self.strata.shape or not self.strata.size:
-            raise RequestError(
-                f"answers are [networks n] for the classes [n] of at least one example; got"
-                f" {list(self.correct.shape)} for {list(self.strata.shape)}"
-            )
+            shapes = f"{list(self.correct.shape)} for {list(self.strata.shape)}"
+            raise RequestError(f"answers are [networks n] of at least one example of a class; got {shapes}")
         if self.groups is not None and self.groups.shape != self.strata.shape:
-            raise RequestError(
-                f"groups are one of each of {len(self.strata)} examples; got {list(self.groups.shape)}"
-            )
+            shape = list(self.groups.shape)
+            raise RequestError(f"groups are one of each of {len(self.strata)} examples; got {shape}")
 
     def of(self, rows: Sequence[int]) -> Answers:
         """Return the answers of some of the networks."""
@@ -57,8 +53,6 @@ class Answers:
 
     def weights(self) -> npt.NDArray[np.float64]:
         """Return the weight of each example in the accuracy [n]; they sum to 1."""
-        import numpy as np
-
         if not self.per_class:
             return np.full(len(self.strata), 1 / len(self.strata))
         _, places, counts = np.unique(self.strata, return_inverse=True, return_counts=True)
@@ -66,16 +60,12 @@ class Answers:
 
     def by_group(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return the sum over each group of what its examples add [groups]."""
-        import numpy as np
-
         assert self.groups is not None
         sums = np.bincount(np.unique(self.groups, return_inverse=True)[1], values)
         return np.asarray(sums, np.float64)
 
     def parts(self) -> list[tuple[npt.NDArray[np.bool_], float]]:
         """Return the groups of examples that share a weight, each with the weight of the group."""
-        import numpy as np
-
         if not self.per_class:
             return [(self.correct, 1.0)]
         classes = np.unique(self.strata)
@@ -83,8 +73,6 @@ class Answers:
 
     def accuracies(self) -> npt.NDArray[np.float64]:
         """Return the accuracy of each network [networks]."""
-        import numpy as np
-
         return np.asarray(np.sum([weight * part.mean(1) for part, weight in self.parts()], axis=0))
 
     def chance(self) -> float:
@@ -94,14 +82,11 @@ class Answers:
         >>> Answers(np.ones((1, 4), bool), np.array([0, 0, 0, 1])).chance()
         0.75
         """
-        import numpy as np
-
         _, counts = np.unique(self.strata, return_counts=True)
         return 1 / len(counts) if self.per_class else float(counts.max() / counts.sum())
 
 
-@dataclass(frozen=True)
-class AccuracyInterval:
+class AccuracyInterval(NamedTuple):
     """An accuracy and the two ends of its interval."""
 
     value: float
@@ -109,7 +94,7 @@ class AccuracyInterval:
     high: float
 
 
-def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[AccuracyInterval]:
+def intervals(tasks: Sequence[Answers]) -> list[AccuracyInterval]:
     """Return each network's mean accuracy over tasks, with an interval that holds for few examples too.
 
     The accuracy on one task is a proportion of its examples, whose interval is exact. A mean over classes or
@@ -121,31 +106,24 @@ def intervals(tasks: Sequence[Answers], level: float = 0.95) -> list[AccuracyInt
     >>> [(round(each.low, 3), round(each.high, 3)) for each in intervals([Answers(right, np.zeros(31, int))])]
     [(0.888, 1.0), (0.055, 0.337)]
     """
-    import numpy as np
-
     values = np.mean([task.accuracies() for task in tasks], axis=0)
-    parts = [part for task in tasks for part in _shares(task, level)]
+    parts = [part for task in tasks for part in _shares(task)]
     weights = [weight / len(tasks) for *_, weight in parts]
     ends = [
-        mean_interval(
-            [share[row] for share, *_ in parts], [count[row] for _, count, _ in parts], weights, level
-        )
+        mean_interval([share[row] for share, *_ in parts], [count[row] for _, count, _ in parts], weights)
         for row in range(len(values))
     ]
     return [AccuracyInterval(float(value), *both) for value, both in zip(values, ends, strict=True)]
 
 
-def _shares(task: Answers, level: float) -> list[tuple[list[float], list[float], float]]:
+def _shares(task: Answers) -> list[tuple[list[float], list[float], float]]:
     """Return each network's share of right answers and number of examples in each part, and its weight."""
     networks = len(task.correct)
     if task.groups is None:
-        return [
-            (part.mean(1).tolist(), [float(part.shape[1])] * networks, weight)
-            for part, weight in task.parts()
-        ]
+        return [(part.mean(1).tolist(), [float(part.shape[1])] * networks, w) for part, w in task.parts()]
     each, of_groups = task.weights(), task.by_group(task.weights())
     right = [task.by_group(each * row) for row in task.correct]
-    counts = [effective_count(row, of_groups, len(each), level) for row in right]
+    counts = [effective_count(row, of_groups, len(each)) for row in right]
     return [([min(1.0, float(row.sum())) for row in right], counts, 1.0)]
 
 
@@ -157,8 +135,6 @@ def paired_units(
     The units of all tasks are listed as their leads, weights and strata: a unit's stratum is its task, or its
     class if the accuracy is a mean over classes. Weights sum to 1.
     """
-    import numpy as np
-
     leads, weights, strata, so_far = [], [], [], 0
     for task in tasks:
         each = task.weights() / len(tasks)
@@ -176,7 +152,7 @@ def paired_units(
     return np.concatenate(leads), np.concatenate(weights), np.concatenate(strata)
 
 
-def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -> float:
+def paired_p(tasks: Sequence[Answers], one: int, other: int) -> float:
     """Return the two-sided p of a sign-flip test of the null hypothesis that two networks are equally good.
 
     If all examples have the same weight, p is exact (McNemar's exact test). Otherwise it comes from `FLIPS`
@@ -196,7 +172,6 @@ def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -
 
     McNemar, 1947; Hoeffding, 1963.
     """
-    import numpy as np
     from scipy.special import bdtr
 
     leads = paired_units(tasks, one, other)[0].round(15)
@@ -208,16 +183,14 @@ def paired_p(tasks: Sequence[Answers], one: int, other: int, seed: int = SEED) -
         first = int((leads > 0).sum())
         return min(1.0, 2 * float(bdtr(min(first, len(leads) - first), len(leads), 0.5)))
     observed, flipped = abs(float(leads.sum())), np.zeros(FLIPS)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     for size, count in zip(sizes, counts, strict=True):
         flipped += size * (2.0 * random.binomial(count, 0.5, FLIPS) - count)
     bound = 2 * math.exp(-(observed**2) / (2 * float(leads @ leads)))
     return min(bound, float((1 + (np.abs(flipped) >= observed * (1 - 1e-12)).sum()) / (1 + FLIPS)))
 
 
-def difference_interval(
-    tasks: Sequence[Answers], one: int, other: int, level: float = 0.95
-) -> AccuracyInterval:
+def difference_interval(tasks: Sequence[Answers], one: int, other: int) -> AccuracyInterval:
     """Return how far a network is ahead of another in mean accuracy, with an interval over test examples.
 
     D +- t_(n-1) sqrt(sum_s n_s / (n_s - 1) sum_i (l_i - D_s w_i)^2 + 2 sum_i w_i^2 / n),    D = sum_i l_i,
@@ -235,7 +208,6 @@ def difference_interval(
 
     Bonett & Price, 2012, of whose interval this is the form for weights and groups.
     """
-    import numpy as np
     from scipy.special import stdtrit
 
     leads, weights, strata = paired_units(tasks, one, other)
@@ -245,7 +217,7 @@ def difference_interval(
     apart = (leads - within[strata] * weights) ** 2
     variance = float((sizes / np.maximum(sizes - 1, 1))[strata] @ apart)
     variance += 2 * float(weights @ weights) / len(weights)
-    reach = float(stdtrit(max(len(weights) - 1, 1), (1 + level) / 2)) * math.sqrt(variance)
+    reach = float(stdtrit(max(len(weights) - 1, 1), 1 - LEVEL / 2)) * math.sqrt(variance)
     return AccuracyInterval(value, max(-1.0, value - reach), min(1.0, value + reach))
 
 
@@ -265,17 +237,19 @@ class Pair:
 
 def compared(tasks: Sequence[Answers]) -> list[Pair]:
     """Return every pair of networks, the better one first, with p corrected for all pairs (Holm)."""
-    import numpy as np
+    values = np.mean([task.accuracies() for task in tasks], axis=0).tolist()
+    return pairs_in_order(values, lambda one, other: paired_p(tasks, one, other))
 
-    values = np.mean([task.accuracies() for task in tasks], axis=0)
-    pairs = [
+
+def pairs_in_order(values: Sequence[float], test: Callable[[int, int], float]) -> list[Pair]:
+    """Return every pair of values, the larger one first, with the p of a test corrected for all (Holm)."""
+    order = [
         (one, other) if values[one] >= values[other] else (other, one)
         for one, other in itertools.combinations(range(len(values)), 2)
     ]
-    corrected = holm([paired_p(tasks, *pair) for pair in pairs])
+    corrected = holm([test(*pair) for pair in order])
     return [
-        Pair(one, other, float(values[one] - values[other]), p)
-        for (one, other), p in zip(pairs, corrected, strict=True)
+        Pair(*pair, values[pair[0]] - values[pair[1]], p) for pair, p in zip(order, corrected, strict=True)
     ]
 
 
@@ -305,8 +279,6 @@ def answers(
     `predictions` is {network: (ids, predicted classes)}, `truth` is {id: class}, and `groups` {id: group}.
     Raise RequestError for a network that was tested on other examples.
     """
-    import numpy as np
-
     ids = np.array(sorted(truth))
     correct = np.zeros((len(predictions), len(ids)), np.bool_)
     labels = np.array([truth[int(each)] for each in ids])

@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from penultimate.errors import RequestError
+from penultimate.statistics.comparison import LEVEL
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 
-def proportion_interval(right: float, of: float, level: float = 0.95) -> tuple[float, float]:
+def proportion_interval(right: float, of: float) -> tuple[float, float]:
     """Return the two ends of the exact interval of a proportion, given `right` successes in `of` trials.
 
     P(X >= right | lower) = P(X <= right | upper) = (1 - level) / 2,    X binomial of `of` trials
 
-    The interval covers the true proportion at least as often as the level says, whatever the count. Counts
+    with level 0.95. The interval covers the true proportion at least as often, whatever the count. Counts
     need not be whole: they may be those of an effective sample size. Raise RequestError for counts without
-    0 <= right <= of, and for a level outside (0, 1).
+    0 <= right <= of.
 
     >>> [round(end, 3) for end in proportion_interval(31, 31)]
     [0.888, 1.0]
@@ -30,18 +31,16 @@ def proportion_interval(right: float, of: float, level: float = 0.95) -> tuple[f
     """
     from scipy.special import betainccinv, betaincinv
 
-    if not (0 <= right <= of and 0 < level < 1):
-        raise RequestError(
-            f"an interval needs 0 <= right <= of and a level between 0 and 1; got {right}, {of} and {level}"
-        )
-    tail, wrong = (1 - level) / 2, of - right
+    if not 0 <= right <= of:
+        raise RequestError(f"an interval needs 0 <= right <= of; got {right} and {of}")
+    tail, wrong = LEVEL / 2, of - right
     lower = float(betaincinv(right, wrong + 1, tail)) if right > 1e-12 else 0.0
     upper = float(betainccinv(right + 1, wrong, tail)) if wrong > 1e-12 else 1.0
     return lower, upper
 
 
 def mean_interval(
-    shares: Sequence[float], counts: Sequence[float], weights: Sequence[float], level: float = 0.95
+    shares: Sequence[float], counts: Sequence[float], weights: Sequence[float]
 ) -> tuple[float, float]:
     """Return an interval for a weighted mean of independent proportions, such as accuracies on several tasks.
 
@@ -62,18 +61,16 @@ def mean_interval(
     from scipy.special import ndtri
 
     if len(shares) == 1:
-        return proportion_interval(shares[0] * counts[0], counts[0], level)
+        return proportion_interval(shares[0] * counts[0], counts[0])
     parts, of, weight = len(shares), np.asarray(counts, float), np.asarray(weights, float)
     larger = of + 4 / parts
     share = (np.asarray(shares, float) * of + 2 / parts) / larger
     middle = float(weight @ share)
-    reach = float(ndtri((1 + level) / 2) * np.sqrt(weight**2 @ (share * (1 - share) / (larger - 1))))
+    reach = float(ndtri(1 - LEVEL / 2) * np.sqrt(weight**2 @ (share * (1 - share) / (larger - 1))))
     return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
-def effective_count(
-    right: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], examples: int, level: float = 0.95
-) -> float:
+def effective_count(right: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], examples: int) -> float:
     """Return how many independent examples are as certain as examples in groups that are drawn whole.
 
     Group g adds `right` r_g of the `weights` w_g of its examples, which sum to 1 over all groups. With p the
@@ -104,7 +101,6 @@ def effective_count(
     if variance < 1e-18:
         effective = 1 / float(weights @ weights)
     else:
-        tail = (1 - level) / 2
-        ratio = float(stdtrit(max(examples - 1, 1), tail) / stdtrit(groups - 1, tail))
+        ratio = float(stdtrit(max(examples - 1, 1), LEVEL / 2) / stdtrit(groups - 1, LEVEL / 2))
         effective = share * (1 - share) / variance * ratio**2
     return min(max(effective, 1.0), float(examples))

@@ -8,25 +8,21 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from penultimate.checks import real_number, whole_number
+import numpy as np
+import numpy.typing as npt
+
 from penultimate.errors import RequestError
 from penultimate.statistics.comparison import LEVEL
 from penultimate.statistics.paired import Answers, Pair, paired_units
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-DRAWS, SEED, POWER = 2000, 0, 0.8
+DRAWS, POWER = 2000, 0.8
 BLOCK = 1 << 22
 """The most counts of a bootstrap that are held at once."""
 
 
-@dataclass(frozen=True)
-class RankInterval:
+class RankInterval(NamedTuple):
     """A network's rank (a tie is half a place), its interval, and the share of draws in which it is first."""
 
     rank: float
@@ -39,9 +35,7 @@ def rank_intervals(
     tasks: Sequence[Answers],
     *,
     over_tasks: bool = False,
-    level: float = 0.95,
     draws: int = DRAWS,
-    seed: int = SEED,
 ) -> list[RankInterval]:
     """Return the rank of each network by mean accuracy over tasks, with its paired bootstrap interval.
 
@@ -49,9 +43,9 @@ def rank_intervals(
     networks are ranked again; of accuracies that are means over classes, within each class. Of a task with
     groups, whole groups are drawn (the cluster bootstrap). With `over_tasks`, the tasks are drawn with
     replacement first: the ranks then hold for tasks like these, and not for these alone. The interval is that
-    of percentiles, rounded outwards to whole places. Equal seeds give equal intervals.
+    of percentiles, rounded outwards to whole places, and always the same.
 
-    Raise RequestError without a task, for tasks with different networks, and for a level outside (0, 1).
+    Raise RequestError without a task, and for tasks with different networks.
 
     >>> import numpy as np
     >>> right = np.arange(400) < np.array([[360], [300], [296]])
@@ -61,13 +55,9 @@ def rank_intervals(
 
     Efron, 1979; Hall & Miller, 2009 (the bootstrap of ranks).
     """
-    import numpy as np
-
-    real_number(level, "level", above=0, below=1)
-    whole_number(draws, "draws", 1)
     if not tasks or len({len(task.correct) for task in tasks}) != 1:
         raise RequestError("ranks are of one task or more, each with answers of the same networks")
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     drawn = np.stack([_resampled(task, draws, random) for task in tasks])  # [tasks draws networks]
     means = drawn.mean(0)
     if over_tasks:
@@ -76,7 +66,7 @@ def rank_intervals(
         means = drawn[chosen, order].mean(0)
     ranks = _ranks(means)
     observed = _ranks(np.mean([task.accuracies() for task in tasks], axis=0)[None])[0]
-    tail = (1 - level) / 2
+    tail = LEVEL / 2
     low = np.floor(np.quantile(ranks, tail, axis=0, method="inverted_cdf"))
     high = np.ceil(np.quantile(ranks, 1 - tail, axis=0, method="inverted_cdf"))
     best = ranks == ranks.min(1, keepdims=True)
@@ -94,8 +84,6 @@ def _resampled(task: Answers, draws: int, random: np.random.Generator) -> npt.ND
 
     Examples that the same networks get right are exchangeable, so that their counts are drawn together.
     """
-    import numpy as np
-
     found = np.zeros((draws, len(task.correct)))
     if task.groups is not None:
         return _resampled_groups(task, draws, random)
@@ -115,8 +103,6 @@ def _resampled_groups(task: Answers, draws: int, random: np.random.Generator) ->
 
     A mean over classes leaves out the classes that the draw holds no example of.
     """
-    import numpy as np
-
     classes = np.unique(task.strata) if task.per_class else [None]
     masks = [np.ones(len(task.strata)) if each is None else task.strata == each for each in classes]
     sizes = np.stack([task.by_group(mask.astype(np.float64)) for mask in masks], 1)  # [groups classes]
@@ -137,7 +123,6 @@ def _resampled_groups(task: Answers, draws: int, random: np.random.Generator) ->
 
 def _ranks(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the rank of each value in its row, the largest first; equal values share the mean place."""
-    import numpy as np
     from scipy.stats import rankdata
 
     return np.asarray(rankdata(-values.round(12), axis=1))
@@ -202,11 +187,8 @@ def detectable_difference(
 
     Connor, 1987; Lachin, 1992.
     """
-    import numpy as np
     from scipy.special import ndtri
 
-    real_number(level, "level", above=0, below=1)
-    real_number(power, "power", above=0, below=1)
     leads, weights, _ = paired_units(tasks, one, other)
     variance, curvature = float(leads @ leads), float(weights @ weights)
     share = sum(

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import penultimate.paper.claims.evidence as evidence
-from penultimate.paper.claims.effects import Effect, Verdict, by_t, decide
-from penultimate.paper.claims.margins import LEAST_PRICE, LEAST_RUNS, PER
+from penultimate.paper.claims.effects import Effect, by_t
+from penultimate.paper.claims.filed import LEAST_PRICE, LEAST_RUNS, PER, QUICK
+from penultimate.paper.claims.numbers import ACCURACY, LINEAR, SEPARATION, Frame, Numbers
 from penultimate.results.rows import Run, shared_seeds
 from penultimate.statistics import partial_slopes
-
-COMPARED = ("softmax", "logit_penalty(beta=0.0047)", "squared_error(kappa=9, scale=1.28, target=3.75)")
-"""The baseline of the quickstart, the objective of equal accuracy, and the one that separates far."""
 
 
 class Beside(NamedTuple):
@@ -30,55 +27,52 @@ class Beside(NamedTuple):
 
 
 class QuickAnswer(NamedTuple):
-    """The verdict of the rule over a number of draws; a `price` is positive if transfer falls."""
+    """The number of draws, the price (positive if transfer falls), and both objectives beside softmax."""
 
     draws: int
     price: Effect
-    verdict: Verdict
-    beside: tuple[Beside, ...]
+    beside: list[Beside]
 
 
 def is_quick(run: Run) -> bool:
     """Return whether a study compares the quickstart's three objectives, to which alone the rule applies."""
     specs = {each.spec for each in run.objectives()}
-    return not run.limited and len(run.arms) == 1 and specs == {*COMPARED}
+    return not run.limited and len(run.arms) == 1 and specs == {*QUICK}
+
+
+def _in_shared_draws(run: Run, specs: tuple[str, ...]) -> list[Frame]:
+    """Return R², accuracy and transfer of objectives in the draws that have all of them, or nothing."""
+    slugs = {each.spec: each.slug for each in run.objectives()}
+    frames = [Numbers(run).frame(each) for each in (SEPARATION, ACCURACY, LINEAR)]
+    columns = [slugs.get(spec, "") for spec in specs]
+    if not all({*columns} <= {*frame} for frame in frames):
+        return []
+    draws = shared_seeds(frame[columns] for frame in frames)
+    return [frame.loc[draws, columns].set_axis([*specs], axis=1) for frame in frames] if draws else []
 
 
 def answer_quickly(run: Run) -> QuickAnswer | None:
     """Return the answer from the draws in which all three objectives are measured, or None with too few."""
-    of = evidence.Evidence(run)
-    frames = [of.frame(each) for each in (evidence.SEPARATION, evidence.LINEAR, evidence.ACCURACY)]
-    slugs = {each.spec: each.slug for each in run.objectives()}
-    columns = [slugs[spec] for spec in COMPARED]
-    if not all({*columns} <= {*frame} for frame in frames):
+    frames = _in_shared_draws(run, QUICK)
+    if not frames or len(frames[0]) < LEAST_RUNS:
         return None
-    draws = shared_seeds(frame[columns] for frame in frames)
-    if len(draws) < LEAST_RUNS:
-        return None
-    x, y = (frame.loc[draws, columns] for frame in frames[:2])
-    groups = [draw for draw in draws for _ in columns]
-    across, up = (frame.to_numpy().ravel().tolist() for frame in (x, y))
+    groups = [draw for draw in frames[0].index for _ in QUICK]
+    across, _, up = (frame.to_numpy().ravel().tolist() for frame in frames)
     slopes = partial_slopes(groups, [across], up)
-    found = slopes[0] if slopes else None
-    beside = [beside_softmax(run, spec) for spec in COMPARED[1:]]
-    told = tuple(one for one in beside if one is not None)
-    if found is None or found.error == 0 or len(told) < len(beside):
+    beside = [found for spec in QUICK[1:] if (found := beside_softmax(run, spec))]
+    if not slopes or slopes[0].error == 0 or len(beside) < 2:
         return None
-    price = by_t(-PER * found.slope, PER * found.error, found.degrees_of_freedom, LEAST_PRICE)
-    return QuickAnswer(len(draws), price, decide(price), told)
+    slope = slopes[0]
+    price = by_t(-PER * slope.slope, PER * slope.error, slope.degrees_of_freedom, LEAST_PRICE)
+    return QuickAnswer(len(frames[0]), price, beside)
 
 
 def beside_softmax(run: Run, spec: str) -> Beside | None:
     """Return what an objective has more than softmax within draws, or None if that has no interval."""
-    of = evidence.Evidence(run)
-    own = next((each for each in run.objectives() if each.spec == spec), None)
-    frames = [of.frame(each) for each in (evidence.SEPARATION, evidence.ACCURACY, evidence.LINEAR)]
-    pair = [own.slug if own else "", COMPARED[0]]
-    if own is None or not all({*pair} <= {*frame} for frame in frames):
+    frames = _in_shared_draws(run, (spec, QUICK[0]))
+    if not frames or len(frames[0]) < 2:
         return None
-    effect, draws = of.effect([frames[2][slug].dropna() for slug in pair], (1, -1))
-    shared = shared_seeds(frame[pair] for frame in frames)
-    if draws < 2 or not shared:
-        return None
-    more = [float((frame[own.slug] - frame[pair[1]])[shared].mean()) for frame in frames[:2]]
-    return Beside(own.label, more[0], more[1], effect)
+    separation, accuracy, transfer = (frame[spec] - frame[QUICK[0]] for frame in frames)
+    label = next(each.label for each in run.objectives() if each.spec == spec)
+    effect = Numbers(run).effect((transfer.to_dict(),), (1,))
+    return Beside(label, float(separation.mean()), float(accuracy.mean()), effect)

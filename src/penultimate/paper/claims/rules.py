@@ -1,72 +1,52 @@
 """The kinds of rule: functions that make a rule, which judges the numbers of a run or of the paper.
 
-A rule returns the effects that it tests, or None if what it asks for was not measured. Objectives are
-compared within seeds, since a seed is a draw of the data that all share.
+A rule returns its verdict, or None if what it asks for was not measured. Objectives are compared within
+seeds, since a seed is a draw of the data that all share.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
 
 from penultimate import specs
 from penultimate.data.catalog import SHARES
-from penultimate.errors import RequestError
-from penultimate.objectives.presets import PRESETS
-from penultimate.paper.arms import COMBINATIONS, COSINE_DECAY, ONE_DRAW, SWEEP
-from penultimate.paper.claims.effects import corrected, of_ranks, of_trend, rho_over_seeds
-from penultimate.paper.claims.evidence import (
+from penultimate.objectives.presets import PRESETS, resolve
+from penultimate.paper.arms import BEHIND_A_PROJECTOR, COMBINATIONS, COSINE_DECAY, ONE_DRAW, SWEEP
+from penultimate.paper.claims import effects, filed
+from penultimate.paper.claims.effects import Array, Effect, Runs, Unit
+from penultimate.paper.claims.filed import LEAST_OBJECTIVES, LEAST_RUNS, LEAST_TASKS, LEAST_TEMPERATURES
+from penultimate.paper.claims.numbers import (
     ACCURACY,
     ALTERNATIVES,
     BASELINE,
     FALL,
     FRESH,
-    GAP,
     LABELS,
     LINEAR,
-    RELEARNED,
+    ROBUST,
     SEPARATION,
     SNAPSHOTS,
-    Evidence,
+    Frame,
+    Numbers,
     Quantity,
-    in_order,
+    by_seed,
     least,
-    shots_of,
-    trained_here,
+    mean,
 )
-from penultimate.paper.claims.margins import (
-    FAR,
-    LEAST_CONTRAST,
-    LEAST_GAIN,
-    LEAST_OBJECTIVES,
-    LEAST_TEMPERATURES,
-    LITTLE,
-    PLATEAU,
-)
-from penultimate.paper.claims.trials import (
-    MEAN_RHO,
-    RHO,
-    Judged,
-    Trial,
-    Trials,
-    Unit,
-    alone,
-    refused,
-    too_few,
-    too_few_runs,
-)
+from penultimate.paper.claims.verdicts import Judged, judge_all, judge_groups, not_judged, too_few
 from penultimate.results.means import printed
-from penultimate.results.rows import Run, both, epochs, pairs
+from penultimate.results.rows import Objective, Run, both, epochs, pairs, seeds
 from penultimate.results.text import counted, fixed, listed
 from penultimate.statistics import spearman
 
-if TYPE_CHECKING:
-    from penultimate.paper.claims.evidence import Frame, Runs
-
-Rule: TypeAlias = "Callable[[Evidence], Trials | Judged | None]"
+Rule: TypeAlias = "Callable[[Numbers], Judged | None]"
 Sides: TypeAlias = Mapping[str, Sequence[tuple[int, bool]]]
 """The differences of each alternative from softmax that are tested: the sign, and whether they are denied."""
 LOWER, HIGHER, NOT_HIGHER = ((-1, False),), ((1, False),), ((1, True),)
@@ -75,94 +55,91 @@ MISPRINT = 76.0
 """A printed combination below this is a failed run or a misprint (NOTES.md): its neighbours are 5 above."""
 
 
-def _label(slug: str) -> str:
+def label_of(slug: str) -> str:
+    """Return the name of one of the paper's objectives for readers."""
     return PRESETS[slug].label
+
+
+def missing(objectives: Iterable[str], there: Iterable[str]) -> list[str]:
+    """Return the names of the objectives that have no numbers."""
+    known = {*there}
+    return [label_of(slug) for slug in objectives if slug not in known]
 
 
 # Softmax and the alternatives.
 
 
-def compared(
-    of: Evidence, quantity: Quantity, sides: Sides, share: float = LEAST_GAIN, task: str = ""
-) -> Trials | None:
-    """Return the differences of alternatives from softmax; `share` is the share of its errors that counts."""
-    softmax, alternatives = of.beside_softmax(quantity, task)
-    present = {slug: alternatives[slug] for slug in sides if slug in alternatives}
-    if softmax is None or not present:
+def differences(
+    of: Numbers, quantity: Quantity, sides: Sides, share: float = filed.LEAST_GAIN, task: str = ""
+) -> list[Effect]:
+    """Return how alternatives differ from softmax; `share` is the share of its errors that counts."""
+    runs, found = of.runs(quantity, task), list[Effect]()
+    softmax = runs.get(BASELINE, {})
+    margin = least(quantity, softmax, share) if softmax else 0.0
+    for slug in sides if softmax else ():
+        for sign, denied in sides[slug] if slug in runs else ():
+            shown = {"unit": quantity.unit, "name": label_of(slug), "denied": denied, "sign": sign}
+            found.append(of.effect((runs[slug], softmax), (sign, -sign), margin, **shown))
+    return found
+
+
+def beside_softmax(
+    of: Numbers, quantity: Quantity, sides: Sides, share: float = filed.LEAST_GAIN
+) -> Judged | None:
+    """Judge that alternatives differ from softmax in these ways."""
+    found, runs = differences(of, quantity, sides, share), of.runs(quantity)
+    if not found:
         return None
-    margin, unit, trials = least(quantity, softmax, share), quantity.unit, list[Trial]()
-    for slug, runs in present.items():
-        either = unit.text.format(f"±{fixed(margin, unit.digits)}") + " or beyond"
-        for sign, denied in sides[slug]:
-            effect, count = of.effect((runs, softmax), (sign, -sign), margin)
-            words = either if len(sides[slug]) > 1 else ""
-            trials.append(Trial(effect, unit, _label(slug), denied, sign, count, words))
-    level = f"R² {fixed(softmax.mean(), 3)}" if quantity.top == 1 else f"{fixed(softmax.mean(), 1)} %"
-    return Trials(
-        {"": trials},
-        lead=f"Softmax {level}",
-        absent=[_label(slug) for slug in sides if slug not in present],
-    )
+    softmax = mean(runs[BASELINE])
+    level = f"R² {fixed(softmax, 3)}" if quantity.top == 1 else f"{fixed(softmax, 1)} %"
+    return judge_all(found, lead=f"Softmax {level}", absent=missing(sides, runs))
 
 
 def better(quantity: Quantity, objective: str) -> Rule:
     """Make the rule that the objective's mean is above softmax's, corrected for being one of several."""
 
-    def rule(of: Evidence) -> Trials | None:
-        family = compared(of, quantity, dict.fromkeys(ALTERNATIVES, HIGHER))
-        own = [each for each in family.every if each.name == _label(objective)] if family else []
-        if not family or not own:
-            label = _label(objective)
-            gone = of.run is not None and objective in _diverged(of.run)
-            return refused("–", f"No run of {label} is left: all diverged.") if gone else None
-        tested = {each.name: each.effect for each in family.every if _is_tested(of, each)}
-        effect = corrected(tested).get(own[0].name, own[0].effect)
-        return alone(replace(own[0], effect=effect, name=""))
+    def rule(of: Numbers) -> Judged | None:
+        found = {one.name: one for one in differences(of, quantity, dict.fromkeys(ALTERNATIVES, HIGHER))}
+        found |= effects.corrected({name: one for name, one in found.items() if one.tested})
+        own = found.get(label_of(objective))
+        return judge_all([replace(own, name="")]) if own else None
 
     return rule
 
 
-def _is_tested(of: Evidence, trial: Trial) -> bool:
-    return trial.is_tested and of.is_enough(trial.runs)
-
-
-def _diverged(run: Run) -> list[str]:
-    gone = run.frame[(run.frame["status"] == "diverged") & run.frame["arm"].isna()]["objective"]
-    return [str(slug) for slug in run.slugs(gone.dropna().drop_duplicates())]
-
-
 def best_of_all(quantity: Quantity, sign: int = 1, among: Sequence[str] = ALTERNATIVES) -> Rule:
     """Make the rule that softmax's mean is above (or below: -1) that of each of these objectives."""
-    return lambda of: compared(of, quantity, dict.fromkeys(among, LOWER if sign > 0 else HIGHER))
+    return lambda of: beside_softmax(of, quantity, dict.fromkeys(among, LOWER if sign > 0 else HIGHER))
 
 
 def unbeaten(quantity: Quantity) -> Rule:
     """Make the rule that no alternative's mean is above softmax's."""
-    return lambda of: compared(of, quantity, dict.fromkeys(ALTERNATIVES, NOT_HIGHER))
+    return lambda of: beside_softmax(of, quantity, dict.fromkeys(ALTERNATIVES, NOT_HIGHER))
 
 
 def only(quantity: Quantity, objectives: Sequence[str]) -> Rule:
     """Make the rule that the means of these objectives, and of no other alternative, are above softmax's."""
     sides = {**dict.fromkeys(ALTERNATIVES, NOT_HIGHER), **dict.fromkeys(objectives, HIGHER)}
-    return lambda of: compared(of, quantity, sides)
+    return lambda of: beside_softmax(of, quantity, sides)
 
 
 def alike(quantity: Quantity) -> Rule:
     """Make the rule that no alternative is much better or worse than softmax: an equivalence test of each."""
-    return lambda of: compared(of, quantity, dict.fromkeys(ALTERNATIVES, ((1, True), (-1, True))), LITTLE)
+    sides = dict.fromkeys(ALTERNATIVES, ((1, True), (-1, True)))
+    return lambda of: beside_softmax(of, quantity, sides, filed.LITTLE)
 
 
 def some_better(tasks: Sequence[str]) -> Rule:
     """Make the rule that on the first of these tasks some objective that separates further beats softmax."""
 
-    def rule(of: Evidence) -> Trials | None:
+    def rule(of: Numbers) -> Judged | None:
         task = next((one for one in tasks if one in of.tasks(LINEAR)), "")
-        softmax, others = of.beside_softmax(SEPARATION)
-        if not task or softmax is None:
+        apart = {slug: mean(runs) for slug, runs in of.runs(SEPARATION).items()}
+        if not task or BASELINE not in apart:
             return None
-        further = [slug for slug, runs in others.items() if runs.mean() > softmax.mean()]
-        found = compared(of, LINEAR, dict.fromkeys(further, NOT_HIGHER), task=task)
-        return replace(found, any_of=True, absent=()) if found else None
+        further = [slug for slug in ALTERNATIVES if apart.get(slug, 0.0) > apart[BASELINE]]
+        found = differences(of, LINEAR, dict.fromkeys(further, NOT_HIGHER), task=task)
+        return judge_all(found, any_of=True) if found else None
 
     return rule
 
@@ -177,48 +154,38 @@ def best_for_most(quantity: Quantity, share: float = 0.0) -> Rule:
     """
     noun = {LABELS: "label", SNAPSHOTS: "snapshot"}.get(quantity, "task")
 
-    def rule(of: Evidence) -> Trials | None:
-        tasks = of.tasks(quantity)
-        found = {
-            task: compared(of, quantity, dict.fromkeys(ALTERNATIVES, LOWER), task=task) for task in tasks
-        }
-        by_task = {task: one for task, one in found.items() if one is not None}
-        if not by_task or len(by_task) < len(found):
+    def rule(of: Numbers) -> Judged | None:
+        tasks, lower = of.tasks(quantity), dict.fromkeys(ALTERNATIVES, LOWER)
+        by_task = {task: differences(of, quantity, lower, task=task) for task in tasks}
+        if not by_task or not all(by_task.values()):
             return None
-        total = len(by_task)
+        total, best, tied = len(by_task), 0, 0
         needed = math.ceil(round(share * total, 3)) if share else total // 2 + 1
-        best = tied = 0
-        for task in by_task:
-            softmax, others = of.beside_softmax(quantity, task)
-            assert softmax is not None
+        for runs in (of.runs(quantity, task) for task in by_task):
             # To a millionth of a point, so that ties stay ties in a kept study with nine digits.
-            means = [round(float(runs.mean()), 6) for runs in (softmax, *others.values())]
+            means = [round(mean(runs[slug]), 6) for slug in (BASELINE, *ALTERNATIVES) if slug in runs]
             best += means[0] == max(means)
             tied += means[0] == max(means) and means.count(means[0]) > 1
         lead = f"Softmax best on {best} of {total} {noun}s{f' (tied on {tied})' if tied else ''}"
-        return Trials(
-            {task: one.every for task, one in by_task.items()},
-            needed,
-            lead=lead,
-            of_groups=noun,
-            absent=() if share else next(iter(by_task.values())).absent,
-        )
+        absent = [] if share else missing(ALTERNATIVES, of.runs(quantity, tasks[0]))
+        return judge_groups(by_task, needed, lead=lead, noun=noun, absent=absent)
 
     return rule
 
 
 def below(quantity: Quantity, limit: float, objectives: Sequence[str]) -> Rule:
     """Make the rule that the mean of each of these objectives is below a limit."""
-    unit = Unit("{} % of activations", 1, has_sign=False)
+    percent = Unit("{} % of activations", 1, has_sign=False)
+    shown: dict[str, Any] = {"unit": percent, "sign": -1, "offset": limit}
 
-    def rule(of: Evidence) -> Trials | None:
-        _, runs = of.beside_softmax(quantity)
-        trials = []
-        for slug in (slug for slug in objectives if slug in runs):
-            effect, count = of.effect((limit - runs[slug],), (1,))
-            trials.append(Trial(effect, unit, _label(slug), sign=-1, runs=count, offset=limit))
-        absent = [_label(slug) for slug in objectives if slug not in runs]
-        return Trials({"": trials}, absent=absent) if trials else None
+    def rule(of: Numbers) -> Judged | None:
+        gaps = {
+            slug: {seed: limit - value for seed, value in runs.items()}
+            for slug, runs in of.runs(quantity).items()
+        }
+        there = [slug for slug in objectives if slug in gaps]
+        found = [of.effect((gaps[slug],), (1,), name=label_of(slug), **shown) for slug in there]
+        return judge_all(found, absent=missing(objectives, gaps)) if found else None
 
     return rule
 
@@ -226,58 +193,46 @@ def below(quantity: Quantity, limit: float, objectives: Sequence[str]) -> Rule:
 def adds(arm: str) -> Rule:
     """Make the rule that in an arm alternatives beat softmax there, and themselves outside."""
 
-    def rule(of: Evidence) -> Trials | None:
-        softmax, inside = of.at(arm).beside_softmax(ACCURACY)
-        _, outside = of.beside_softmax(ACCURACY)
-        trials = []
-        for slug, runs in inside.items():
-            if softmax is None or slug not in outside:
-                continue
-            margin = least(ACCURACY, softmax)
-            for words, other in (
-                ("on softmax, augmented too", softmax),
-                ("on itself without", outside[slug]),
-            ):
-                effect, count = of.effect((runs, other), (1, -1), margin)
-                trials.append(Trial(effect, ACCURACY.unit, f"{_label(slug)} {words}", runs=count))
-        return Trials({"": trials}) if trials else None
+    def rule(of: Numbers) -> Judged | None:
+        inside, outside, found = of.at(arm).runs(ACCURACY), of.runs(ACCURACY), list[Effect]()
+        for slug in ALTERNATIVES if BASELINE in inside else ():
+            if slug in inside and slug in outside:
+                softmax = inside[BASELINE]
+                others = {"on softmax, augmented too": softmax, "on itself without": outside[slug]}
+                for words, other in others.items():
+                    shown = {"unit": ACCURACY.unit, "name": f"{label_of(slug)} {words}"}
+                    margin = least(ACCURACY, softmax)
+                    found.append(of.effect((inside[slug], other), (1, -1), margin, **shown))
+        return judge_all(found) if found else None
 
     return rule
 
 
-def no_single_best(of: Evidence) -> Trials | None:
+def no_single_best(of: Numbers) -> Judged | None:
     """Judge that every objective is beaten by another one on some benchmark."""
-    benchmarks = _benchmarks(of)
-    groups, best = dict[str, list[Trial]](), []
-    for title, frame in benchmarks.items():
-        runs = {label: frame[label].dropna() for label in frame}
-        margin = least(ACCURACY, runs.get(_label(BASELINE), next(iter(runs.values()))))
-        best.append(f"Best on {title}: {frame.mean().idxmax()}")
-        for label, rival in itertools.permutations(runs, 2):
-            effect, count = of.effect((runs[rival], runs[label]), (1, -1), margin)
-            trial = Trial(effect, ACCURACY.unit, f"{rival} on {title}", True, runs=count)
-            groups.setdefault(label, []).append(trial)
-    if not groups:
-        return None
-    return Trials(groups, len(groups), True, "; ".join(best), of_groups="objective")
-
-
-def _benchmarks(of: Evidence) -> dict[str, Frame]:
-    """Return the accuracies of all objectives, by their labels, on each benchmark."""
+    benchmarks: dict[str, dict[str, Runs]] = {}
     if of.run is None:
         table = printed("iclr_table1_accuracy")
-        columns = {"ImageNet": "imagenet", "CIFAR-10": "cifar10", "CIFAR-100": "cifar100"}
-        return {
-            title: table[f"{name}_top1_percent"].to_frame().T.set_axis([0]).rename(columns=_label)
-            for title, name in columns.items()
-        }
-    run = of.run
-    found = {}
-    for backbone in run.further:
-        frame = replace(of, arm=COSINE_DECAY, backbone=backbone).frame(ACCURACY)
-        if not frame.empty:
-            found[backbone] = frame.rename(columns=run.labels(COSINE_DECAY))
-    return {run.title: of.frame(ACCURACY).rename(columns=run.labels()), **found} if found else {}
+        for title, name in (("ImageNet", "imagenet"), ("CIFAR-10", "cifar10"), ("CIFAR-100", "cifar100")):
+            column = table[f"{name}_top1_percent"]
+            benchmarks[title] = {label_of(slug): {0: value} for slug, value in column.items()}
+    else:
+        small = [(backbone, Numbers(of.run, COSINE_DECAY, backbone)) for backbone in of.run.further]
+        for title, at in ((of.run.title, of), *small):
+            labels = of.run.labels(at.arm)
+            benchmarks[title] = {labels[slug]: runs for slug, runs in at.runs(ACCURACY).items()}
+    benchmarks = {title: runs for title, runs in benchmarks.items() if runs}
+    groups, best = dict[str, list[Effect]](), list[str]()
+    for title, runs in benchmarks.items():
+        best.append(f"Best on {title}: {max((mean(of_one), label) for label, of_one in runs.items())[1]}")
+        margin = least(ACCURACY, runs.get(label_of(BASELINE), next(iter(runs.values()))))
+        for label, rival in itertools.permutations(runs, 2):
+            shown = {"unit": ACCURACY.unit, "name": f"{rival} on {title}", "denied": True}
+            effect = of.effect((runs[rival], runs[label]), (1, -1), margin, **shown)
+            groups.setdefault(label, []).append(effect)
+    if len(benchmarks) < 2 or not groups:
+        return None
+    return judge_groups(groups, len(groups), any_of=True, lead="; ".join(best), noun="objective")
 
 
 # Orders of objectives, and of temperatures.
@@ -291,78 +246,54 @@ def ranked(x: Quantity, y: Quantity, sign: int, denied: bool = False) -> Rule:
     """
     signs, denied = (sign,) if sign else (1, -1), denied or not sign
 
-    def rule(of: Evidence) -> Trials | None:
+    def rule(of: Numbers) -> Judged | None:
         sides = both(of.frame(x), of.frame(y))
         if sides[0].empty:
             return None
-        enough = [slug for slug, count in sides[0].count().items() if of.is_enough(count)]
-        chosen = enough if len(enough) >= LEAST_OBJECTIVES else [*sides[0]]
-        of_x, of_y = _balanced(of, *(side[chosen] for side in sides))
+        needed = 1 if of.is_printed else LEAST_RUNS
+        enough = [slug for slug, count in sides[0].count().items() if count >= needed]
+        of_x, of_y = (side[enough] if len(enough) >= LEAST_OBJECTIVES else side for side in sides)
+        if len(kept := of_x.dropna().index) >= needed:
+            of_x, of_y = of_x.loc[kept], of_y.loc[kept]
         counts = of_x.count().tolist()
-        over_seeds = rho_over_seeds(of_x, of_y) if min(counts) > 1 else None
+        over_seeds = effects.rho_over_seeds(of_x, of_y) if min(counts) > 1 else None
         means = of_x.mean().round(12).tolist(), of_y.mean().round(12).tolist()
-        trials = []
-        for one in signs:
-            effect = of_ranks(*means, one, over_seeds)
-            if effect is None:
-                few = f"{counted(len(chosen), 'objective')}, or all alike; {LEAST_OBJECTIVES} are needed"
-                return refused("–", f"No rank correlation: {few}.")
-            words = f"ρ = ±{fixed(effect.margin, 2)} or beyond" if len(signs) > 1 else ""
-            trials.append(Trial(effect, RHO, "", denied, one, len(chosen), words))
-        refusal = "" if len(enough) >= LEAST_OBJECTIVES else too_few_runs(counts)
-        if sides[0].shape[1] < LEAST_OBJECTIVES:
-            refusal = too_few(sides[0].shape[1], LEAST_OBJECTIVES, "objective")
-        remark = (
-            f" Left out for too few runs: {listed(left)}." if (left := _without(of, sides[0], chosen)) else ""
-        )
-        if of.run and {x, y} & {RELEARNED, GAP}:
-            remark += f" Relearned from {shots_of(of)} images of each class."
-        return Trials({"": trials}, refusal=refusal, remark=remark)
+        every = [effects.of_ranks(*means, one, over_seeds, denied=denied) for one in signs]
+        found = [one for one in every if one]
+        why_not = ""
+        if sides[0].shape[1] < LEAST_OBJECTIVES or not found:
+            why_not = too_few([sides[0].shape[1]], LEAST_OBJECTIVES, "objective")
+        elif len(enough) < LEAST_OBJECTIVES:
+            why_not = too_few(counts, LEAST_RUNS, "run")
+        return judge_all(found, why_not=why_not)
 
     return rule
 
 
-def _balanced(of: Evidence, x: Frame, y: Frame) -> tuple[Frame, Frame]:
-    """Return the runs of the seeds that all have in common if these are enough, and otherwise all runs."""
-    kept = x.dropna().index
-    return (x.loc[kept], y.loc[kept]) if len(kept) and of.is_enough(len(kept)) else (x, y)
-
-
-def _without(of: Evidence, frame: Frame, chosen: Sequence[str]) -> list[str]:
-    return [of.study.labels(of.arm)[slug] for slug in frame if slug not in chosen] if of.run else []
+def _by_temperature(of: Numbers, quantity: Quantity) -> Frame:
+    """Return the frame of the sweep in ascending order of its temperatures."""
+    frame = of.at(SWEEP).frame(quantity)
+    values = {name: float(name) for name in frame} if of.run is None else of.run.temperatures(SWEEP)
+    kept = {slug: f"τ = {value:g}" for slug, value in values.items() if slug in frame}
+    return frame[[*kept]].rename(columns=kept)
 
 
 def trend(quantity: Quantity, sign: int) -> Rule:
     """Make the rule that a quantity rises (1) or falls (-1) with temperature, within seeds (Page's test)."""
 
-    def rule(of: Evidence) -> Trials | None:
-        frame, names = _by_temperature(of, quantity)
+    def rule(of: Numbers) -> Judged | None:
+        frame = _by_temperature(of, quantity)
         if frame.empty:
             return None
-        noun = counted(len(names), "temperature")
-        whole = frame.dropna()
-        if of.is_printed:
-            effect, runs = of_ranks([float(name) for name in frame], frame.iloc[0].tolist(), sign), len(names)
-        else:
-            effect, runs = (of_trend(whole.to_numpy().tolist(), sign) if len(whole) else None), len(whole)
-        if effect is None:
-            why = f"No trend: {noun}, or all alike, or no seed has all; {LEAST_TEMPERATURES} are needed."
-            return refused("–", why)
-        few = len(names) < LEAST_TEMPERATURES
-        return alone(
-            Trial(effect, MEAN_RHO if len(whole) > 1 else RHO, sign=sign, runs=runs),
-            refusal=too_few(len(names), LEAST_TEMPERATURES, "temperature") if few else "",
-        )
+        blocks, count = frame.dropna().to_numpy().tolist(), frame.shape[1]
+        effect = effects.of_trend(blocks, sign) if blocks else None
+        is_few = effect is None or count < LEAST_TEMPERATURES
+        n = count if of.is_printed else len(blocks)
+        tested = of.is_printed or n >= LEAST_RUNS
+        found = [replace(effect, n=n, tested=tested)] if effect else []
+        return judge_all(found, why_not=too_few([count], LEAST_TEMPERATURES, "temperature") if is_few else "")
 
     return rule
-
-
-def _by_temperature(of: Evidence, quantity: Quantity) -> tuple[Frame, list[str]]:
-    """Return the frame of the sweep in ascending order of its temperatures, and their names."""
-    frame = of.at(SWEEP).frame(quantity)
-    values = {name: float(name) for name in frame} if of.run is None else of.run.temperatures(SWEEP)
-    kept = [slug for slug in values if slug in frame]
-    return frame[kept] if kept else frame.iloc[:0], [f"τ = {values[slug]:g}" for slug in kept]
 
 
 def levels(quantity: Quantity) -> Rule:
@@ -374,410 +305,371 @@ def levels(quantity: Quantity) -> Rule:
     one is broken, corrected.
     """
 
-    def rule(of: Evidence) -> Trials | None:
-        frame, names = _by_temperature(of, quantity)
-        if frame.empty:
+    def rule(of: Numbers) -> Judged | None:
+        groups = by_seed(_by_temperature(of, quantity))
+        if not groups:
             return None
-        groups = [frame[slug].dropna() for slug in frame]
-        middle, trials, runs = (len(groups) - 1) // 2, [], 0
-        for upper in range(middle + 1, len(groups)):
-            for side in (1, -1):
-                weights = [0.0] * len(groups)
-                weights[0], weights[middle], weights[upper] = -PLATEAU, PLATEAU + side, -side
-                words = f"a change by less than {PLATEAU:.0%} of the gain below {names[middle]}"
-                effect, runs = of.effect(groups, weights)
-                trials.append(Trial(effect, RHO, names[upper], runs=runs, least=words))
-        means = [f"{fixed(group.mean(), 1)} % at {name}" for group, name in zip(groups, names, strict=True)]
-        few = len(groups) < LEAST_TEMPERATURES
-        refusal = too_few(len(groups), LEAST_TEMPERATURES, "temperature") if few else ""
-        lead = ", ".join(dict.fromkeys((means[0], means[middle], means[-1])))
-        return _told(Trials({"": trials}, lead=lead, refusal=refusal))
+        names, count = [*groups], len(groups)
+        middle, found = (count - 1) // 2, list[Effect]()
+        for upper, side in itertools.product(range(middle + 1, count), (1, -1)):
+            weights = [0.0] * count
+            weights[0], weights[middle], weights[upper] = -filed.PLATEAU, filed.PLATEAU + side, -side
+            found.append(of.effect([*groups.values()], weights, name=names[upper]))
+        shown = dict.fromkeys((names[0], names[middle], names[-1]))
+        lead = ", ".join(f"{fixed(mean(groups[name]), 1)} % at {name}" for name in shown)
+        why_not = too_few([count], LEAST_TEMPERATURES, "temperature") if count < LEAST_TEMPERATURES else ""
+        return judge_all(found, lead=lead, why_not=why_not)
 
     return rule
-
-
-def _told(trials: Trials) -> Trials:
-    """Return trials whose lead has the numbers already."""
-    return replace(trials, tells=False)
 
 
 # A number for each seed.
 
-Numbers: TypeAlias = "Callable[[Evidence], tuple[Runs, float] | None]"
+Values: TypeAlias = "Callable[[Numbers], tuple[Runs, float] | None]"
 """Returns the number of each seed, and the smallest mean that counts."""
 
 
-def positive(numbers: Numbers, unit: Unit) -> Rule:
+def positive(values: Values, unit: Unit) -> Rule:
     """Make the rule that the mean over seeds of some number is above zero."""
 
-    def rule(of: Evidence) -> Trials | None:
-        found = numbers(of)
-        if found is None or not len(found[0]):
-            return None
-        effect, runs = of.effect((found[0],), (1,), found[1])
-        return alone(Trial(effect, unit, runs=runs))
+    def rule(of: Numbers) -> Judged | None:
+        found = values(of)
+        return judge_all([of.effect(found[:1], (1,), found[1], unit=unit)]) if found and found[0] else None
 
     return rule
 
 
-def softmax_falls(of: Evidence) -> tuple[Runs, float] | None:
+def softmax_falls(of: Numbers) -> tuple[Runs, float] | None:
     """Return how far softmax's R² ends below its peak."""
-    values, (softmax, _) = of.beside_softmax(FALL)[0], of.beside_softmax(SEPARATION)
-    return None if values is None or softmax is None else (values, least(SEPARATION, softmax))
+    values, softmax = of.runs(FALL).get(BASELINE), of.runs(SEPARATION).get(BASELINE)
+    return (values, least(SEPARATION, softmax)) if values and softmax else None
 
 
-def none_falls(of: Evidence) -> Trials | None:
+def none_falls(of: Numbers) -> Judged | None:
     """Judge that the R² of no alternative ends below its peak."""
-    softmax, _ = of.beside_softmax(SEPARATION)
-    _, values = of.beside_softmax(FALL)
-    if not values or softmax is None:
+    softmax, falls = of.runs(SEPARATION).get(BASELINE), of.runs(FALL)
+    there = [slug for slug in ALTERNATIVES if slug in falls]
+    if softmax is None or not there:
         return None
-    trials = []
-    for slug, runs in values.items():
-        effect, count = of.effect((runs,), (1,), least(SEPARATION, softmax))
-        trials.append(Trial(effect, FALL.unit, _label(slug), True, runs=count))
-    return Trials({"": trials})
+    margin, shown = least(SEPARATION, softmax), {"unit": FALL.unit, "denied": True}
+    return judge_all(
+        [of.effect((falls[slug],), (1,), margin, name=label_of(slug), **shown) for slug in there]
+    )
 
 
-def shared_slope(of: Evidence) -> tuple[Runs, float] | None:
+def shared_slope(of: Numbers) -> tuple[Runs, float] | None:
     """Return, for each seed, the slope of the tasks' rho (R² with transfer) over their shares of classes.
 
     The share is that of a task's classes that pretraining has. Left out are, for each seed, tasks on which
     all transfer alike.
     """
-    import pandas as pd
-
-    separation = of.frame(SEPARATION)
-    separation = separation if of.is_printed else trained_here(separation).dropna(axis=1, how="all")
+    separation, table = of.frame(SEPARATION), printed("neurips_tableF1_class_overlap")
+    every = {**table["semantic_class_overlap_classes"].div(table["classes"]), "newfaces": 1.0, **SHARES}
     tasks = {task: of.frame(LINEAR, task) for task in of.tasks(LINEAR)}
-    shares = {**_shares(), "newfaces": 1.0, **SHARES}
-    if len({shares.get(task, 0.0) for task in tasks}) < 2 or separation.shape[1] < 3:
+    shares = [every.get(task, 0.0) for task in tasks]
+    if len({*shares}) < 2 or separation.shape[1] < 3:
         return None
     slopes = {}
-    for seed in separation.dropna().index:
-        rows = {task: _row(frame, seed, [*separation]) for task, frame in tasks.items()}
-        if any(row is None for row in rows.values()):
-            continue
-        across = separation.loc[seed].tolist()
-        slope = slope_over(
-            [
-                (shares.get(task, 0.0), spearman(across, row, exact=False).rho)
-                for task, row in rows.items()
-                if row is not None
-            ]
-        )
-        if not math.isnan(slope):
-            slopes[seed] = slope
-    return pd.Series(slopes, dtype=float), LEAST_CONTRAST
+    for seed, row in separation.dropna().iterrows():
+        rows = [frame.reindex(index=[seed], columns=separation.columns).iloc[0] for frame in tasks.values()]
+        if not any(of_task.isna().any() for of_task in rows):
+            slopes[int(seed)] = slope_over(shares, [spearman(row, one, exact=False).rho for one in rows])
+    return {seed: slope for seed, slope in slopes.items() if slope == slope}, filed.LEAST_CONTRAST
 
 
-def _row(frame: Frame, seed: object, columns: list[str]) -> list[float] | None:
-    if seed not in frame.index or not {*columns} <= {*frame}:
-        return None
-    row = frame.loc[seed, columns]
-    return None if row.isna().any() else row.tolist()
-
-
-def _shares() -> dict[str, float]:
-    table = printed("neurips_tableF1_class_overlap")
-    return dict(table["semantic_class_overlap_classes"].div(table["classes"]))
-
-
-def slope_over(points: Sequence[tuple[float, float]]) -> float:
-    """Return the least-squares slope of points (share, rho); without a rho, a point is left out.
+def slope_over(shares: Sequence[float], rhos: Sequence[float]) -> float:
+    """Return the least-squares slope of rho over shares; without a rho, a point is left out.
 
     If tasks share all of their classes or none, it is the difference of two means; if all share alike, NaN.
 
-    >>> slope_over([(1.0, -0.5), (0.5, -0.75), (0.0, -1.0), (0.0, math.nan)])
+    >>> slope_over([1.0, 0.5, 0.0, 0.0], [-0.5, -0.75, -1.0, math.nan])
     0.5
     """
     from statistics import linear_regression
 
-    kept = [(share, rho) for share, rho in points if not math.isnan(rho)]
+    kept = [(share, rho) for share, rho in zip(shares, rhos, strict=True) if rho == rho]
     if len({share for share, _ in kept}) < 2:
         return math.nan
-    return linear_regression([share for share, _ in kept], [rho for _, rho in kept]).slope
+    return linear_regression(*zip(*kept, strict=True)).slope
 
 
-def layers_move(of: Evidence) -> tuple[Runs, float] | None:
+def layers_move(of: Numbers) -> tuple[Runs, float] | None:
     """Return by how much fine-tuning leaves softmax's first third of layers more alike (CKA) than its last.
 
     It is the mean over the tasks, of each network that has all of them.
     """
-    if of.run is None:
-        return None
-    frames = []
-    for target in of.run.targets:
-        rows = of.run.rows("fine_tuned_cka", target=target, arm=of.arm, backbone=of.backbone, about="all")
-        rows = rows[(rows["setting"] == FRESH) & rows["layer"].notna() & (rows["objective"] == BASELINE)]
-        if len(rows):
-            frame = rows.assign(layer=rows["layer"].astype(str)).pivot(
-                index="seed", columns="layer", values="value"
-            )
-            frame = frame[in_order(of.run, frame)]
-            third = frame.shape[1] // 3
-            frames.append(frame.iloc[:, :third].mean(axis=1) - frame.iloc[:, -third:].mean(axis=1))
-    return (sum(frames) / len(frames), LEAST_GAIN) if frames else None
+    moved = []
+    for target in of.run.targets if of.run else ():
+        facts = {"target": target, "setting": FRESH, **of.where}
+        every = (seeds(of.study, "fine_tuned_cka", layer=layer, **facts) for layer in of.layers())
+        found = [frame[BASELINE] for frame in every if BASELINE in frame]
+        third = len(found) // 3
+        if found:
+            moved.append(sum(found[:third]) / third - sum(found[-third:]) / third)
+    return ((sum(moved) / len(moved)).dropna().to_dict(), filed.LEAST_GAIN) if moved else None
 
 
 def only_accuracy(arm: str) -> Rule:
     """Make the rule that in this arm accuracy is higher than in the main one, and separation unchanged."""
 
-    def rule(of: Evidence) -> Trials | None:
-        plain, other = (
-            [at.frame(quantity) for quantity in (ACCURACY, SEPARATION)] for at in (of, of.at(arm))
-        )
+    def rule(of: Numbers) -> Judged | None:
+        plain, other = ([at.frame(each) for each in (ACCURACY, SEPARATION)] for at in (of, of.at(arm)))
         slugs = [slug for slug in other[0] if all(slug in frame for frame in (*plain, *other))]
-        if not slugs:
+        if len(slugs) < 2:
             return None
-        gain, change = (
+        changes = [
             (after[slugs] - before[slugs]).dropna().mean(axis=1)
             for before, after in zip(plain, other, strict=True)
-        )
-        seeds = gain.index.intersection(change.index)
-        gain, change = gain[seeds], change[seeds]
-        if len(slugs) < 2:
-            return refused("–", "One objective has no spread of R², of which to take a share.")
-        baseline = plain[0][BASELINE if BASELINE in plain[0] else slugs[0]].dropna()
+        ]
+        shared = changes[0].index.intersection(changes[1].index)
+        gain, change = (of_one[shared].to_dict() for of_one in changes)
+        softmax = by_seed(plain[0])[BASELINE if BASELINE in plain[0] else slugs[0]]
         spread = float(plain[1][slugs].mean().std())
-        margin, unit = FAR * spread, SEPARATION.unit
-        either = unit.text.format(f"±{fixed(margin, 3)}") + " or beyond"
-        effect, runs = of.effect((gain,), (1,), least(ACCURACY, baseline))
-        trials = [Trial(effect, ACCURACY.unit, "Accuracy", runs=runs)]
-        for sign in (1, -1):
-            effect, runs = of.effect((change,), (sign,), margin)
-            trials.append(Trial(effect, unit, "Separation", True, sign, runs, either))
-        return Trials(
-            {"": trials}, lead=f"{counted(len(slugs), 'objective')} with a spread of R² of {fixed(spread, 3)}"
-        )
+        facts: dict[str, Any] = {"unit": SEPARATION.unit, "name": "Separation", "denied": True}
+        found = [
+            of.effect((gain,), (1,), least(ACCURACY, softmax), unit=ACCURACY.unit, name="Accuracy"),
+            *(of.effect((change,), (one,), filed.FAR * spread, sign=one, **facts) for one in (1, -1)),
+        ]
+        return judge_all(found, lead=f"{counted(len(slugs), 'objective')}, R² spread by {fixed(spread, 3)}")
 
     return rule
 
 
-def no_sum(of: Evidence) -> Trials | None:
+def no_sum(of: Numbers) -> Judged | None:
     """Judge that combined objectives are no better than the better of their parts, in the mean."""
-    softmax, wholes = _combinations(of)
+    softmax, wholes = _printed_combinations() if of.run is None else _combinations(of.run)
     if not wholes or softmax is None:
         return None
-    seeds = [
-        seed
-        for seed in wholes[0][1].index
-        if all(seed in runs.index for _, whole, parts in wholes for runs in (whole, *parts))
-    ]
-    if not seeds:
-        return refused(counted(len(wholes), "combination"), "No seed has all combinations and their parts.")
-    gains = {
-        label: on_better(whole[seeds], [part[seeds] for part in parts]) for label, whole, parts in wholes
-    }
-    mean = sum(gains.values()) / len(gains)
-    effect, runs = of.effect((mean,), (1,), least(ACCURACY, softmax))
-    unit = Unit("{} points of holdout accuracy")
-    return alone(
-        Trial(effect, unit, denied=True, runs=runs), f"Mean of {counted(len(wholes), 'combination')}"
-    )
+    shared = [seed for seed in wholes[0][0] if all(seed in runs for one in wholes for runs in one)]
+    lead = f"Mean of {counted(len(wholes), 'combination')}"
+    if not shared:
+        return not_judged(lead, "No seed has all combinations and their parts.")
+    gains = [on_better(whole, parts, shared) for whole, *parts in wholes]
+    runs = {seed: math.fsum(one[seed] for one in gains) / len(gains) for seed in shared}
+    shown = {"unit": Unit("{} points of holdout accuracy"), "denied": True}
+    return judge_all([of.effect((runs,), (1,), least(ACCURACY, softmax), **shown)], lead=lead)
 
 
-def on_better(whole: Runs, parts: Sequence[Runs]) -> Runs:
+def on_better(whole: Runs, parts: Sequence[Runs], shared: Sequence[int]) -> Runs:
     """Return, for each seed, the combination less the part that is best in the mean of the other seeds."""
-    import pandas as pd
-
     gains = {}
-    for seed in whole.index:
-        others = whole.index.drop(seed) if len(whole) > 1 else whole.index
-        better = max(parts, key=lambda part: float(part[others].mean()))
-        gains[seed] = whole[seed] - better[seed]
-    return pd.Series(gains)
+    for seed in shared:
+        others = [other for other in shared if other != seed] or [seed]
+        best = max(parts, key=lambda part: mean({other: part[other] for other in others}))
+        gains[seed] = whole[seed] - best[seed]
+    return gains
 
 
-def _combinations(of: Evidence) -> tuple[Runs | None, list[tuple[str, Runs, list[Runs]]]]:
-    """Return softmax's best holdout accuracies, and those of combinations with those of their parts."""
-    if of.run is None:
-        return _printed_combinations()
-    run, grids = of.run, [of.run.grids(arm) for arm in ("", COMBINATIONS)]
-    combined, single = (_best_epochs(run, arm) for arm in (COMBINATIONS, ""))
-    recipes = [of_arm[0].get("recipe") if of_arm else None for of_arm in grids]
-    terms = {each.slug: _terms(each.spec) for arm in ("", COMBINATIONS) for each in run.objectives(arm)}
-    alone_ = {terms[slug]: single[slug].dropna() for slug in single if len(terms[slug]) < 2}
-    labels, wholes = run.labels(COMBINATIONS), []
-    for slug in combined if recipes[0] == recipes[1] else ():
-        parts = [alone_[part] for term in sorted(terms[slug]) if (part := frozenset({term})) in alone_]
-        if 1 < len(terms[slug]) == len(parts):
-            wholes.append((labels[slug], combined[slug].dropna(), parts))
-    return alone_.get(frozenset()), wholes
-
-
-def _best_epochs(run: Run, arm: str) -> Frame:
-    """Return the highest holdout accuracy of each run [seed, objective]."""
-    best: Frame = epochs(run, "top1", "holdout", arm=arm, scale=100.0).max().unstack(level=0)
-    return best
-
-
-def _terms(spec: str) -> frozenset[str]:
-    """Return the parts of an objective without softmax; none for a given network."""
-    try:
-        return frozenset(str(term) for term in specs.parse_sum(spec) if term.name != BASELINE)
-    except RequestError:
-        return frozenset()
-
-
-def _printed_combinations() -> tuple[Runs, list[tuple[str, Runs, list[Runs]]]]:
-    import pandas as pd
-
-    texts = printed("neurips_tableC4_combinations", numbers=False)
-    found = {
-        (base, row["added_regularizer"], row["regularizer_value"]): float(row["holdout_top1_percent"])
-        for base, row in texts.iterrows()
-    }
+def _combinations(run: Run) -> tuple[Runs | None, list[list[Runs]]]:
+    """Return softmax's best holdout accuracies, and those of combinations, each followed by its parts'."""
+    recipes, best = [], list[dict[frozenset[str], Runs]]()
+    for arm in (COMBINATIONS, ""):
+        grids = run.grids(arm)
+        trained = {spec for grid in grids for spec in grid.get("objectives", ())}
+        highest = by_seed(epochs(run, "top1", "holdout", arm=arm, scale=100.0).max().unstack(level=0))
+        found: dict[frozenset[str], Runs] = {}
+        for slug, _, spec in run.objectives(arm):
+            if spec in trained and slug in highest:
+                terms = frozenset(str(term) for term in specs.parse_sum(spec) if term.name != BASELINE)
+                found[terms] = highest[slug]
+        best.append(found)
+        recipes.append(grids[0].get("recipe") if grids else None)
     wholes = []
+    for terms, runs in best[0].items() if recipes[0] == recipes[1] else ():
+        own = [best[1][part] for term in sorted(terms) if (part := frozenset({term})) in best[1]]
+        if 1 < len(terms) == len(own):
+            wholes.append([runs, *own])
+    return best[1].get(frozenset()), wholes
+
+
+def _printed_combinations() -> tuple[Runs, list[list[Runs]]]:
+    """Return the same of the paper's table C.4."""
+    found = {
+        (str(base), row["added_regularizer"], row["regularizer_value"]): float(row["holdout_top1_percent"])
+        for base, row in printed("neurips_tableC4_combinations", numbers=False).iterrows()
+    }
+    wholes = list[list[Runs]]()
     for (base, added, strength), value in found.items():
-        parts = [found.get((base, "none", "")), found.get((BASELINE, added, strength))]
-        if base != BASELINE and added != "none" and None not in parts and value > MISPRINT:
-            label = f"{_label(base)} and {_label(added)}"
-            wholes.append((label, pd.Series([value]), [pd.Series([part]) for part in parts]))
-    return pd.Series([found[BASELINE, "none", ""]]), wholes
+        keys = (base, "none", ""), (BASELINE, added, strength)
+        if base != BASELINE and added != "none" and {*keys} <= {*found} and value > MISPRINT:
+            wholes.append([{0: value}, *({0: found[key]} for key in keys)])
+    return {0: found[BASELINE, "none", ""]}, wholes
 
 
 # Pairs of networks.
 
 
-def _pairs(of: Evidence, metric: str) -> Frame | None:
+def _pairs(of: Numbers, metric: str) -> Frame:
     """Return the rows of two networks, of the arm that has one draw of the images if there is one."""
     if of.run is None:
-        return None
+        return pd.DataFrame()
     arm = ONE_DRAW if ONE_DRAW in of.run.arms else of.arm
-    found = pairs(of.run, metric, arm=arm, backbone=of.backbone)
-    return found if len(found) else None
+    return pairs(of.run, metric, arm=arm, backbone=of.backbone)
 
 
 def _apart(found: Frame) -> Frame:
     """Return the pairs of networks of different seeds that were trained here."""
-    return found[found["seed"].notna() & found["seed_b"].notna() & (found["seed"] != found["seed_b"])]
+    return found[(found["seed"] >= 0) & (found["seed_b"] >= 0) & (found["seed"] != found["seed_b"])]
 
 
-def kinship(of: Evidence) -> tuple[Runs, float] | None:
-    """Return how much more alike networks of one objective err than of two, in per cent, for each seed."""
-    found = _pairs(of, "agreement_same_when_both_wrong")
-    if found is None:
-        return None
-    gains, others = kin(_apart(found))
-    return 100 * gains, LEAST_GAIN * (100 - 100 * others)
+def pseudo_values(statistic: Callable[[object], float], units: Sequence[object]) -> Runs:
+    """Return the jackknife's n m - (n - 1) m' for each unit, where m' is the statistic without that unit.
 
-
-def kin(found: Frame) -> tuple[Runs, float]:
-    """Return how much more alike two networks of one objective are than two of different objectives.
-
-    The difference of the two means over pairs is m. Since a seed is in many pairs, the result for each seed
-    is the jackknife's pseudo-value n m - (n - 1) m', where m' leaves that seed out; for two seeds it is m
-    itself, without a spread. There are no values if either kind of pair is missing, also without a seed. The
-    second result is the mean likeness of networks of different objectives.
+    Of two units, they are m itself, without a spread.
 
     Arvesen, 1969.
     """
-    import pandas as pd
-
-    same = found["objective"] == found["objective_b"]
-    seeds = sorted({*found["seed"], *found["seed_b"]})
-
-    def gain(without: object) -> float:
-        kept = (found["seed"] != without) & (found["seed_b"] != without)
-        return float(found.loc[kept & same, "value"].mean() - found.loc[kept & ~same, "value"].mean())
-
-    n, whole = len(seeds), gain(None)
-    left = {seed: gain(seed) if n > 2 else whole for seed in seeds}
-    others = float(found.loc[~same, "value"].mean())
-    if any(map(math.isnan, left.values())):
-        return pd.Series(dtype=float), others
-    return pd.Series({seed: n * whole - (n - 1) * one for seed, one in left.items()}), others
+    n, whole = len(units), statistic(None)
+    return {at: n * whole - (n - 1) * (statistic(unit) if n > 2 else whole) for at, unit in enumerate(units)}
 
 
-def last_layers(of: Evidence) -> Trials | None:
+def closer(found: Frame, left: object = None, by: str = "objective") -> float:
+    """Return how much more alike two networks of one objective are than two of different ones.
+
+    Pairs with a network of the objective, or the seed, that is left out do not count.
+    """
+    found = found[(found[by] != left) & (found[f"{by}_b"] != left)]
+    is_same = found["objective"] == found["objective_b"]
+    return float(found["value"][is_same].mean() - found["value"][~is_same].mean())
+
+
+def kinship(of: Numbers) -> tuple[Runs, float] | None:
+    """Return how much more alike networks of one objective err than of two, in per cent, by seeds."""
+    found = _pairs(of, "agreement_same_when_both_wrong")
+    if found.empty:
+        return None
+    found = _apart(found)
+    units = sorted({*found["seed"], *found["seed_b"]})
+    gains = pseudo_values(lambda seed: 100 * closer(found, seed, "seed"), units)
+    others = 100 * float(found["value"][found["objective"] != found["objective_b"]].mean())
+    return {} if any(map(math.isnan, gains.values())) else gains, filed.LEAST_GAIN * (100 - others)
+
+
+def last_layers(of: Numbers) -> Judged | None:
     """Judge that networks of one objective are more alike than of two in the last layers alone."""
     found = _pairs(of, "cka")
-    if found is None or of.run is None:
+    if found.empty:
         return None
     found = _apart(found[found["layer"].notna() & (found["layer"] == found["layer_b"])])
-    by_layer = {name: found[found["layer"] == name] for name in in_order(of.run, found["layer"].unique())}
-    same = found[found["objective"] == found["objective_b"]]
-    objectives = sorted({*same["objective"]})
-    if len(by_layer) < 3 or not objectives:
+    by_layer = {layer: rows for layer in of.layers() if len(rows := found[found["layer"] == layer])}
+    is_same = found["objective"] == found["objective_b"]
+    objectives, third = sorted({*found["objective"][is_same]}), len(by_layer) // 3
+    if not third or not objectives:
         return None
-    extent = counted(len(objectives), "objective")
     if len(objectives) < LEAST_OBJECTIVES:
-        few = too_few(len(objectives), LEAST_OBJECTIVES, "objective")
-        return refused(f"{extent}, {counted(len(by_layer), 'layer')}", few)
-    third = len(by_layer) // 3
-    names = [*by_layer][:third], [*by_layer][-third:]
+        return not_judged("", too_few([len(objectives)], LEAST_OBJECTIVES, "objective"))
+    ends = [*by_layer][:third], [*by_layer][-third:]
 
-    def likeness(layer: str, among: Sequence[str]) -> tuple[float, float]:
-        rows = by_layer[layer]
-        kept = rows[rows["objective"].isin(among) & rows["objective_b"].isin(among)]
-        own = kept["objective"] == kept["objective_b"]
-        return float(kept.loc[own, "value"].mean()), float(kept.loc[~own, "value"].mean())
+    def gap(layers: Sequence[str]) -> Runs:
+        return pseudo_values(
+            lambda left: math.fsum(closer(by_layer[one], left) for one in layers) / third, objectives
+        )
 
-    def gap(of_layers: Sequence[str]) -> Callable[[Sequence[str]], float]:
-        def between(among: Sequence[str]) -> float:
-            sides = [likeness(layer, among) for layer in of_layers]
-            return math.fsum(one - other for one, other in sides) / len(of_layers)
-
-        return between
-
-    of_first, of_last = (jackknife(gap(of_layers), objectives) for of_layers in names)
-    others = math.fsum(likeness(layer, objectives)[1] for layer in names[1]) / third
-    margin, runs = LEAST_GAIN * (1 - others), len(objectives)
-    of_both, _ = of.effect((of_last, of_first), (FAR, -1))
-    shown, last = (of.effect((values,), (1,), margin)[0] for values in (of_first, of_last))
-    words = f"a difference below {FAR:g} of that in the last layers"
-    labels = [listed(of_layers) for of_layers in names]
-    trials = (Trial(last, CKA, labels[1], runs=runs), Trial(of_both, CKA, labels[0], runs=runs, least=words))
-    lead = (
-        f"CKA within less between objectives {Trial(shown, CKA).text} in {labels[0]},"
-        f" {Trial(last, CKA).text} in {labels[1]}"
-    )
-    return _told(Trials({"": trials}, lead=lead))
+    first, last = gap(ends[0]), gap(ends[1])
+    rest = found[~is_same].groupby("layer", observed=True)["value"].mean()
+    margin = filed.LEAST_GAIN * (1 - float(rest[ends[1]].mean()))
+    shown = [of.effect((values,), (1,), margin, unit=CKA) for values in (first, last)]
+    words = [listed(layers) for layers in ends]
+    lead = f"CKA within less between objectives: {shown[0].text} in {words[0]}, {shown[1].text} in {words[1]}"
+    first_too = of.effect((last, first), (filed.FAR, -1), name=words[0])
+    return judge_all([replace(shown[1], unit=None, name=words[1]), first_too], lead=lead)
 
 
-def jackknife(gap: Callable[[Sequence[str]], float], objectives: Sequence[str]) -> Runs:
-    """Return the pseudo-values n m - (n - 1) m' of the objectives, of which the gap m' leaves out one."""
-    import pandas as pd
-
-    n, whole = len(objectives), gap(objectives)
-    return pd.Series(
-        [n * whole - (n - 1) * gap([other for other in objectives if other != left]) for left in objectives]
-    )
-
-
-def no_mixture(of: Evidence) -> Trials | None:
+def no_mixture(of: Numbers) -> Judged | None:
     """Judge that ensembles of two objectives are no better than the better of these alone, in the mean."""
-    found = _pairs(of, "ensemble_top1")
-    softmax, _ = of.beside_softmax(ACCURACY)
-    if found is None or softmax is None:
+    found, softmax = _pairs(of, "ensemble_top1"), of.runs(ACCURACY).get(BASELINE)
+    if found.empty or softmax is None:
         return None
     sizes = found["setting"].map(lambda text: int(str(text).partition("models=")[2] or 0))
     mixed = found["objective"] != found["objective_b"]
     found = found[sizes == (sizes[mixed] if mixed.any() else sizes).max()]
-    place = {slug: number for number, slug in enumerate(of.study.labels(ONE_DRAW, ""))}
-    values = {
-        tuple(sorted((row.objective, row.objective_b), key=lambda slug: place[slug])): 100 * row.value
-        for row in found.itertuples()
+    values = {frozenset((row.objective, row.objective_b)): 100 * row.value for row in found.itertuples()}
+    objectives = [slug for slug in of.study.labels(ONE_DRAW, "") if frozenset({slug}) in values]
+    gains = {
+        pair: value - max(values[frozenset({one})] for one in pair)
+        for pair, value in values.items()
+        if len(pair) == 2 and pair <= {*objectives}
     }
-    objectives = [slug for slug in place if (slug, slug) in values]
-    mixtures = {pair: v for pair, v in values.items() if pair[0] != pair[1] and {*pair} <= {*objectives}}
-    if not mixtures:
+    if not gains:
         return None
-    extent = f"Mean of {counted(len(mixtures), 'mixture')} of {counted(len(objectives), 'objective')}"
+    lead = f"Mean of {counted(len(gains), 'mixture')} of {counted(len(objectives), 'objective')}"
     if len(objectives) < LEAST_OBJECTIVES:
-        return refused(extent, too_few(len(objectives), LEAST_OBJECTIVES, "objective"))
+        return not_judged(lead, too_few([len(objectives)], LEAST_OBJECTIVES, "objective"))
+    by_objective = pseudo_values(
+        lambda left: float(np.mean([value for pair, value in gains.items() if left not in pair])), objectives
+    )
+    shown = {"unit": ACCURACY.unit, "denied": True}
+    return judge_all([of.effect((by_objective,), (1,), least(ACCURACY, softmax), **shown)], lead=lead)
 
-    def gain(among: Sequence[str]) -> float:
-        gains = [
-            value - max(values[a, a], values[b, b])
-            for (a, b), value in mixtures.items()
-            if {a, b} <= {*among}
+
+# How far objectives are spread.
+
+
+def by_task(frames: Sequence[Frame], objectives: Sequence[str], shared: Sequence[int]) -> Array:
+    """Return the values of frames, one a task, as an array [objective, seed, task]."""
+    stacked: Array = np.stack([of.loc[[*shared], [*objectives]].to_numpy().T for of in frames], axis=-1)
+    return stacked
+
+
+def narrower(x: Quantity, y: Quantity) -> Rule:
+    """Make the rule that the spread of the objectives' means is far smaller in x than in y."""
+
+    def rule(of: Numbers) -> Judged | None:
+        sides = [[of.frame(quantity, task) for task in of.tasks(quantity)] for quantity in (x, y)]
+        if not all(sides):
+            return None
+        if of.is_printed:
+            ratio = float(of.frame(x).iloc[0].std() / of.frame(y).iloc[0].std())
+            return judge_all([effects.exact(filed.FAR - ratio, 0.0, **effects.OF_RATIO)])
+        frames = [
+            {slug: {*runs} for slug, runs in by_seed(frame).items()} for side in sides for frame in side
         ]
-        return math.fsum(gains) / len(gains)
+        whole = {
+            slug: set.intersection(*(of_one.get(slug, set()) for of_one in frames)) for slug in frames[0]
+        }
+        usable = [slug for slug, of_one in whole.items() if len(of_one) >= LEAST_RUNS]
+        shared = sorted(set.intersection(*(whole[slug] for slug in usable))) if usable else []
+        noun, enough = ("shifted test set", filed.LEAST_SETS) if x is ROBUST else ("task", LEAST_TASKS)
+        runs = min(map(len, filter(None, whole.values())), default=0)
+        for count, least_count, what in (
+            (sum(map(bool, whole.values())), LEAST_OBJECTIVES, "objective"),
+            (len(shared) if len(usable) >= LEAST_OBJECTIVES else runs, LEAST_RUNS, "run"),
+            (len(sides[0]), enough, noun),
+            (len(sides[1]), LEAST_TASKS, "task"),
+        ):
+            if count < least_count:
+                return not_judged("", too_few([count], least_count, what))
+        of_x, of_y = (by_task(side, usable, shared) for side in sides)
+        found = effects.of_ratio(of_x, of_y, of.tasks(x) == of.tasks(y), n=len(shared))
+        if found is None:
+            return not_judged("", f"No spread beyond chance in {y.name}, of which to take a share.")
+        apart, effect = found
+        lead = f"Spread {fixed(apart.of_x, 2)} points in {x.name}, {fixed(apart.of_y, 2)} in {y.name}"
+        return judge_all([effect], lead=lead)
 
-    effect, runs = of.effect((jackknife(gain, objectives),), (1,), least(ACCURACY, softmax))
-    return alone(Trial(effect, ACCURACY.unit, denied=True, runs=runs), extent)
+    return rule
+
+
+def on_wide_grids(rule: Rule) -> Rule:
+    """Make a rule on fine-tuned networks, which is not judged where fine-tuning's grid was too narrow."""
+
+    def checked(of: Numbers) -> Judged | None:
+        found = rule(of)
+        if of.run is None or found is None or not found.judged:
+            return found
+        facts = {"setting": FRESH, **of.where}
+        cells = [seeds(of.run, "fine_tuned_edges", "train", target=task, **facts) for task in of.run.targets]
+        best, on_edge = (
+            sum(each.shape[1] for each in cells),
+            sum(int((each.max() > 0).sum()) for each in cells),
+        )
+        if on_edge <= filed.MOST_EDGES * best:
+            return found
+        why = f"Not judged: {on_edge} of {best} best cells lie on the edge of their grid, where a tenth may."
+        return not_judged(found.numbers, why, found.effects)
+
+    checked.__module__, checked.__qualname__ = rule.__module__, rule.__qualname__
+    return checked
 
 
 # Wholes.
@@ -786,43 +678,142 @@ def no_mixture(of: Evidence) -> Trials | None:
 def elsewhere(rule: Rule) -> Rule:
     """Make the rule that another rule holds in a second architecture."""
 
-    def other(of: Evidence) -> Trials | Judged | None:
+    def other(of: Numbers) -> Judged | None:
         place = of.elsewhere()
         return None if place is None else rule(place)
 
     return other
 
 
-def regained(among: Sequence[str], share: float) -> Rule:
+def regained(among: Sequence[str]) -> Rule:
     """Make the rule that these gain on softmax as in the paper where the final layer has its own decay.
 
-    `share` is the share of the paper's mean gain, in softmax's errors, from which a mean gain counts.
+    A mean gain counts from a share of the paper's mean gain, both in softmax's errors. The networks are those
+    of the first arm whose recipe has a weight decay of the final layer's own, as all the paper's.
     """
 
-    def rule(of: Evidence) -> Trials | None:
-        own = _with_own_decay(of)
-        softmax, runs = own.beside_softmax(ACCURACY) if own else (None, {})
-        there = [runs[slug] for slug in among if slug in runs]
-        if own is None or softmax is None or not there:
+    def rule(of: Numbers) -> Judged | None:
+        for arm in of.run.arms if of.run else ():
+            grids = of.study.grids(arm)
+            if grids and grids[0].get("recipe", {}).get("head_decay") is not None:
+                of = of.at(arm)
+                break
+        else:
+            if of.run:
+                return None
+        runs = of.runs(ACCURACY)
+        there = [slug for slug in among if slug in runs]
+        if BASELINE not in runs or not there:
             return None
-        paper = Evidence().frame(ACCURACY).iloc[0]
+        paper, softmax, count = Numbers().frame(ACCURACY).iloc[0], runs[BASELINE], len(there)
         gain = float((paper[[*among]] - paper[BASELINE]).mean() / (100 - paper[BASELINE]))
-        margin, count = share * gain * (100 - float(softmax.mean())), len(there)
-        effect, seeds = own.effect([*there, softmax], [1 / count] * count + [-1], margin)
-        absent = [_label(slug) for slug in among if slug not in runs]
-        refusal = f"Not measured, or diverged: {listed(absent)}." if absent else ""
-        lead = f"Mean of {counted(count, 'alternative')}"
-        return alone(Trial(effect, ACCURACY.unit, runs=seeds), lead, refusal)
+        margin, weights = filed.REGAINED * gain * (100 - mean(softmax)), [1 / count] * count + [-1]
+        effect = of.effect([*(runs[slug] for slug in there), softmax], weights, margin, unit=ACCURACY.unit)
+        absent = missing(among, runs)
+        why_not = f"Not measured, or diverged: {listed(absent)}." if absent else ""
+        return judge_all([effect], lead=f"Mean of {counted(count, 'alternative')}", why_not=why_not)
 
     return rule
 
 
-def _with_own_decay(of: Evidence) -> Evidence | None:
-    """Return the first arm whose recipe has a weight decay of the final layer's own, as all the paper's."""
-    if of.run is None:
-        return of
-    for arm in of.run.arms:
-        grids = of.run.grids(arm)
-        if grids and grids[0].get("recipe", {}).get("head_decay") is not None:
-            return of.at(arm)
-    return None
+# Softmax and one other objective.
+
+
+def other_of(run: Run) -> Objective | None:
+    """Return the objective of a study that trains softmax and one other, and has nothing else."""
+    objectives = run.objectives()
+    has_given = any("given" in block for block in run.description.get("networks", ()))
+    if len(objectives) != 2 or len(run.arms) > 1 or has_given:
+        return None
+    others = [each for each in objectives if each.slug != BASELINE]
+    return others[0] if len(others) == 1 else None
+
+
+def gain(of: Numbers, quantity: Quantity) -> Effect | None:
+    """Return what the other objective of a pair has more than softmax, or None if either has no value."""
+    other, runs = None if of.run is None else other_of(of.run), of.runs(quantity)
+    if other is None or not {other.slug, BASELINE} <= {*runs}:
+        return None
+    unit = Unit("{}" if quantity.top == 1 else "{} points", quantity.unit.digits)
+    margin, sides = least(quantity, runs[BASELINE]), (runs[other.slug], runs[BASELINE])
+    return of.effect(sides, (1, -1), margin, unit=unit, name=quantity.name)
+
+
+def better_in_both(transfer: Quantity) -> Rule:
+    """Make the rule that the one objective beside softmax is above it in test accuracy and in transfer.
+
+    Both gains have to be shown, so that neither is corrected; that one is ruled out is corrected for two.
+    """
+
+    def rule(of: Numbers) -> Judged | None:
+        found = [effect for quantity in (ACCURACY, transfer) if (effect := gain(of, quantity))]
+        return judge_all(found) if len(found) == 2 else None
+
+    return rule
+
+
+# Hidden layers between the penultimate features and the head, which are thrown away after training.
+
+
+def by_depth(of: Numbers, quantity: Quantity, task: str = "") -> dict[int, Frame]:
+    """Return a quantity at every depth [seed, objective without layers], of those that have any."""
+    measured: dict[str, pd.Series] = {}
+    for arm in ("", "projector", BEHIND_A_PROJECTOR):
+        frame = of.at(arm).frame(quantity, task)
+        slugs = {each.slug: each.spec for each in of.study.objectives(arm)}
+        measured = {**{slugs[slug]: frame[slug].dropna() for slug in frame}, **measured}
+    own = {(spec, depth): filed.behind(spec, depth) for spec in filed.DISCARDING for depth in filed.DEPTHS}
+    return {
+        depth: pd.DataFrame(
+            {spec: measured[own[spec, depth]] for spec in filed.DISCARDING if own[spec, depth] in measured}
+        )
+        for depth in filed.DEPTHS
+    }
+
+
+def discarded(test: str, quantity: Quantity = LINEAR) -> Rule:
+    """Make a rule on two layers thrown away: "gain" in transfer, less "spread", or no "loss" of accuracy."""
+
+    def rule(of: Numbers) -> Judged | None:
+        if of.run is None or BEHIND_A_PROJECTOR not in of.run.arms:
+            return None
+        found = by_depth(of, quantity)
+        plain, deep = found[filed.DEPTHS[0]], found[filed.DEPTHS[-1]]
+        if plain.empty or all(found[depth].empty for depth in filed.DEPTHS[1:]):
+            return None
+        whole = {at: frame for at, frame in found.items() if frame.shape[1] == len(filed.DISCARDING)}
+        lead = listed([f"{fixed(of.dropna().mean().mean(), 2)} % at depth {at}" for at, of in whole.items()])
+        lacking = [resolve(spec).label for spec in filed.DISCARDING if spec not in plain or spec not in deep]
+        if lacking:
+            return not_judged(lead, f"Not measured at some depth, or diverged: {listed(lacking)}.")
+        softmax = by_seed(plain)[BASELINE]
+        margin = least(quantity, softmax)
+        if test == "spread":
+            return _spread_of_depths(of, quantity, (plain, deep), margin)
+        if test == "loss":
+            sides, shown = (plain[[BASELINE]], deep), {"denied": True, "sign": -1}
+            lead = f"Softmax with no layer thrown away {fixed(mean(softmax), 2)} %; {lead}"
+        else:
+            sides, shown = (deep, plain), {}
+        groups = [runs for side in sides for runs in by_seed(side).values()]
+        weights = [sign / side.shape[1] for side, sign in zip(sides, (1, -1), strict=True) for _ in side]
+        return judge_all([of.effect(groups, weights, margin, unit=quantity.unit, **shown)], lead=lead)
+
+    return rule
+
+
+def _spread_of_depths(of: Numbers, quantity: Quantity, sides: Sequence[Frame], margin: float) -> Judged:
+    """Return the fall of the objectives' spread in transfer from no layer thrown away to two."""
+    tasks = [by_depth(of, quantity, task) for task in of.tasks(quantity)]
+    by_side = [[task[depth] for task in tasks] for depth in (filed.DEPTHS[0], filed.DEPTHS[-1])]
+    whole = [frame.dropna().index for of_side in ([*sides], *by_side) for frame in of_side]
+    shared = sorted(set.intersection(*map(set, whole)))
+    for count, enough, noun in ((len(tasks), LEAST_TASKS, "task"), (len(shared), LEAST_RUNS, "run")):
+        if count < enough:
+            return not_judged("", too_few([count], enough, noun))
+    plain, deep = (by_task(of_side, filed.DISCARDING, shared) for of_side in by_side)
+    apart = effects.spreads(deep, plain, True)
+    falls = np.sqrt(apart.drawn_y) - np.sqrt(apart.drawn_x)
+    facts = {"n": len(shared), "unit": Unit("{} points of spread in transfer"), "sign": -1}
+    lead = f"Spread {fixed(apart.of_y, 2)} points with no layer thrown away, {fixed(apart.of_x, 2)} with two"
+    return judge_all([effects.of_resamples(apart.of_y - apart.of_x, falls, margin, **facts)], lead=lead)

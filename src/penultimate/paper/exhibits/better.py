@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -10,11 +11,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from penultimate.objectives.presets import resolve
-from penultimate.paper.claims.both import CHOOSING, SEARCHED, SEEN, STUDY, gain, other_of
-from penultimate.paper.claims.evidence import ACCURACY, BASELINE, KNN, LINEAR, SEPARATION, Evidence
-from penultimate.paper.claims.stated import BOTH_CLAIMS
-from penultimate.paper.claims.trials import Trial, Unit
-from penultimate.paper.claims.verdicts import judge, verdict_table
+from penultimate.paper.claims.effects import Effect, Unit
+from penultimate.paper.claims.filed import CHOOSING, SEARCHED, SEEN, STUDY
+from penultimate.paper.claims.judging import judge, verdict_table
+from penultimate.paper.claims.numbers import ACCURACY, BASELINE, KNN, LINEAR, SEPARATION, Numbers
+from penultimate.paper.claims.rules import gain, other_of
+from penultimate.paper.claims.stated import claims_of
 from penultimate.records.references import references
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.figure import Curve, Figure, Panel, Point
@@ -43,14 +45,14 @@ def better(run: Run) -> Iterator[Part]:
     other, found = other_of(run), kept_candidates()
     if other is None or not is_of_the_search(run):
         return
-    trials = {label: gain(Evidence(run), quantity) for label, quantity in ROWS.items()}
+    trials = {label: gain(Numbers(run), quantity) for label, quantity in ROWS.items()}
     accuracy, linear = (trials[label] for label in [*ROWS][:2])
     if accuracy is None or linear is None:
         return
     yield candidates_table(found, other.spec)
-    yield confirmed_table(Evidence(run), other, trials)
+    yield confirmed_table(Numbers(run), other, trials)
     title = "The claims that an objective is better in both"
-    yield verdict_table("better", title, judge(run, BOTH_CLAIMS))
+    yield verdict_table("better", title, judge(run, claims_of("better")))
     yield Figure(
         "better", "Gains on softmax in accuracy and in transfer", (panel(other, found, accuracy, linear),)
     )
@@ -95,7 +97,7 @@ def candidates(run: Run) -> Iterator[Candidate]:
     """Yield every candidate that a search measured beside softmax, by the seeds that the choice saw."""
     measured: dict[str, pd.DataFrame] = {}
     for arm in run.arms:
-        of = Evidence(run, arm)
+        of = Numbers(run, arm)
         frames = [of.frame(ACCURACY), *(of.frame(LINEAR, task) for task in CHOOSING)]
         for slug, _, spec in run.objectives(arm):
             if all(slug in frame for frame in frames):
@@ -138,7 +140,7 @@ def candidates_table(found: Sequence[Candidate], chosen: str) -> Table | None:
     return table_of_rows("better_candidates", title, columns, rows, **shown)
 
 
-def confirmed_table(of: Evidence, other: Objective, trials: Mapping[str, Trial | None]) -> Table | None:
+def confirmed_table(of: Numbers, other: Objective, trials: Mapping[str, Effect | None]) -> Table | None:
     """Return both objectives' means on the tasks that the choice did not see, with the gain on softmax."""
     columns = (
         Column("softmax", "Softmax", digits=2, with_error=True),
@@ -155,13 +157,13 @@ def confirmed_table(of: Evidence, other: Objective, trials: Mapping[str, Trial |
         shown: list[str | None] = [None] * 4
         if trial:
             # No R² is too little to count, and a dash would say that something was not measured.
-            least = MISSING if ROWS[label] is SEPARATION else trial.effect.margin
-            cells[2:] = [trial.effect.estimate, least]
+            least = MISSING if ROWS[label] is SEPARATION else trial.margin
+            cells[2:] = [trial.estimate, least]
             ends = zip(frame.mean(), frame.sem(), strict=True)
             shown = [
                 *(f"{fixed(mean, digits)} ± {fixed(error, digits + 1)}" for mean, error in ends),
                 replace(trial, name="", unit=Unit("{}", digits)).text,
-                "" if least is MISSING else fixed(trial.effect.margin, digits),
+                "" if least is MISSING else fixed(trial.margin, digits),
             ]
         rows.append((label, cells))
         texts.append(shown)
@@ -176,7 +178,7 @@ def confirmed_table(of: Evidence, other: Objective, trials: Mapping[str, Trial |
     return table_of_rows("better_confirmed", title, columns, rows, corner="Measure", **parts)
 
 
-def panel(other: Objective, found: Sequence[Candidate], across: Trial, up: Trial) -> Panel:
+def panel(other: Objective, found: Sequence[Candidate], across: Effect, up: Effect) -> Panel:
     """Return gains in transfer against gains in accuracy, with softmax where the lines cross."""
     places = {one.spec: str(place) for place, one in enumerate(found, 1)}
     points = [
@@ -188,11 +190,11 @@ def panel(other: Objective, found: Sequence[Candidate], across: Trial, up: Trial
         across_mean, up_mean = one.gains.mean().tolist()
         detail = f"{one.label} ({one.study})"
         points.append(Point(across_mean, up_mean, one.slug, places[one.spec], detail))
-    x, y, detail = across.effect, up.effect, f"{other.label}: {across.text}; {up.text}"
+    x, y, detail = across, up, f"{other.label}: {across.text}; {up.text}"
     name = f"{places.get(other.spec, 'chosen,')} on the other tasks"
     points.append(Point(x.estimate, y.estimate, other.slug, name, detail))
     ends = [((x.low, y.estimate), (x.high, y.estimate)), ((x.estimate, y.low), (x.estimate, y.high))]
-    lines = ends if across.is_tested and up.is_tested else []
+    lines = ends if math.isfinite(across.low) and math.isfinite(up.low) else []
     every = [*points, *(Point(*end, "", "") for line in lines for end in line)]
     left, right = min(0.0, *(each.x for each in every)), max(0.0, *(each.x for each in every))
     low, high = min(0.0, *(each.y for each in every)), max(0.0, *(each.y for each in every))

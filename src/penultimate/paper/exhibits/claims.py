@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from penultimate.paper.claims.effects import Verdict
-from penultimate.paper.claims.margins import NUMBERS
+from penultimate.paper.claims.filed import NUMBERS
+from penultimate.paper.claims.judging import CLAIM, JudgedClaim, judge
 from penultimate.paper.claims.quick import is_quick
-from penultimate.paper.claims.verdicts import CLAIM, JudgedClaim, judge_all
+from penultimate.paper.claims.verdicts import Verdict
 from penultimate.paper.page.came_out import NOTE, is_reference
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.rows import Run
@@ -34,7 +34,7 @@ def claims(run: Run) -> Iterator[Part]:
     """Each claim that this study can judge: the verdict of its rule on the numbers measured here, with 95 %
     intervals, and on the paper's printed ones (means without a standard error are taken as they stand).
     Undecided means that these data cannot tell, not that the claim is in doubt."""
-    judged = judge_all(run)
+    judged = judge(run)
     if is_quick(run):
         decided = [one for one in judged if one.ours.verdict != "undecided"]
         left = counted(len(judged) - len(decided), "claim").capitalize()

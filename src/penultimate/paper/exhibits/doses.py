@@ -7,18 +7,24 @@ from collections.abc import Iterator
 import pandas as pd
 
 from penultimate.objectives.presets import resolve
-from penultimate.paper.claims import margins
-from penultimate.paper.claims.doses import FAMILIES, WINDOW, curve_of, price, price_text
-from penultimate.paper.claims.evidence import BASELINE, KNN, Evidence, level_crossing
-from penultimate.paper.claims.stated import DOSE_CLAIMS
-from penultimate.paper.claims.trials import span
-from penultimate.paper.claims.verdicts import judge, verdict_table
+from penultimate.paper.claims.effects import span
+from penultimate.paper.claims.filed import FAMILIES, NUMBERS_OF_STRENGTHS, PER
+from penultimate.paper.claims.judging import judge, verdict_table
+from penultimate.paper.claims.numbers import BASELINE, Numbers, level_crossing
+from penultimate.paper.claims.stated import claims_of
+from penultimate.paper.claims.strengths import (
+    complete,
+    in_window,
+    price,
+    price_text,
+    prices,
+    strengths,
+)
 from penultimate.paper.families import (
     AXES,
     COLUMNS,
     FURTHER,
     by_strength,
-    complete,
     distinct,
     left_out,
     panel_of_strengths,
@@ -40,8 +46,6 @@ COVARIATES = {
     "accuracy": "Test accuracy, each point",
     "train": "Training accuracy, each point",
 }
-NUMBERS = ("least_price", "equal", "one_place", "least_range", "span", "least_families")
-"""The numbers in the rules on strengths, by their names in `claims.margins`."""
 
 
 @exhibit(
@@ -59,7 +63,7 @@ def doses(run: Run) -> Iterator[Part]:
         return
     whole = complete(found)
     front = [label for _, label in pareto_front(distinct(whole)).index]
-    yield verdict_table("doses", "The claims about strengths", judge(run, DOSE_CLAIMS))
+    yield verdict_table("doses", "The claims about strengths", judge(run, claims_of("dose")))
     yield prices_table(run)
     signs = {label: f"{label} ◆" for label in front}
     signed_labels = distinct(found).rename(index=signs, level="strength")
@@ -70,9 +74,7 @@ def doses(run: Run) -> Iterator[Part]:
     )
     yield covariates_table(found)
     yield beside_softmax(run, found)
-    rows = [
-        (name.replace("_", " ").capitalize(), [float(getattr(margins, name.upper()))]) for name in NUMBERS
-    ]
+    rows = [(name, [float(value)]) for name, value in NUMBERS_OF_STRENGTHS]
     title = "Every number in the rules on strengths"
     value = Column("value", "Value", digits=2)
     yield table_of_rows("doses_numbers", title, [value], rows, corner="Number", folded=True)
@@ -84,18 +86,22 @@ def doses(run: Run) -> Iterator[Part]:
 
 def prices_table(run: Run) -> Table | None:
     """Return the price of every family: linear and kNN transfer, and linear transfer within the window."""
-    of, rows, slugs = Evidence(run), list[tuple[str, list[str]]](), list[str]()
-    for family in (*FAMILIES, *FURTHER):
-        curve = curve_of(of, family)
-        if curve is not None:
-            every = (curve, curve_of(of, family, KNN), curve.among(WINDOW.get(family, ())))
-            effects = [one and price(one.prices()) for one in every]
-            cells = [str(curve.separation.shape[1]), fixed(curve.ends[1] - curve.ends[0], 3)]
-            cells += [price_text(effect) if effect else "not judged" for effect in effects]
-            resampled = [*curve.prices()]
-            cells.append(span(*resampled_mean(resampled), 2) if resampled else "not judged")
-            rows.append((resolve(family).label, cells))
-            slugs.append(family)
+    found, rows, slugs = (
+        strengths(Numbers(run), (*FAMILIES, *FURTHER)),
+        list[tuple[str, list[str]]](),
+        list[str](),
+    )
+    every = prices(found), prices(found, "knn"), prices(in_window(complete(found)))
+    whole = complete(found)["separation"].groupby(level=["family", "strength"]).mean()
+    for family in dict.fromkeys(found.index.get_level_values("family")):
+        own = whole[whole.index.get_level_values("family") == family]
+        effects = [price(of.get(family, {})) for of in every]
+        cells = [str(len(own)), fixed(own.max() - own.min() if len(own) else 0.0, 3)]
+        cells += [price_text(effect) if effect else "not judged" for effect in effects]
+        resampled = [*every[0].get(family, {}).values()]
+        cells.append(span(*resampled_mean(resampled), 2) if resampled else "not judged")
+        rows.append((resolve(family).label, cells))
+        slugs.append(family)
     group = "Points for each .1 of R²"
     columns = (
         Column("strengths", "Strengths"),
@@ -121,7 +127,7 @@ def covariates_table(found: pd.DataFrame) -> Table | None:
         return None
     rows, texts = [], []
     for one, (key, label) in zip(together, COVARIATES.items(), strict=True):
-        per = margins.PER if key == "separation" else 1
+        per = PER if key == "separation" else 1
         alone = slopes(judged, [key])
         both = [alone[0] if alone else None, one]
         rows.append((label, [*(of and per * of.slope for of in both), fixed(one.inflation, 1)]))

@@ -9,22 +9,14 @@ import pandas as pd
 
 from penultimate.objectives.presets import resolve
 from penultimate.paper.arms import BEHIND_A_PROJECTOR
-from penultimate.paper.claims.evidence import Evidence
-from penultimate.paper.claims.projectors import DEPTHS, OBJECTIVES, by_depth
-from penultimate.paper.claims.stated import PROJECTOR_CLAIMS
-from penultimate.paper.claims.trials import Trial, Unit
-from penultimate.paper.claims.verdicts import judge, verdict_table
-from penultimate.paper.families import (
-    COLUMNS,
-    MEASURES,
-    STRENGTH,
-    Key,
-    complete,
-    framed,
-    panel_of_strengths,
-    pareto_front,
-    table_of_strengths,
-)
+from penultimate.paper.claims.effects import Effect, Unit
+from penultimate.paper.claims.filed import DEPTHS, DISCARDING
+from penultimate.paper.claims.judging import judge, verdict_table
+from penultimate.paper.claims.numbers import Numbers
+from penultimate.paper.claims.rules import by_depth
+from penultimate.paper.claims.stated import claims_of
+from penultimate.paper.claims.strengths import MEASURES, STRENGTH, complete, framed
+from penultimate.paper.families import COLUMNS, Key, panel_of_strengths, pareto_front, table_of_strengths
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.figure import Figure
 from penultimate.results.rows import Run
@@ -46,12 +38,12 @@ def projectors(run: Run) -> Iterator[Part]:
     penultimate features and its head, with one and with two (depth). These layers are dropped after training:
     features, and their R², are those before them. Test accuracy is that of the network with them. Changes are
     on the same objective at depth 0, within the seeds that have both, with 95 % intervals."""
-    judged = judge(run, PROJECTOR_CLAIMS) if BEHIND_A_PROJECTOR in run.arms else []
+    judged = judge(run, claims_of("projector")) if BEHIND_A_PROJECTOR in run.arms else []
     if not judged:
         return
     yield verdict_table("projectors", "The claims about layers that are thrown away", judged)
-    found = at_every_depth(Evidence(run))
-    yield networks_table(Evidence(run), found)
+    found = at_every_depth(Numbers(run))
+    yield networks_table(Numbers(run), found)
     whole = complete(found[found.index.get_level_values("family") != ""], ("separation", *KEYS[:3]))
     if len(whole):
         shades = {key[:2]: depth_of(key[1]) / DEPTHS[-1] for key in whole.index}
@@ -65,7 +57,7 @@ def projectors(run: Run) -> Iterator[Part]:
         front = listed([label for _, label in pareto_front(whole).index])
         yield f"On the Pareto front of test accuracy and linear transfer, by means: {front}."
     drawn = {label for _, label, _ in whole.index}
-    planned = [label_of(resolve(spec).label, depth) for spec in OBJECTIVES for depth in DEPTHS]
+    planned = [label_of(resolve(spec).label, depth) for spec in DISCARDING for depth in DEPTHS]
     if absent := [label for label in planned if label not in drawn]:
         yield f"On no curve, since not every seed has them: {listed(absent)}."
 
@@ -84,25 +76,25 @@ def depth_of(label: str) -> int:
     return int(label.rpartition(" ")[2].rstrip(")"))
 
 
-def at_every_depth(of: Evidence) -> pd.DataFrame:
+def at_every_depth(of: Numbers) -> pd.DataFrame:
     """Return every objective at every depth, and last, as the family "", the means of those that all have."""
     measured = {key: by_depth(of, MEASURES[key]) for key in KEYS}
     found: dict[Key, dict[str, pd.Series]] = {}
-    for spec in (*OBJECTIVES, ""):
+    for spec in (*DISCARDING, ""):
         family, name = (resolve(spec).preset or spec, resolve(spec).label) if spec else ("", ALL)
         for depth in DEPTHS:
             frames = {key: every[depth] for key, every in measured.items()}
             if spec:
                 values = {key: frame[spec] for key, frame in frames.items() if spec in frame}
             else:
-                whole = {key: frame for key, frame in frames.items() if {*OBJECTIVES} <= {*frame}}
+                whole = {key: frame for key, frame in frames.items() if {*DISCARDING} <= {*frame}}
                 values = {key: frame.dropna().mean(axis=1) for key, frame in whole.items()}
             if values:
                 found[family, label_of(name, depth)] = values
     return framed(found)
 
 
-def networks_table(of: Evidence, found: pd.DataFrame) -> Table:
+def networks_table(of: Numbers, found: pd.DataFrame) -> Table:
     """Return every objective at every depth, with what it gains on itself with no layer thrown away."""
     columns: list[Column] = []
     for own in (COLUMNS[key] for key in KEYS):
@@ -115,12 +107,12 @@ def networks_table(of: Evidence, found: pd.DataFrame) -> Table:
     for own in (COLUMNS[key] for key in KEYS):
         trials = [gain(of, found[own.key], key, own.digits) for key in keys]
         # Without a change a cell is empty: a dash says that something was not measured.
-        values[f"{own.key}_gain"] = [trial.effect.estimate if trial else MISSING for trial in trials]
+        values[f"{own.key}_gain"] = [trial.estimate if trial else MISSING for trial in trials]
         texts[f"{own.key}_gain"] = [trial.text if trial else "" for trial in trials]
     return replace(table, values=values, texts=pd.DataFrame(texts, values.index, dtype=object))
 
 
-def gain(of: Evidence, values: pd.Series, key: Key, digits: int) -> Trial | None:
+def gain(of: Numbers, values: pd.Series, key: Key, digits: int) -> Effect | None:
     """Return what a row has more than the same at depth 0, within the seeds that both have."""
     family, label = key
     plain = label.replace(f"(depth {depth_of(label)})", f"(depth {DEPTHS[0]})")
@@ -130,5 +122,4 @@ def gain(of: Evidence, values: pd.Series, key: Key, digits: int) -> Trial | None
     upper, lower = (known[family, each].droplevel(STRENGTH) for each in (label, plain))
     if not {*upper.index} & {*lower.index}:
         return None
-    effect, runs = of.effect((upper, lower), (1, -1))
-    return Trial(effect, Unit("{}", digits), runs=runs)
+    return of.effect((upper.to_dict(), lower.to_dict()), (1, -1), unit=Unit("{}", digits))

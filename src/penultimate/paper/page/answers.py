@@ -6,27 +6,26 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from penultimate.paper import FIRST_STUDY
-from penultimate.paper.claims.both import gain, other_of
-from penultimate.paper.claims.doses import (
-    PAIRS,
-    curves,
-    judged_pair,
-    mean_of_pairs,
-    on_one_line,
+from penultimate.paper.claims.effects import span
+from penultimate.paper.claims.filed import LEAST_PRICE, LEAST_RHO, LEAST_RUNS, LEVEL, PAIRS, PER
+from penultimate.paper.claims.judging import LIMITED, judge, pooled
+from penultimate.paper.claims.numbers import ACCURACY, BASELINE, KNN, LINEAR, SEPARATION, Numbers
+from penultimate.paper.claims.quick import Beside, answer_quickly, beside_softmax, is_quick
+from penultimate.paper.claims.rules import gain, other_of, ranked
+from penultimate.paper.claims.stated import claims_of
+from penultimate.paper.claims.strengths import (
+    compared_pair,
+    complete,
+    one_line,
     overall,
     overall_prices,
+    price_of_pairs,
     price_text,
     reading,
+    strengths,
 )
-from penultimate.paper.claims.effects import Verdict, decide
-from penultimate.paper.claims.evidence import ACCURACY, BASELINE, KNN, LINEAR, SEPARATION, Evidence
-from penultimate.paper.claims.margins import LEAST_PRICE, LEAST_RHO, LEAST_RUNS, LEVEL, PER
-from penultimate.paper.claims.quick import Beside, answer_quickly, beside_softmax, is_quick
-from penultimate.paper.claims.rules import ranked
-from penultimate.paper.claims.stated import BOTH_CLAIMS
-from penultimate.paper.claims.trials import span
-from penultimate.paper.claims.verdicts import LIMITED, apply, judge, with_repeats
-from penultimate.paper.families import complete, distinct, has_families, pareto_front, strengths_of
+from penultimate.paper.claims.verdicts import Verdict, decide
+from penultimate.paper.families import distinct, has_families, pareto_front, strengths_of
 from penultimate.paper.page.came_out import POINTS, WORLD, is_reference
 from penultimate.results.page import Answer
 from penultimate.results.rows import Run, both, read_reference
@@ -34,7 +33,7 @@ from penultimate.results.text import counted, fixed, in_words, listed, p_value, 
 from penultimate.statistics import least_squares, spearman
 
 if TYPE_CHECKING:
-    from penultimate.paper.claims.evidence import Frame
+    from penultimate.paper.claims.numbers import Frame
 
 FIGURE_5 = ("figure5-ours", "figure5-published")
 DOSES, GAINS = ("doses-linear", "doses-linear-published"), ("better-gains",)
@@ -48,7 +47,7 @@ ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "
 def answer(run: Run) -> Answer:
     """Return the answer of a study, or of the first of several that has class separation and transfer."""
     if run.parts:
-        return answer(next((part for part in run.parts if len(_sides(Evidence(part))[0])), run.parts[0]))
+        return answer(next((part for part in run.parts if len(_sides(Numbers(part))[0])), run.parts[0]))
     if is_quick(run):
         return _quick(run)
     if has_families(run):
@@ -60,7 +59,7 @@ def answer(run: Run) -> Answer:
     return _of_order(run)
 
 
-def _sides(of: Evidence) -> tuple[Frame, Frame]:
+def _sides(of: Numbers) -> tuple[Frame, Frame]:
     return both(of.frame(SEPARATION), of.frame(LINEAR))
 
 
@@ -68,7 +67,7 @@ def _sides(of: Evidence) -> tuple[Frame, Frame]:
 
 
 def _of_order(run: Run) -> Answer:
-    of = Evidence(with_repeats(run))
+    of = Numbers(pooled(run))
     sides = _sides(of)
     means = [side.mean().tolist() for side in sides]
     if len(means[0]) < 3:
@@ -79,7 +78,7 @@ def _of_order(run: Run) -> Answer:
             tuple(_places(of)),
         )
     found = spearman(*means)
-    verdicts = [apply(of, ranked(SEPARATION, LINEAR, sign)) for sign in (-1, 1)]
+    verdicts = [ranked(SEPARATION, LINEAR, sign)(of) for sign in (-1, 1)]
     falls, rises = ("undecided" if run.limited or not one else one.verdict for one in verdicts)
     among = f"{'In this limited run, among' if run.limited else 'Among'} {counted(found.n, 'objective')},"
     way = "transfer neither better nor worse"
@@ -89,7 +88,7 @@ def _of_order(run: Run) -> Answer:
         why = "but not beyond chance" if found.p >= LEVEL else "which the rules of the claims leave undecided"
         way = f"tend to transfer {'worse' if found.rho < 0 else 'better'}, {why}"
     size = f"Spearman's ρ = {fixed(found.rho, 2)}, {p_value(found.p)}, n = {found.n}"
-    theirs = spearman(*(side.iloc[0].tolist() for side in _sides(Evidence())))
+    theirs = spearman(*(side.iloc[0].tolist() for side in _sides(Numbers())))
     if falls == "holds":
         beside = "this study agrees"
     elif rises == "holds":
@@ -108,7 +107,7 @@ def _of_order(run: Run) -> Answer:
 def _narrow(separation: Frame, limited: bool) -> list[str]:
     """Return a sentence if all objectives but one lie in less than half of the paper's range of R²."""
     n = separation.shape[1]
-    here, theirs = _range(separation.mean()), _range(Evidence().frame(SEPARATION).iloc[0])
+    here, theirs = _range(separation.mean()), _range(Numbers().frame(SEPARATION).iloc[0])
     if limited or n < 4 or here >= theirs / 2:
         return []
     return [
@@ -122,7 +121,7 @@ def _range(values: Iterable[float]) -> float:
     return float(min(ascending[-2] - ascending[0], ascending[-1] - ascending[1]))
 
 
-def _places(of: Evidence) -> list[str]:
+def _places(of: Numbers) -> list[str]:
     """Return a sentence on the place of softmax in accuracy and in transfer."""
     places = []
     for quantity in (ACCURACY, LINEAR):
@@ -142,9 +141,9 @@ def _places(of: Evidence) -> list[str]:
 
 
 def _of_strengths(run: Run) -> Answer:
-    of = Evidence(run)
-    found = curves(of)
-    effects, line = overall_prices(found), on_one_line(of, found, LINEAR) if found else None
+    of = Numbers(run)
+    found = strengths(of)
+    effects, line, mean = overall_prices(found), one_line(of), overall(of)
     said = {
         "holds": "The further the objectives of one family pull the classes apart, the worse their features"
         " transfer",
@@ -153,14 +152,15 @@ def _of_strengths(run: Run) -> Answer:
         " is open",
     }
     sentence = []
-    if effects:
-        families = counted(len(found), "family", "families")
+    if effects and mean:
+        families = counted(len({key[0] for key in found.index}), "family", "families")
         sentence = [
-            f"{said[overall(of, found, LINEAR).verdict]}: {price_text(effects[0])} {PRICE}, in the mean of"
+            f"{said[mean.verdict]}: {price_text(effects['seeds'])} {PRICE}, in the mean of"
             f" {families} at several strengths each"
-            f" ({span(-effects[1].low, -effects[1].high, 2)} over families)."
+            f" ({span(-effects['families'].low, -effects['families'].high, 2)} over families)."
         ]
-    if run.limited or line is None:
+    read = reading(of)
+    if run.limited or line is None or read is None:
         sentence.append(
             f"Whether class separation itself costs transfer stays open. {LIMITED if run.limited else ''}"
         )
@@ -174,7 +174,7 @@ def _of_strengths(run: Run) -> Answer:
             "undecided": "Whether it is class separation itself that costs transfer, as the paper has it, is"
             " open.",
         }
-        sentence.append(answers[reading(of, found, LINEAR).verdict])
+        sentence.append(answers[read.verdict])
     points = [*_pairs(of), *_front(run)]
     if line and line.judged:
         words = {
@@ -186,9 +186,9 @@ def _of_strengths(run: Run) -> Answer:
     return Answer(" ".join(sentence), tuple(points), DOSES)
 
 
-def _pairs(of: Evidence) -> list[str]:
-    pairs = [judged_pair(of, pair) for pair in PAIRS]
-    effect = mean_of_pairs(pairs)
+def _pairs(of: Numbers) -> list[str]:
+    pairs = [compared_pair(strengths(of), pair) for pair in PAIRS]
+    effect = price_of_pairs(pairs)
     if effect is None:
         return []
     verdict = {
@@ -214,12 +214,14 @@ def _front(run: Run) -> list[str]:
 
 
 def _of_pair(run: Run) -> Answer:
-    of, other = Evidence(run), other_of(run)
+    of, other = Numbers(run), other_of(run)
     assert other is not None
     trials = [found for quantity in (ACCURACY, LINEAR) if (found := gain(of, quantity))]
-    gains = " and ".join(f"{trial.unit.of(trial.effect.estimate)} of {trial.name}" for trial in trials)
-    judged = {one.claim.key: one.ours for one in judge(run, BOTH_CLAIMS)}
-    linear, knn = (judged.get(claim.key) for claim in BOTH_CLAIMS)
+    gains = " and ".join(
+        f"{trial.unit.of(trial.estimate) if trial.unit else ''} of {trial.name}" for trial in trials
+    )
+    judged = {one.claim.key: one.ours for one in judge(run, claims_of("better"))}
+    linear, knn = (judged.get(claim.key) for claim in claims_of("better"))
     if linear is None or not linear.judged:
         way = f" To go on: `{run.provenance['command']}`." if run.unfinished else ""
         so_far = f" So far: {gains}." if gains else ""
@@ -230,8 +232,7 @@ def _of_pair(run: Run) -> Answer:
             panels=GAINS,
         )
     sized = " and ".join(
-        f"{signed(trial.effect.estimate, 2)} points of {name}"
-        f" ({span(trial.effect.low, trial.effect.high, 2)})"
+        f"{signed(trial.estimate, 2)} points of {name} ({span(trial.low, trial.high, 2)})"
         for trial, name in zip(trials, ("test accuracy", "linear transfer"), strict=True)
     )
     said = {
@@ -249,8 +250,8 @@ def _of_pair(run: Run) -> Answer:
         }[knn.verdict]
         points.append(
             "With nearest neighbours instead of linear classifiers it gains"
-            f" {signed(on_knn.effect.estimate, 2)} points of transfer"
-            f" ({span(on_knn.effect.low, on_knn.effect.high, 2)}): {verdict}."
+            f" {signed(on_knn.estimate, 2)} points of transfer"
+            f" ({span(on_knn.low, on_knn.high, 2)}): {verdict}."
         )
     separation = of.frame(SEPARATION).mean()
     if {other.slug, BASELINE} <= {*separation.index}:
@@ -278,7 +279,7 @@ def _quick(run: Run) -> Answer:
     sentence = (
         f"Over {counted(found.draws, 'draw')}, each .1 of class separation goes with"
         f" {signed(-price.estimate, 2)} points of linear transfer ({span(-price.low, -price.high, 2)}):"
-        f" {verdicts[found.verdict]}. {_beside(penalty)}"
+        f" {verdicts[decide(found.price)]}. {_beside(penalty)}"
     )
     rule = (
         "The rule, of 2026-11-26 and before any of these networks was transferred, is the slope of mean"
@@ -317,7 +318,7 @@ def _in_longer_run(squared: Beside) -> str:
 
 
 def _in_paper() -> str:
-    line = least_squares(*(side.iloc[0].tolist() for side in _sides(Evidence())))
+    line = least_squares(*(side.iloc[0].tolist() for side in _sides(Numbers())))
     assert line is not None
     return (
         "In the paper a straight line through its nine objectives on ImageNet goes with"

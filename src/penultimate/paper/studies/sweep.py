@@ -5,15 +5,15 @@
 
 If the strength of an objective is raised, does transfer fall as class separation R² rises, at equal accuracy,
 and is the price the same for all objectives? The strength is what is set; R² is an outcome. The values, the
-pairs of equal accuracy and the rules (`penultimate.paper.claims.doses`) were fixed on pretraining rows before
-any network was transferred. `docs/world.md` says how the paper's strengths are translated, and which families
+pairs of equal accuracy and the rules (`paper.claims.strengths`) were fixed on pretraining rows before any
+network was transferred. `docs/world.md` says how the paper's strengths are translated, and which families
 joined later.
 """
 
 import dataclasses
 
 from penultimate.paper import arms
-from penultimate.paper.claims import projectors
+from penultimate.paper.claims.filed import DEPTHS, DISCARDING, behind
 from penultimate.paper.studies.searches import RECIPE
 from penultimate.paper.studies.world import (
     CHANGES,
@@ -54,9 +54,9 @@ FAMILIES = (
 )
 """The families of the study, each from its weakest strength to its strongest."""
 BEHIND = {
-    projectors.behind(spec, depth): CHANGES_BY_SPEC.get(spec, {})
-    for spec in projectors.OBJECTIVES
-    for depth in projectors.DEPTHS
+    behind(spec, depth): CHANGES_BY_SPEC.get(spec, {})
+    for spec in DISCARDING
+    for depth in DEPTHS
     if depth and spec != "softmax"
 }
 """Four of the holdout's objectives with hidden layers that are thrown away, and what differs from the recipe;
