@@ -7,9 +7,11 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from penultimate.paper.claims.effects import of_independent, of_ranks, of_trend, rho_over_seeds
 from penultimate.paper.claims.rules import closer, pseudo_values
+from penultimate.statistics import page_p
 from tests.oracles import claims as oracle
 
 RANDOM = np.random.default_rng(23)
@@ -22,6 +24,8 @@ def test_a_trend_is_tested_against_every_order(blocks: int, length: int) -> None
     assert found is not None
     assert found.estimate == pytest.approx(np.mean([oracle.rho(range(length), of) for of in values]))
     assert found.p_for == pytest.approx(oracle.page_p(values))
+    theirs = stats.page_trend_test(values, method="exact").pvalue
+    assert page_p(values) == pytest.approx(theirs)
 
 
 def test_a_rank_correlation_has_fishers_interval_and_the_p_of_every_order() -> None:

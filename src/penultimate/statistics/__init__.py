@@ -4,7 +4,7 @@ Nothing here needs a tensor library, and NumPy and SciPy are imported on first u
 """
 
 from penultimate.statistics.comparison import Bold, bold, holm, power, seeds_needed
-from penultimate.statistics.correlation import Correlation, WithoutTwo, leave_two_out, spearman
+from penultimate.statistics.correlation import Correlation, WithoutTwo, leave_two_out, page_p, spearman
 from penultimate.statistics.crossed import CrossedMean, crossed_mean
 from penultimate.statistics.lines import (
     PartialSlope,
@@ -29,6 +29,7 @@ __all__ = [
     "holm",
     "least_squares",
     "leave_two_out",
+    "page_p",
     "partial_slopes",
     "power",
     "proportion_interval",

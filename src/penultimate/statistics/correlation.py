@@ -69,6 +69,28 @@ def spearman(x: Iterable[float], y: Iterable[float], exact: bool = True) -> Corr
     return Correlation(rho, n, p_t, p_exact)
 
 
+def page_p(blocks: Sequence[Sequence[float]]) -> float:
+    """Return the p of Page's test that values rise with their places within blocks [n k].
+
+    p = P(sum_s sum_j j R_sj >= the observed one), over all orders within blocks
+
+    SciPy has it too, but takes a second to import, which is most of what judging all claims takes.
+
+    >>> round(page_p([[1, 2, 3, 4, 5], [1, 2, 3, 5, 4], [2, 1, 3, 4, 5]]), 5)
+    4e-05
+
+    Page, 1963.
+    """
+    import numpy as np
+
+    places = _centred_ranks([float(place) for place in range(len(blocks[0]))])
+    one = np.array(_counts_of_sums(tuple(places), tuple(places)), float) / math.factorial(len(places))
+    every = functools.reduce(np.convolve, [one] * len(blocks))
+    ranks = [_centred_ranks([*block]) for block in blocks]
+    observed = sum(a * b for block in ranks for a, b in zip(places, block, strict=True))
+    return float(every[len(every) // 2 + observed :].sum())
+
+
 class WithoutTwo(NamedTuple):
     """The range of rho over all choices of two pairs that are left out."""
 

@@ -23,7 +23,7 @@ from penultimate.paper.claims.filed import (
     TAIL,
 )
 from penultimate.results.text import fixed, p_value, signed
-from penultimate.statistics import holm, spearman
+from penultimate.statistics import holm, page_p, spearman
 
 Array: TypeAlias = "npt.NDArray[np.float64]"
 Runs: TypeAlias = Mapping[int, float]
@@ -176,7 +176,7 @@ def of_independent(
 def of_trend(blocks: Sequence[Sequence[float]], sign: int) -> Effect | None:
     """Return the effect sign * mean_s rho_s, where rho_s is that of block s [k] with the positions.
 
-    p_for is Page's: L = sum_s sum_j j R_sj against all orders within blocks, exact up to eight positions. The
+    p_for is Page's: L = sum_s sum_j j R_sj against all orders within blocks. The
     interval and p_against are Fisher's for the mean of the blocks' artanh rho_s, where each rho_s is kept
     half a step away from +-1:
 
@@ -195,16 +195,13 @@ def of_trend(blocks: Sequence[Sequence[float]], sign: int) -> Effect | None:
         return None
     if n == 1:
         return of_ranks(range(k), blocks[0], sign)
-    from scipy.stats import page_trend_test, rankdata
-
     rhos = [sign * spearman(range(k), values, exact=False).rho for values in blocks]
     nearest = 1 - 6 / (k**3 - k)
     centre = math.fsum(math.atanh(max(-nearest, min(nearest, rho))) for rho in rhos) / n
     error = math.sqrt((1 + math.tanh(centre) ** 2 / 2) / (n * (k - 3)))
     estimate = math.fsum(rhos) / n
     low, high = min(estimate, math.tanh(centre - Z * error)), max(estimate, math.tanh(centre + Z * error))
-    ranks = [rankdata([sign * value for value in values]) for values in blocks]
-    p_for = float(page_trend_test(ranks, ranked=True).pvalue)
+    p_for = page_p([[sign * value for value in values] for values in blocks])
     p_against = NormalDist().cdf((centre - math.atanh(LEAST_RHO)) / error)
     return Effect(estimate, low, high, LEAST_RHO, p_for, p_against, n, unit=Unit("mean ρ = {}"), sign=sign)
 
