@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import errno
-import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +15,6 @@ import pytest
 from penultimate.cli import COMMANDS, EXIT_CODES, main
 from penultimate.command import tell
 from penultimate.engine.observer import Summary
-from penultimate.engine.plan import plan
 from penultimate.study.selection import load_study
 from penultimate.study.settings import override
 from tests.conftest import penultimate
@@ -199,24 +196,6 @@ def test_the_help_says_what_the_exit_codes_mean(capsys: pytest.CaptureFixture[st
         main(["--help"])
     assert ended.value.code == 0
     assert EXIT_CODES in capsys.readouterr().out
-
-
-def test_a_plan_counts_the_batches_of_what_is_left_beside_those_that_were_timed(finished_smoke: Path) -> None:
-    """Networks to be trained twice as long as those of the store are expected to take twice as long."""
-    study = load_study("smoke")
-    done = plan(study, finished_smoke / "runs").graph
-    times = [
-        json.loads((finished_smoke / "runs/steps" / step_id / "meta.json").read_text())["seconds"]
-        for step_id, step in done.steps.items()
-        if step.name == "train"
-    ]
-    longer = dataclasses.replace(study.main.recipe, epochs=2 * study.main.recipe.epochs)
-    more = dataclasses.replace(
-        study, networks=(*study.networks, dataclasses.replace(study.main, recipe=longer, arm="long"))
-    )
-    (trainings,) = (cost for cost in plan(more, finished_smoke / "runs").costs if cost.name == "train")
-    assert trainings.total - trainings.done == len(study.main.objectives)
-    assert trainings.seconds_each == pytest.approx(2 * statistics.mean(times))
 
 
 @pytest.mark.long

@@ -191,16 +191,6 @@ def test_a_path_that_is_no_file_is_told_with_the_nearest(tmp_path: Path) -> None
         assert phrase in str(caught.value)
 
 
-def test_a_name_belongs_to_one_file(tmp_path: Path) -> None:
-    text = LOSS.format(name="shared", factor=1)
-    first, second = written(tmp_path, text, "first.py"), written(tmp_path, text, "second.py")
-    load_plugin(first)
-    with pytest.raises(RequestError) as caught:
-        load_plugin(second)
-    assert "second.py', line 4" in str(caught.value)
-    assert f"by {first}:shared and as loss by {second}:shared" in str(caught.value)
-
-
 def test_another_process_loads_the_same_text_though_the_file_has_changed(tmp_path: Path) -> None:
     file = written(tmp_path, LOSS.format(name="travelling", factor=7))
     plugin = load_plugin(file)
@@ -319,6 +309,9 @@ def test_a_comment_measures_nothing_again_and_a_line_that_changes_is_told(tmp_pa
 
 
 def test_a_declared_file_counts_and_another_does_not(tmp_path: Path) -> None:
+    for use in (studied, check_file):
+        with pytest.raises(RequestError, match=r"'weighed' declares the file '.*/gone\.npz', which cannot"):
+            use(plug_in(tmp_path, declared="files='gone.npz'"))
     file = plug_in(tmp_path, declared="files=('w.txt',)")
     total = studied(file)[0].total
     (tmp_path / "w.txt").write_text("2")
@@ -329,13 +322,6 @@ def test_a_declared_file_counts_and_another_does_not(tmp_path: Path) -> None:
     studied(file)
     (tmp_path / "w.txt").write_text("2")
     assert studied(file)[0].cached == total
-
-
-def test_a_missing_declared_file_is_named(tmp_path: Path) -> None:
-    file = plug_in(tmp_path, declared="files='gone.npz'")
-    for use in (studied, check_file):
-        with pytest.raises(RequestError, match=r"'weighed' declares the file '.*/gone\.npz', which cannot"):
-            use(file)
 
 
 def test_a_file_that_changes_while_a_step_runs_is_no_result_of_the_study(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -64,14 +63,6 @@ def test_a_listener_hears_how_far_a_probe_is(what: str, capsys: pytest.CaptureFi
     assert capsys.readouterr() == ("", "")
 
 
-def test_every_pass_of_a_lambda_is_a_sign_of_life() -> None:
-    heard: list[dict[str, Any]] = []
-    with listening(heard.append):
-        passes = LinearProbe([1e-3]).fit(POINTS, LABELS).n_iter_[0]
-    assert sum(news["done"] == 0 for news in heard) == passes > 5
-    assert heard[0]["seconds_left"] == math.inf
-
-
 @pytest.mark.parametrize("what", FITS)
 def test_without_a_listener_a_terminal_shows_it(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
@@ -83,25 +74,6 @@ def test_without_a_listener_a_terminal_shows_it(what: str, monkeypatch: pytest.M
     assert all(line.startswith(f"{doing}: ") and line.endswith(" left") for line in lines)
     total, unit = size.split()
     assert lines[-1] == f"{doing}: {total} of {total} {unit}, about 0 s left"
-
-
-def test_of_short_work_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    heard: list[dict[str, Any]] = []
-    with listening(heard.append):
-        FITS["linear probe: 6 fits"]()
-    FITS["linear probe: 6 fits"]()
-    assert (terminal.getvalue(), heard) == ("", [])
-
-
-def test_predictions_say_how_far_they_are() -> None:
-    probe = KNNProbe(max_k=3).fit(POINTS, LABELS)
-    heard: list[dict[str, Any]] = []
-    with listening(heard.append):
-        probe.predict(POINTS)
-    expect_steady(heard, "kNN probe's predictions: 300 examples")
 
 
 def test_what_works_within_a_step_is_heard_by_its_observer(

@@ -16,9 +16,8 @@ import pytest
 
 from penultimate.engine.run import exclusively
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.files import read_sealed, write_sealed
 from penultimate.locks import BusyError, is_locked, locked
-from penultimate.store import SCHEMA, SMALL, Store
+from penultimate.store import Store
 
 STEP = "train.a.0"
 FILES = {
@@ -112,23 +111,6 @@ def test_other_damage_is_named_too(store: Store, damage: str) -> None:
     assert not Store(store.root).is_whole(STEP)
 
 
-def test_a_large_file_is_digested_at_a_quick_look_only_if_it_was_touched(store: Store) -> None:
-    path = leave(store) / "weights.bin"
-    assert len(FILES["weights.bin"]) > SMALL
-    flip(path)
-    assert Store(store.root).is_whole(STEP)
-    later = path.stat().st_mtime + 10
-    os.utime(path, (later, later))
-    assert not Store(store.root).is_whole(STEP)
-
-
-def test_a_meta_of_another_schema_is_refused_in_a_sentence(store: Store) -> None:
-    path = leave(store) / "meta.json"
-    write_sealed(path, read_sealed(path, SCHEMA), SCHEMA + 1)
-    with pytest.raises(RequestError, match=rf"another version .*\(schema {SCHEMA + 1}; .*--out"):
-        Store(store.root).is_whole(STEP)
-
-
 @pytest.mark.parametrize("moment", range(8))
 def test_a_disk_that_is_full_at_any_moment_loses_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch, moment: int
@@ -169,22 +151,6 @@ def test_a_place_that_cannot_be_used_is_a_clear_error(
     monkeypatch.setattr(Path, "mkdir", refuse)
     with pytest.raises(RequestError, match=r"cannot be written to \(Permission denied\); give --out another"):
         Store(tmp_path / "runs").prepare()
-
-
-@pytest.mark.parametrize("umask", [0o077, 0o002])
-def test_all_of_a_store_is_open_to_whom_the_umask_leaves_it(tmp_path: Path, umask: int) -> None:
-    before = os.umask(umask)
-    try:
-        store = Store(tmp_path / "runs")
-        store.prepare()
-        with store.step_lock(STEP):
-            leave(store)
-        write_sealed(store.study("tiny") / "study.json", {}, SCHEMA)
-    finally:
-        os.umask(before)
-    for path in (tmp_path / "runs").rglob("*"):
-        wanted = (0o777 if path.is_dir() else 0o666) & ~umask
-        assert path.stat().st_mode & 0o777 == wanted, path
 
 
 def test_a_store_of_earlier_versions_is_read_and_its_leases_are_ignored(store: Store) -> None:

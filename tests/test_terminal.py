@@ -9,6 +9,7 @@ import pytest
 from rich.cells import cell_len as width
 
 from penultimate.cli import main
+from tests.records.stores import SOFTMAX, described, finished, prepared
 
 MARKS = "*▾"
 
@@ -20,13 +21,6 @@ def test_list_alone_lists_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out) == kinds
     assert main(["list", "probes", "--json"]) == 0
     assert {"linear", "knn"} <= json.loads(capsys.readouterr().out).keys()
-
-
-def test_an_exhibit_is_json_whose_numbers_are_numbers(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", "table3", "--reference", "--json"]) == 0
-    table = json.loads(capsys.readouterr().out)["tables"][0]
-    assert len(table["rows"]) == 9
-    assert all(0 < row["class_separation_r2_train"] < 1 for row in table["rows"])
 
 
 def test_a_table_fits_the_terminal_and_loses_no_number(
@@ -103,22 +97,6 @@ def test_one_claim_is_reached_by_its_words(capsys: pytest.CaptureFixture[str]) -
     assert verdict.startswith("does not hold")
 
 
-def test_an_option_that_a_command_lacks_is_answered_with_its_usage(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["status", "--nonsense"]) == 2
-    told = capsys.readouterr().err
-    assert "--nonsense" in told
-    assert "usage: penultimate status [-h]" in told
-
-
-def test_status_of_nothing_is_an_empty_list_as_json(
-    tmp_path: object, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["status", "--json", "--out", str(tmp_path)]) == 0
-    assert json.loads(capsys.readouterr().out) == []
-
-
 def test_a_plan_is_json_for_other_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "quickstart", "--json", "--out", str(tmp_path)]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -130,3 +108,31 @@ def test_a_plan_is_json_for_other_programs(tmp_path: Path, capsys: pytest.Captur
     told = json.loads(capsys.readouterr().out)
     assert next(kind for kind in told["kinds"] if kind["name"] == "train")["seconds_each"] is None
     assert told["steps_of_unknown_cost"] == told["steps_left"]
+
+
+# -- `status --verify` names every damaged step -------------------------------------------------------------
+
+STEP = "accuracy.softmax-s0.0123456789abcdef"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    store = prepared(tmp_path / "runs")
+    (store.begin(STEP) / "bank.npz").write_bytes(bytes(100_000))
+    described(store, "mine", [finished(store, STEP, SOFTMAX, [{"metric": "top1", "value": 0.5}])])
+    return store.root
+
+
+@pytest.mark.parametrize("name", ["bank.npz", "rows.jsonl", "meta.json"])
+def test_a_flipped_bit_is_named(root: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--verify", "--out", str(root)]) == 0
+    assert "Every file of 1 finished step is as it was written." in capsys.readouterr().out
+    path = root / "steps" / STEP / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert main(["status", "--verify", "--out", str(root)]) == 1
+    said = capsys.readouterr().out
+    assert f"damaged: step {STEP}: {name} is not what was written" in said
+    assert "1 step damaged: penultimate run STUDY --verify computes them again." in said
+    assert path.read_bytes() == content

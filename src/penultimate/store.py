@@ -91,12 +91,10 @@ class Store:
         Raises DamagedFileError if the meta is missing or not what was written, and RequestError if it has
         another schema.
         """
-        if step_id not in self._metas:
-            meta = self._read_meta(step_id)
-            if meta is None:
-                return None
+        meta = self._metas.get(step_id) or self._read_meta(step_id)
+        if meta is not None:
             self._metas[step_id] = meta
-        return self._metas[step_id]
+        return meta
 
     def _read_meta(self, step_id: str) -> Meta | None:
         try:
@@ -132,9 +130,8 @@ class Store:
         """Return the meta of a step that is done and, at a quick look, whole, or None if it does not exist.
 
         Small files and rows are digested, a large file only if its size is wrong or its time is later than
-        that of meta.json. A large file that was changed while its time was kept, or while the clock was set
-        back, is found by a thorough store and by `verify`, which digests all files of a step before they are
-        used. What was read is not kept, because a study has many steps. Raises DamagedFileError.
+        that of meta.json. A thorough store and `verify` digest all files. What was read is not kept, because
+        a study has many steps. Raises DamagedFileError.
         """
         self._metas.pop(step_id, None)
         meta = self._read_meta(step_id)
@@ -226,10 +223,8 @@ class Store:
 
     def _looks_untouched(self, step_id: str, name: str, size: int) -> bool:
         """Return whether a file is large, has the size that its meta states, and is no newer than that."""
-        if size <= SMALL or name.endswith(".jsonl"):
-            return False
-        try:
-            state, meta = (os.stat(self._file(step_id, file)) for file in (name, META))
-        except OSError:
-            return False
-        return state.st_size == size and state.st_mtime_ns <= meta.st_mtime_ns
+        with contextlib.suppress(OSError):
+            if size > SMALL and not name.endswith(".jsonl"):
+                state, meta = (os.stat(self._file(step_id, file)) for file in (name, META))
+                return state.st_size == size and state.st_mtime_ns <= meta.st_mtime_ns
+        return False

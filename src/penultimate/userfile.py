@@ -128,8 +128,7 @@ def line_of(error: BaseException, path: Path | str) -> str:
 
 def _missing(name: str, what: str, path: Path | None) -> str:
     package = name.partition(".")[0]
-    beside = path.parent / package if path else None
-    if beside and (beside.is_dir() or beside.with_suffix(".py").is_file()):
+    if path and any(path.with_name(f"{package}{ending}").exists() for ending in ("", ".py")):
         if what == "network file":
             return f"'{package}' lies beside it; import it at the top of the file, not in a function"
         return (

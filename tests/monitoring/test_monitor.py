@@ -6,8 +6,6 @@ import copy
 import logging
 import math
 import random
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -270,6 +268,22 @@ def test_a_network_whose_features_are_not_found_is_refused_before_the_training()
     assert pu.Monitor(pu.Model(Squared(), layer="output"), HELD_OUT).step() is not None
 
 
+def test_in_a_process_group_the_first_process_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.distributed.init_process_group("gloo", f"file://{tmp_path}/group", rank=0, world_size=1)
+    try:
+        wrapped = nn.parallel.DistributedDataParallel(network())
+        monitor = pu.Monitor(wrapped, HELD_OUT)
+        assert monitor.step() is not None
+        monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+        assert monitor.step() is None
+        assert monitor.steps == 2
+        assert pu.Monitor(wrapped, HELD_OUT).history == []
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 def test_with_a_compiled_network_it_measures_the_same_and_nothing_is_compiled_again() -> None:
     import torch._dynamo.utils
 
@@ -291,38 +305,6 @@ def test_with_a_compiled_network_it_measures_the_same_and_nothing_is_compiled_ag
     assert plain is not None
     assert row is not None
     assert {**row, "seconds": 0} == pytest.approx({**plain, "seconds": 0})
-
-
-def test_in_a_process_group_the_first_process_measures(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    torch.distributed.init_process_group("gloo", f"file://{tmp_path}/group", rank=0, world_size=1)
-    try:
-        wrapped = nn.parallel.DistributedDataParallel(network())
-        monitor = pu.Monitor(wrapped, HELD_OUT)
-        assert monitor.step() is not None
-        monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
-        assert monitor.step() is None
-        assert monitor.steps == 2
-        assert pu.Monitor(wrapped, HELD_OUT).history == []
-    finally:
-        torch.distributed.destroy_process_group()
-
-
-@pytest.mark.long
-def test_two_processes_train_the_same_with_it_and_rank_0_measures(tmp_path: Path) -> None:
-    script = Path(__file__).with_name("two_processes.py")
-    found = {}
-    for more in ((), ("monitored",)):
-        name = "".join(more) or "alone"
-        words = [str(tmp_path / f"{name}-group"), str(tmp_path / name), *more]
-        started = [subprocess.Popen([sys.executable, script, str(rank), *words]) for rank in range(2)]
-        assert [process.wait(120) for process in started] == [0, 0]
-        found[name] = [torch.load(tmp_path / f"{name}.{rank}", weights_only=True) for rank in range(2)]
-    assert [[row["step"] for row in each["history"]] for each in found["monitored"]] == [[1, 2, 3, 4], []]
-    for rank in range(2):
-        alone, watched = (found[name][rank]["state"] for name in ("alone", "monitored"))
-        assert all(torch.equal(alone[name], watched[name]) for name in alone)
 
 
 def test_weights_that_are_shared_out_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:

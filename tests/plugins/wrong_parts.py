@@ -27,8 +27,3 @@ def forgetful(num_features):
 @register.head
 def on_its_side(num_classes, num_features, generator):
     return torch.randn(num_features, num_classes, generator=generator)
-
-
-@register.head
-def of_the_global_generator(num_classes, num_features, generator):
-    return torch.randn(num_classes, num_features)

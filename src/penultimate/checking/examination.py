@@ -168,9 +168,5 @@ def _can_be_written(value: Any) -> bool:
 
 
 def kind_of(value: object) -> str:
-    """Return words for a value: "None", or its type.
-
-    >>> kind_of(None), kind_of(1.5)
-    ('None', 'a value of type float')
-    """
+    """Return words for a value: "None", or its type."""
     return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -338,18 +338,6 @@ def as_objective(examined: Examined) -> str:
     return f"It runs as the objective '{built.spec}'"
 
 
-def weight(examined: Examined) -> None:
-    """It returns a finite weight [k m], the same for the same generator."""
-    examined.given = f"{K} classes, {M} features and a generator"
-    made, again = (examined.function(K, M, torch.Generator().manual_seed(0)) for _ in range(2))
-    found = list(made.shape) if isinstance(made, Tensor) else kind_of(made)
-    if found != [K, M] or made.dtype is not torch.float32 or not made.isfinite().all():
-        expected = f"return the weight [k m], {[K, M]}, finite and of torch.float32"
-        raise WrongError(f"returns {found} for {K} classes and {M} features; {expected}")
-    if not torch.equal(made, again):
-        raise WrongError("returns another weight for the same generator; draw from the generator alone")
-
-
 FIRST: tuple[Check, ...] = (signature, shape, values, gradient)
 EVERY: tuple[Check, ...] = (slope, device, classes, extremes, as_objective)
 CHECKS: dict[str, tuple[tuple[Check, ...], tuple[Check, ...], type[Examined]]] = {
@@ -357,6 +345,6 @@ CHECKS: dict[str, tuple[tuple[Check, ...], tuple[Check, ...], type[Examined]]] =
     "head": (FIRST, (*EVERY, examples), Part),
     "penalty": (FIRST, (*EVERY, examples), Part),
     "regulariser": (FIRST, EVERY, Part),
-    "fixed_head": ((signature, weight), (as_objective,), Examined),
+    "fixed_head": ((signature,), (as_objective,), Examined),
 }
 """The checks of each kind: those whose failure ends the examination, and the others."""

@@ -112,14 +112,15 @@ class Monitor:
             return None
         began = time.perf_counter()
         bank: FeatureBank | None = None
+        moved: Any = None
         row: Row = {"step": self.steps, **dict.fromkeys(self.measures, math.nan)}
         with self._undisturbed():
             try:
                 bank = self._bank()
+                moved = self._moved(bank)
             except Exception as error:
                 self._warn("features", error, f"nothing was measured at step {self.steps}")
-            moved = None if bank is None else self._moved(bank)
-            for name, measure in () if bank is None else self.measures.items():
+            for name, measure in () if moved is None else self.measures.items():
                 try:
                     row[name] = float(measure(moved if isinstance(measure, partial) else bank))
                 except Exception as error:
@@ -191,13 +192,9 @@ class Monitor:
         device = device_of(self._module)
         if device.type != "cuda":
             return bank
-        arrays = {"features": bank.features, "labels": bank.labels, "logits": bank.logits}
-        return SimpleNamespace(
-            **{
-                name: each if each is None else torch.from_numpy(each).to(device)
-                for name, each in arrays.items()
-            }
-        )
+        features, labels = (torch.from_numpy(each).to(device) for each in (bank.features, bank.labels))
+        logits = None if bank.logits is None else torch.from_numpy(bank.logits).to(device)
+        return SimpleNamespace(features=features, labels=labels, logits=logits)
 
     @contextlib.contextmanager
     def _undisturbed(self) -> Iterator[None]:
