@@ -26,7 +26,7 @@ from penultimate.paper.claims.strengths import (
     strengths,
 )
 from penultimate.paper.claims.verdicts import Judged
-from penultimate.paper.families import SHOWN
+from penultimate.paper.exhibits.strengths import SHOWN
 from penultimate.records.table import Row, Table
 from penultimate.study import load_study
 from tests.claims import judged, means_by_seed, rows_of, run_of

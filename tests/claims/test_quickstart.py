@@ -41,9 +41,9 @@ def with_price(
     ("price", "noise", "verdict", "words"),
     [
         (-4.0, 0.05, "holds", "the worse the features transfer"),
-        (0.0, 0.05, "does not hold", "a fall of 0.5 points or more is ruled out"),
-        (4.0, 0.05, "does not hold", "a fall of 0.5 points or more is ruled out"),
-        (-1.0, 3.0, "undecided", "open, since"),
+        (0.0, 0.05, "does not hold", "a fall that counts is ruled out"),
+        (4.0, 0.05, "does not hold", "a fall that counts is ruled out"),
+        (-1.0, 3.0, "undecided", "neither shown nor ruled out"),
     ],
 )
 def test_the_rule_falls_as_the_planted_truth_does(
@@ -58,9 +58,7 @@ def test_the_rule_falls_as_the_planted_truth_does(
     assert told.decides
     assert told.sentence.startswith("Over three draws, each .1 of class separation goes with ")
     assert words in told.sentence
-    assert "Logit penalty separates further than softmax (+0.0" in told.sentence
-    better = "better" if found.beside[0].transfer.estimate > 0 else "worse"
-    assert f" points {better} (" in told.sentence
+    assert told.points[0].startswith("Logit penalty against softmax: +0.0")
 
 
 def test_the_slope_is_that_of_a_regression_with_an_intercept_for_each_draw() -> None:
@@ -86,17 +84,15 @@ def test_the_slope_is_that_of_a_regression_with_an_intercept_for_each_draw() -> 
 def test_two_draws_are_too_few_and_other_objectives_have_another_answer() -> None:
     few = run_of(with_price(-4.0, seeds=(0, 1)))
     assert answer_quickly(few) is None
-    assert "cannot be applied yet" in answer(few).sentence
+    assert "cannot say yet" in answer(few).sentence
     assert not answer(few).decides
     assert not is_quick(run_of(with_price(-4.0, limited=True)))
     two = planted({spec: {"separation": 0.4, "linear": 70.0} for spec in QUICK[:2]}, seeds=(0, 1, 2))
     assert not is_quick(run_of(two))
 
 
-def test_the_longer_run_stands_beside_and_undecided_claims_are_left_out() -> None:
+def test_undecided_claims_are_left_out() -> None:
     run = run_of(with_price(-4.0))
-    assert "The reference run glyphs (nine draws, 44 epochs, nine objectives" in answer(run).points[-1]
-    assert "transfers 4.58 points worse" in answer(run).points[-1]
     claims = show("claims", run)
     assert {*claims.tables[0].to_pandas()["verdict"]} == {"does not hold"}
     assert any("not decided by three objectives" in note for note in claims.notes)

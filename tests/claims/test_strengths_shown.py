@@ -6,9 +6,17 @@ import pytest
 
 from penultimate.paper.claims.strengths import complete
 from penultimate.paper.exhibits.better import better, kept_candidates
-from penultimate.paper.exhibits.doses import beside_softmax, doses, slopes
-from penultimate.paper.exhibits.projectors import projectors
-from penultimate.paper.families import FURTHER, SHOWN, distinct, pareto_front, strengths_of
+from penultimate.paper.exhibits.strengths import (
+    FURTHER,
+    SHOWN,
+    beside_softmax,
+    distinct,
+    doses,
+    pareto_front,
+    projectors,
+    slopes,
+    strengths_of,
+)
 from penultimate.results.rows import Run
 from tests.claims import run_of
 from tests.claims.test_dose_claims import planted_strengths, priced
@@ -47,7 +55,7 @@ def test_further_families_have_a_price_that_no_rule_judges() -> None:
     assert {curve.slug for curve in shown.figures[0].panels[0].curves} == {*SHOWN}
     prices = next(table for table in shown.tables if table.name == "doses_prices")
     assert {*FURTHER} < {*prices.slugs}
-    assert prices.notes == ("Told, and judged by no rule: Projector, Center loss and Entropy.",)
+    assert prices.notes == ("Judged by no rule: Projector, Center loss and Entropy.",)
 
 
 def test_the_front_is_what_nothing_beats_in_both_and_covariates_find_the_price(smallest: Run) -> None:

@@ -10,7 +10,7 @@ from penultimate.objectives.presets import resolve
 from penultimate.paper import arms
 from penultimate.paper.arms import BEHIND_A_PROJECTOR
 from penultimate.paper.claims.filed import DEPTHS, DISCARDING, FAMILIES, PAIRS, WINDOW
-from penultimate.paper.families import SHOWN
+from penultimate.paper.exhibits.strengths import SHOWN
 from penultimate.paper.studies.sweep import RECIPE, SMALLEST
 from penultimate.paper.studies.world import CHANGES
 from penultimate.paper.studies.world import OBJECTIVES as NINE

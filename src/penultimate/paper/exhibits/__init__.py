@@ -75,8 +75,10 @@ declare_exhibits(
             "iclr_tableA2": "Learning rate, weight decay and hyperparameters",
         },
         "better": {"better": "Candidates better than softmax in both, and the chosen one on other tasks"},
-        "doses": {"doses": "Transfer against class separation in families of strengths"},
-        "projectors": {"projectors": "Transfer and accuracy behind layers that are thrown away"},
+        "strengths": {
+            "doses": "Transfer against class separation in families of strengths",
+            "projectors": "Transfer and accuracy behind layers that are thrown away",
+        },
     },
     PAPER,
 )

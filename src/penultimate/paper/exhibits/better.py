@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -17,11 +17,12 @@ from penultimate.paper.claims.judging import judge, verdict_table
 from penultimate.paper.claims.numbers import ACCURACY, BASELINE, KNN, LINEAR, SEPARATION, Numbers
 from penultimate.paper.claims.rules import gain, other_of
 from penultimate.paper.claims.stated import claims_of
+from penultimate.paper.printed import figure
 from penultimate.records.references import references
 from penultimate.results.exhibit import Part, exhibit
-from penultimate.results.figure import Curve, Figure, Panel, Point
+from penultimate.results.figure import Curve, Panel, Point
 from penultimate.results.rows import Objective, Run, read_reference
-from penultimate.results.table import MISSING, Column, Table, table_of_rows
+from penultimate.results.table import MISSING, Cell, Column, Table, table_of_cells
 from penultimate.results.text import fixed, signed
 
 ROWS = {
@@ -41,21 +42,21 @@ ROWS = {
 def better(run: Run) -> Iterator[Part]:
     """Candidates are compared with softmax by test accuracy and by linear transfer to four of eight tasks.
     The one whose smaller gain is the largest is chosen. It is trained again with seeds of its own and tried
-    on the other four tasks, which the choice did not see. Gains are differences to softmax within seeds."""
-    other, found = other_of(run), kept_candidates()
-    if other is None or not is_of_the_search(run):
+    on the other four tasks, which the choice did not see. Gains are differences to softmax within seeds. In
+    the figure, numbers are as in the table, single seeds are faint, and upper right is better in both."""
+    other = other_of(run)
+    if other is None or STUDY not in (run.name, run.description.get("changed_from")):
         return
-    trials = {label: gain(Numbers(run), quantity) for label, quantity in ROWS.items()}
-    accuracy, linear = (trials[label] for label in [*ROWS][:2])
-    if accuracy is None or linear is None:
-        return
-    yield candidates_table(found, other.spec)
-    yield confirmed_table(Numbers(run), other, trials)
-    title = "The claims that an objective is better in both"
-    yield verdict_table("better", title, judge(run, claims_of("better")))
-    yield Figure(
-        "better", "Gains on softmax in accuracy and in transfer", (panel(other, found, accuracy, linear),)
-    )
+    gains = {label: gain(Numbers(run), quantity) for label, quantity in ROWS.items()}
+    accuracy, linear, *_ = gains.values()
+    if accuracy and linear:
+        found = kept_candidates()
+        yield candidates_table(found, other.spec)
+        yield confirmed_table(Numbers(run), other, gains)
+        title = "The claims that an objective is better in both"
+        yield verdict_table("better", title, judge(run, claims_of("better")))
+        title = "Gains on softmax in accuracy and in transfer"
+        yield figure("better", title, panel(other, found, accuracy, linear))
 
 
 class Candidate(NamedTuple):
@@ -81,11 +82,6 @@ class Candidate(NamedTuple):
         return float(self.gains.mean().min())
 
 
-def is_of_the_search(run: Run) -> bool:
-    """Return whether a study tries the chosen objective, whatever its seeds."""
-    return other_of(run) is not None and STUDY in (run.name, run.description.get("changed_from"))
-
-
 @functools.cache
 def kept_candidates() -> list[Candidate]:
     """Return the candidates of the searches that come with the package, the highest score first."""
@@ -104,8 +100,7 @@ def candidates(run: Run) -> Iterator[Candidate]:
                 accuracy, *tasks = (frame[slug] for frame in frames)
                 values = pd.DataFrame({"accuracy": accuracy, "transfer": sum(tasks) / len(tasks)})
                 measured.setdefault(spec, values.dropna())
-    for text in SEARCHED[run.name]:
-        spec = resolve(text).canonical
+    for spec in (resolve(text).canonical for text in SEARCHED[run.name]):
         if {spec, BASELINE} <= {*measured}:
             gains = (measured[spec] - measured[BASELINE]).dropna()
             gains = gains[gains.index.isin(SEEN.get(run.name, gains.index))]
@@ -123,24 +118,18 @@ def candidates_table(found: Sequence[Candidate], chosen: str) -> Table | None:
         Column("study", "Study"),
         Column("choice", "Choice"),
     )
-    rows, texts = list[tuple[str, list[Any]]](), list[list[str]]()
+    rows = []
     for place, one in enumerate(found, 1):
-        numbers = [*one.gains.mean(), one.score]
-        choice = "chosen" if one.spec == chosen else MISSING
-        rows.append((f"{place}. {one.label}", [*numbers, len(one.gains), one.study, choice]))
+        numbers = [Cell(number, signed(number, 2)) for number in (*one.gains.mean(), one.score)]
         # The dash of a candidate that was not chosen would say that something was not measured.
-        texts.append([*(signed(number, 2) for number in numbers), choice.strip(MISSING)])
-    keys = ["accuracy", "transfer", "score", "choice"]
-    shown: dict[str, Any] = {
-        "texts": pd.DataFrame(texts, [label for label, _ in rows], keys, dtype=object),
-        "slugs": tuple(one.slug for one in found),
-        "corner": "Candidate",
-    }
+        choice = "chosen" if one.spec == chosen else Cell(MISSING, "")
+        rows.append((f"{place}. {one.label}", [*numbers, len(one.gains), one.study, choice]))
     title = "The candidates, by score, on the tasks that the choice sees"
-    return table_of_rows("better_candidates", title, columns, rows, **shown)
+    slugs = tuple(one.slug for one in found)
+    return table_of_cells("better_candidates", title, columns, rows, slugs=slugs, corner="Candidate")
 
 
-def confirmed_table(of: Numbers, other: Objective, trials: Mapping[str, Effect | None]) -> Table | None:
+def confirmed_table(of: Numbers, other: Objective, gains: Mapping[str, Effect | None]) -> Table | None:
     """Return both objectives' means on the tasks that the choice did not see, with the gain on softmax."""
     columns = (
         Column("softmax", "Softmax", digits=2, with_error=True),
@@ -148,67 +137,59 @@ def confirmed_table(of: Numbers, other: Objective, trials: Mapping[str, Effect |
         Column("gain", "Gain, with its 95 % interval"),
         Column("least", "Counts from"),
     )
-    frames = {
-        label: of.frame(quantity).reindex(columns=[BASELINE, other.slug]) for label, quantity in ROWS.items()
-    }
-    rows, texts = [], []
-    for (label, frame), trial in zip(frames.items(), trials.values(), strict=True):
-        digits, cells = ROWS[label].unit.digits, [*frame.mean(), None, None]
-        shown: list[str | None] = [None] * 4
-        if trial:
-            # No R² is too little to count, and a dash would say that something was not measured.
-            least = MISSING if ROWS[label] is SEPARATION else trial.margin
-            cells[2:] = [trial.estimate, least]
+    rows, errors, counts = [], [], []
+    for (label, quantity), effect in zip(ROWS.items(), gains.values(), strict=True):
+        digits, frame = quantity.unit.digits, of.frame(quantity).reindex(columns=[BASELINE, other.slug])
+        cells: list[Cell | float | None] = [*frame.mean(), None, None]
+        if effect:
             ends = zip(frame.mean(), frame.sem(), strict=True)
             shown = [
-                *(f"{fixed(mean, digits)} ± {fixed(error, digits + 1)}" for mean, error in ends),
-                replace(trial, name="", unit=Unit("{}", digits)).text,
-                "" if least is MISSING else fixed(trial.margin, digits),
+                Cell(mean, f"{fixed(mean, digits)} ± {fixed(error, digits + 1)}") for mean, error in ends
             ]
+            gained = Cell(effect.estimate, replace(effect, name="", unit=Unit("{}", digits)).text)
+            # No R² is too little to count, and a dash would say that something was not measured.
+            is_counted = quantity is not SEPARATION
+            least = Cell(effect.margin, fixed(effect.margin, digits)) if is_counted else Cell(MISSING, "")
+            cells = [*shown, gained, least]
         rows.append((label, cells))
-        texts.append(shown)
-    keys = [column.key for column in columns]
-    sides = {"errors": pd.DataFrame.sem, "counts": pd.DataFrame.count}
-    parts = {
-        name: pd.DataFrame([[*read(frame)] for frame in frames.values()], [*ROWS], keys[:2])
-        for name, read in sides.items()
-    }
-    parts["texts"] = pd.DataFrame(texts, [*ROWS], keys, dtype=object)
-    title = "The chosen objective beside softmax, on the tasks that the choice did not see"
-    return table_of_rows("better_confirmed", title, columns, rows, corner="Measure", **parts)
+        errors.append([*frame.sem()])
+        counts.append([*frame.count()])
+    keys = [column.key for column in columns[:2]]
+    return table_of_cells(
+        "better_confirmed",
+        "The chosen objective beside softmax, on the tasks that the choice did not see",
+        columns,
+        rows,
+        corner="Measure",
+        errors=pd.DataFrame(errors, [*ROWS], keys),
+        counts=pd.DataFrame(counts, [*ROWS], keys),
+    )
 
 
-def panel(other: Objective, found: Sequence[Candidate], across: Effect, up: Effect) -> Panel:
+def panel(other: Objective, found: Sequence[Candidate], x: Effect, y: Effect) -> Panel:
     """Return gains in transfer against gains in accuracy, with softmax where the lines cross."""
     places = {one.spec: str(place) for place, one in enumerate(found, 1)}
     points = [
-        Point(x, y, one.slug, places[one.spec], f"{one.label}, seed {seed}", faint=True)
+        Point(across, up, one.slug, places[one.spec], f"{one.label}, seed {seed}", faint=True)
         for one in found
-        for seed, (x, y) in one.gains.iterrows()
+        for seed, (across, up) in one.gains.iterrows()
     ]
-    for one in found:
-        across_mean, up_mean = one.gains.mean().tolist()
-        detail = f"{one.label} ({one.study})"
-        points.append(Point(across_mean, up_mean, one.slug, places[one.spec], detail))
-    x, y, detail = across, up, f"{other.label}: {across.text}; {up.text}"
+    points += [
+        Point(across, up, one.slug, places[one.spec], f"{one.label} ({one.study})")
+        for one in found
+        for across, up in [one.gains.mean()]
+    ]
     name = f"{places.get(other.spec, 'chosen,')} on the other tasks"
-    points.append(Point(x.estimate, y.estimate, other.slug, name, detail))
+    points.append(Point(x.estimate, y.estimate, other.slug, name, f"{other.label}: {x.text}; {y.text}"))
     ends = [((x.low, y.estimate), (x.high, y.estimate)), ((x.estimate, y.low), (x.estimate, y.high))]
-    lines = ends if math.isfinite(across.low) and math.isfinite(up.low) else []
-    every = [*points, *(Point(*end, "", "") for line in lines for end in line)]
-    left, right = min(0.0, *(each.x for each in every)), max(0.0, *(each.x for each in every))
-    low, high = min(0.0, *(each.y for each in every)), max(0.0, *(each.y for each in every))
+    lines = ends if math.isfinite(x.low) and math.isfinite(y.low) else []
+    every = [(0.0, 0.0), *((point.x, point.y) for point in points), *(end for line in lines for end in line)]
+    (left, right), (low, high) = ((min(side), max(side)) for side in zip(*every, strict=True))
     zero = (
         Curve(((0.0, low), (0.0, high)), BASELINE, "as accurate as softmax", True, True),
         Curve(((left, 0.0), (right, 0.0)), BASELINE, "transfers as softmax does", True, True),
     )
-    return Panel(
-        "better-gains",
-        "Gains on softmax: accuracy and transfer",
-        "Gain in test accuracy, points",
-        "Gain in linear transfer, points",
-        tuple(points),
-        (*zero, *(Curve(line, other.slug, f"{other.label}, 95 %") for line in lines)),
-        size=(640, 420),
-        finding="numbers as in the table; upper right: better in both; faint: single seeds",
-    )
+    axes = "Gain in test accuracy, points", "Gain in linear transfer, points"
+    curves = *zero, *(Curve(line, other.slug, f"{other.label}, 95 %") for line in lines)
+    title, drawn = "Gains on softmax: accuracy and transfer", (tuple(points), tuple(curves))
+    return Panel("better-gains", title, *axes, *drawn, size=(640.0, 420.0))

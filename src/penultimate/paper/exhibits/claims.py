@@ -23,10 +23,7 @@ COLUMNS = (
     Column("whose", "Whose claim"),
     Column("reason", "Why"),
 )
-VERBS: dict[Verdict, tuple[str, str]] = {
-    "holds": ("holds", "hold"),
-    "does not hold": ("does not hold", "do not hold"),
-}
+VERDICTS: dict[Verdict, str] = {"holds": "hold", "does not hold": "do not hold", "undecided": "undecided"}
 
 
 @exhibit("claims", "The paper's claims, and a few of ours", section="claims", study="glyphs")
@@ -42,17 +39,11 @@ def claims(run: Run) -> Iterator[Part]:
         judged = decided
     if not judged:
         return
-    yield table_of_rows(
-        "claims", "Claim by claim", COLUMNS, [_row(one) for one in judged], corner=CLAIM, folded=True
-    )
-    yield table_of_rows(
-        "claims_numbers",
-        "Every number in the rules",
-        [Column("value", "Value", digits=3)],
-        [(name, [float(value)]) for name, value in NUMBERS],
-        corner="Number",
-        folded=True,
-    )
+    rows, value = [_row(one) for one in judged], Column("value", "Value", digits=3)
+    numbers = [(name, [float(number)]) for name, number in NUMBERS]
+    yield table_of_rows("claims", "Claim by claim", COLUMNS, rows, corner=CLAIM, folded=True)
+    title = "Every number in the rules"
+    yield table_of_rows("claims_numbers", title, [value], numbers, corner="Number", folded=True)
     yield tally(judged)
     if is_reference(run):
         yield NOTE
@@ -77,13 +68,9 @@ def _row(one: JudgedClaim) -> tuple[str, list[str]]:
 def tally(judged: Iterable[JudgedClaim]) -> str:
     """Return how many claims of the paper, and of ours, have each verdict."""
     judged, said = list(judged), []
-    for ours, whose in ((False, "the paper's"), (True, "our own")):
+    for ours, whose in ((False, "claims of the paper"), (True, "claims of our own")):
         verdicts = Counter(one.ours.verdict for one in judged if one.claim.ours == ours)
         if verdicts:
-            words = [f"{verdicts[each]} {verb[verdicts[each] != 1]}" for each, verb in VERBS.items()]
-            said.append(
-                f"of {whose} {counted(verdicts.total(), 'claim')} {', '.join(words)} and"
-                f" {verdicts['undecided']} {'is' if verdicts['undecided'] == 1 else 'are'} undecided"
-            )
-    text = "; ".join(said)
-    return f"{text[:1].upper()}{text[1:]}."
+            counts = (f"{verdicts[verdict]} {words}" for verdict, words in VERDICTS.items())
+            said.append(f"{verdicts.total()} {whose}: {', '.join(counts)}")
+    return f"{'; '.join(said)}."
