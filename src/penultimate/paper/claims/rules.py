@@ -693,14 +693,14 @@ def regained(among: Sequence[str]) -> Rule:
     """
 
     def rule(of: Numbers) -> Judged | None:
-        for arm in of.run.arms if of.run else ():
-            grids = of.study.grids(arm)
-            if grids and grids[0].get("recipe", {}).get("head_decay") is not None:
-                of = of.at(arm)
-                break
-        else:
-            if of.run:
+        if of.run is not None:
+            recipes = {
+                arm: of.run.grids(arm)[0].get("recipe", {}) for arm in of.run.arms if of.run.grids(arm)
+            }
+            arms = [arm for arm, recipe in recipes.items() if recipe.get("head_decay") is not None]
+            if not arms:
                 return None
+            of = of.at(arms[0])
         runs = of.runs(ACCURACY)
         there = [slug for slug in among if slug in runs]
         if BASELINE not in runs or not there:

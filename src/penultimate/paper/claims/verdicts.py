@@ -143,9 +143,16 @@ def judge_groups(
     return Judged(verdict, numbers, reason, True, tuple(effects))
 
 
-def judge_all(effects: Sequence[Effect], **how: object) -> Judged:
+def judge_all(
+    effects: Sequence[Effect],
+    *,
+    any_of: bool = False,
+    lead: str = "",
+    absent: Sequence[str] = (),
+    why_not: str = "",
+) -> Judged:
     """Return the verdict on the claim that all of these effects exist, but those that it denies."""
-    return judge_groups({"": effects}, **how)  # type: ignore[arg-type]
+    return judge_groups({"": effects}, any_of=any_of, lead=lead, absent=absent, why_not=why_not)
 
 
 def _numbers(effects: Sequence[Effect], lead: str, is_one: bool, any_of: bool) -> str:
