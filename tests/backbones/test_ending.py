@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import penultimate as pu
-from penultimate.backbones.ending import NoHeadError, final_of
+from penultimate.backbones.ending import NoHeadError
 
 IMAGES = torch.randn(6, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 LABELS = torch.arange(6) % 3
@@ -92,20 +92,6 @@ def test_a_head_that_is_named_is_the_final_layer() -> None:
     assert bank.features.shape == (6, 8)
     with pytest.raises(pu.RequestError, match="head='neck' is no layer of Net"):
         pu.extract(Net("cubed"), [(IMAGES, LABELS)], head="neck")
-
-
-def test_a_removed_head_leaves_the_features() -> None:
-    class Removed(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.body, self.fc = nn.Linear(4, 3), nn.Identity()
-
-        def forward(self, x: Tensor) -> Tensor:
-            out: Tensor = self.fc(self.body(x))
-            return out
-
-    net, images = Removed(), torch.randn(5, 4)
-    assert final_of(net, lambda: net(images)) == "output"
 
 
 def test_a_scripted_module_is_asked_about() -> None:

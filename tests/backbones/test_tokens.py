@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,13 +93,6 @@ def test_torchvision_is_pooled_behind_its_encoder() -> None:
     torch.testing.assert_close(pooled(module, "cls", images), tokens[:, 0])
 
 
-def test_a_network_without_a_class_token_has_the_means_alone() -> None:
-    module = built("test_vit", class_token=False, global_pool="avg", reg_tokens=2)
-    assert token_pooling(module, IMAGES[:2], "patches:mean").prefix == 2
-    with pytest.raises(RequestError, match="has no class token; mean and patches:mean need none"):
-        token_pooling(module, IMAGES[:2], "cls+mean")
-
-
 @pytest.mark.parametrize("name", ["test_resnet", "test_convnext", "test_mambaout"])
 def test_networks_without_tokens_are_refused(name: str) -> None:
     with pytest.raises(RequestError, match=r"pooling='mean' is of networks with tokens.*has none"):
@@ -152,18 +143,3 @@ def test_networks_are_named_by_their_poolings_and_never_share_features() -> None
         _ = Request({"net": "timm:test_resnet"}, {"glyphs_smoke": ""}, poolings="all").sources
     with pytest.raises(RequestError, match="Did you mean 'mean'"):
         _ = Request({"net": "timm:test_vit"}, {"glyphs_smoke": ""}, poolings=("meann",)).sources
-
-
-def test_a_pooling_of_a_network_without_tokens_is_refused_before_any_step(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="timm:test_resnet has none"):
-        pu.evaluate(
-            {"net": "timm:test_resnet(pretrained=False, pooling='mean')"}, {"glyphs_smoke": ""}, out=tmp_path
-        )
-
-
-@pytest.mark.long
-def test_poolings_can_be_asked_for_before_the_library_was_imported() -> None:
-    asked = "Request({'v': 'timm:test_vit'}, {'glyphs_smoke': ''}, poolings='all').sources"
-    code = f"from penultimate.evaluation.request import Request; print(len({asked}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "5\n", done.stderr

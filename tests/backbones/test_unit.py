@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import pytest
 import torch
@@ -50,25 +48,6 @@ def test_a_unit_is_its_equation(size: int, stride: int, activate: bool) -> None:
     np.testing.assert_allclose(unit(x, residual).detach().numpy(), expected, atol=1e-12)
 
 
-def test_a_unit_of_groups_is_a_unit_for_each_channel() -> None:
-    whole = generic(Unit(3, 3, 3, stride=2, groups=3).double())
-    x = images_of(3, torch.float64, side=5)
-    expected = [
-        oracle.unit(
-            x[:, [channel]].numpy(),
-            whole.convolution.weight[[channel]].detach().numpy(),
-            whole.normalisation.weight[[channel]].detach().numpy(),
-            whole.normalisation.bias[[channel]].detach().numpy(),
-            2,
-            whole.normalisation.eps,
-            None,
-            True,
-        )
-        for channel in range(3)
-    ]
-    np.testing.assert_allclose(whole(x).detach().numpy(), np.concatenate(expected, 1), atol=1e-12)
-
-
 @pytest.mark.parametrize("groups", [1, 256])
 def test_kernels_start_with_the_spread_of_their_own_fan_out(groups: int) -> None:
     """He's normal distribution: the variance is 2 / (9 channels that a value goes to)."""
@@ -88,11 +67,3 @@ def test_features_are_wide_and_every_path_carries_a_gradient(name: str) -> None:
         assert parameter.grad is not None
         assert parameter.grad.abs().sum() > 0
     assert network.double()(images_of(2, torch.float64)).dtype == torch.float64
-
-
-def test_a_copy_trains_its_own_weights() -> None:
-    network = build("glyphnet(width=4, features=16)", seed=1)
-    twin = copy.deepcopy(network)
-    twin(images_of(4, torch.float32)).sum().backward()
-    assert all(parameter.grad is None for parameter in network.parameters())
-    assert all(parameter.grad is not None for parameter in twin.parameters())

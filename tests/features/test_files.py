@@ -20,7 +20,6 @@ from penultimate.data.augmentation.transforms import normalise
 from penultimate.data.disk.loading import decoded
 from penultimate.data.disk.preparation import Preparation
 from penultimate.data.images import ChannelStatistics
-from penultimate.data.listing import Listing
 from penultimate.errors import DamagedFileError, RequestError
 from penultimate.features.bank import FeatureBank
 from penultimate.features.files import extract_files
@@ -87,31 +86,6 @@ def test_several_networks_share_a_pass_and_each_gets_what_it_gets_alone(tmp_path
     assert both["a"].labels.tolist() == listing.labels.tolist()
     assert both["a"].ids is not None
     assert both["a"].ids.tolist() == listing.ids.tolist()
-
-
-def test_files_are_not_read_for_their_digest_where_it_is_known_what_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unread(listing: Listing) -> str:
-        raise AssertionError("every file was read for its digest")
-
-    listing = folder_of(tmp_path / "images", 5)
-    monkeypatch.setattr(Listing, "digest", property(unread))
-    (bank,) = extract_files({"a": small()}, listing, tmp_path / "banks", images="these").values()
-    assert len(bank) == 5
-    with pytest.raises(AssertionError, match="every file was read"):
-        extract_files({"a": small()}, listing, tmp_path / "banks")
-    with pytest.warns(UserWarning, match="made again: changed: images"):
-        extract_files({"a": small()}, listing, tmp_path / "banks", images="those")
-
-
-def test_a_bank_on_disk_is_measured_like_one_in_memory(tmp_path: Path) -> None:
-    listing = folder_of(tmp_path / "images", 12)
-    (bank,) = extract_files({"a": small()}, listing, tmp_path / "banks").values()
-    assert isinstance(bank.features, np.memmap)
-    in_memory = FeatureBank(np.array(bank.features), bank.labels, ids=bank.ids)
-    assert class_separation(bank) == class_separation(in_memory)
-    assert bank.digest() == in_memory.digest()
 
 
 def test_half_precision_is_the_rounded_features(tmp_path: Path) -> None:
@@ -306,28 +280,3 @@ def _counted(function, calls, place):  # type: ignore[no-untyped-def]
 
 
 # -- names of networks --------------------------------------------------------------------------------------
-
-HOSTILE = ("..", ".", ".lock", "/", "../../up", "a\0b", "x" * 300, "é" * 150, "a.", " ", "-x", "new\nline")
-
-
-def test_a_network_of_any_name_has_a_bank_of_its_own_in_the_folder(tmp_path: Path) -> None:
-    listing = folder_of(tmp_path / "images", 3)
-    before = {path.name for path in tmp_path.iterdir()}
-    networks: dict[str, Network] = {name: small(number) for number, name in enumerate(HOSTILE)}
-    for _ in range(2):
-        banks = extract_files(networks, listing, tmp_path / "banks", batch_size=4, workers=0)
-        assert {path.name for path in tmp_path.iterdir()} == {*before, "banks"}
-        inside = [path for path in (tmp_path / "banks").iterdir() if path.name != ".lock"]
-        assert len(inside) == len(HOSTILE)
-        assert all((path / "bank.json").is_file() for path in inside)
-        assert len({bank.digest() for bank in banks.values()}) == len(HOSTILE)
-
-
-def test_a_network_without_a_name_and_folders_that_are_none_are_refused(tmp_path: Path) -> None:
-    listing = folder_of(tmp_path / "images", 3)
-    with pytest.raises(RequestError, match="a name is text"):
-        extract_files({"": small()}, listing, tmp_path / "banks", workers=0)
-    assert not (tmp_path / "banks").exists()
-    for folder in ("", tmp_path / ("x" * 300)):
-        with pytest.raises(RequestError, match=r"folder|cannot be used"):
-            extract_files({"a": small()}, listing, folder, workers=0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-import torchvision
 from tests.oracles import similarity as oracle
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
@@ -78,18 +77,6 @@ def test_equals_equation_10_for_networks_of_different_depth_and_batches_of_diffe
     assert comparison.matrix[0, 1] < 0.999, "batch norm and its in-place ReLU are different layers"
     assert comparison.sizes.tolist() == [20, 20, 7]
     assert "1 of 7" in repr(comparison)
-
-
-def test_rows_are_in_the_order_in_which_layers_run() -> None:
-    """The block of a ResNet is named before its parts and runs after them."""
-    net = torchvision.models.resnet18()
-    comparison = pu.compare_networks([net], images_of(32, 8), ["layer1.0", "layer1.0.bn2", "bn1"])
-    assert [layer for _, layer in comparison.names] == ["bn1", "layer1.0.bn2", "layer1.0"]
-    assert comparison.matrix[1, 2] < 0.999
-
-
-def images_of(side: int, n: int) -> list[Tensor]:
-    return [torch.randn(n, 3, side, side, generator=torch.Generator().manual_seed(2))]
 
 
 def test_networks_are_left_as_they_were() -> None:
@@ -211,12 +198,6 @@ def test_mappings_leave_out_labels_and_ids_and_a_single_other_key_is_the_image(i
     assert np.array_equal(compare_networks(net, [batch], ["body.1", "body.2"]).matrix, expected.matrix)
     (own,) = profile_layers(net[0], [batch], "body.2")
     assert own == profile_layers(net[0], [(x, batch["label"])], "body.2")[0]
-
-
-def test_a_key_that_the_forward_pass_does_not_take_is_named() -> None:
-    batch = {"x": images(8)[0], "mask": torch.ones(8), "id": torch.arange(8)}
-    with pytest.raises(RequestError, match=r"network '0': .* keys 'x', 'mask', 'id': .* argument 'mask'"):
-        compare_networks([networks()["wide"]], [batch], "body.2")
 
 
 @pytest.mark.parametrize(

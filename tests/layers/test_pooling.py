@@ -45,14 +45,6 @@ def test_files_hold_the_means_of_the_blocks_maps_in_one_pass(tmp_path: Path) -> 
         np.testing.assert_allclose(found, literal, rtol=1e-5, atol=1e-6)
 
 
-def test_a_full_disk_is_an_error(tmp_path: Path, small_disk: Path) -> None:
-    few = load_images(world(tmp_path), "test")
-    many = np.arange(4000)
-    images = ImageSet(few.images[many % 40], few.labels[many % 40], many, few.class_names)
-    with pytest.raises(OSError, match="No space left"):
-        pooled_layers(load_network(network(tmp_path, "softmax")), images, small_disk / "test")
-
-
 @pytest.mark.parametrize(
     ("name", "side", "channels"),
     [

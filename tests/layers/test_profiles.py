@@ -134,16 +134,6 @@ def test_a_loader_may_promise_its_order_and_is_held_to_it() -> None:
         profile_layers(net, [(images, labels)], "4", by_class=True)
 
 
-def test_a_dead_layer_is_said_and_the_others_are_measured() -> None:
-    net = small_net()
-    nn.init.constant_(net[3].bias, -100.0)
-    alive, dead = profile_layers(net, batches(12), ["2", "4"])
-    assert (dead.nonzero_share, dead.class_separation) == (0, None)
-    assert "equal" in dead.undefined
-    assert alive.class_separation is not None
-    assert alive.undefined == ""
-
-
 def test_bad_input_is_named() -> None:
     net, loader = small_net(), batches(8, 8)
     with pytest.raises(RequestError, match="no layer matches 'blok'"):

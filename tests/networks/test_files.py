@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,9 +15,8 @@ from PIL import Image
 from torch import nn
 from torchvision import models, transforms
 
-import penultimate as pu
 from penultimate.data.disk.preparation import Preparation
-from penultimate.data.images import ChannelStatistics, ImageSet
+from penultimate.data.images import ChannelStatistics
 from penultimate.engine.plan import plan
 from penultimate.errors import RequestError
 from penultimate.evaluation.request import Request
@@ -106,12 +102,6 @@ def test_a_function_of_a_file_builds_the_network_and_its_weights_are_loaded(
     torch.testing.assert_close(network.logits(features), expected)
 
 
-def test_the_files_text_is_part_of_the_identity(file: Path) -> None:
-    before = fingerprint(f"{file}:build")
-    file.write_text(NET + "\n# changed")
-    assert fingerprint(f"{file}:build") != before
-
-
 @pytest.mark.parametrize("function", ["a_tuple", "a_dict"])
 def test_of_a_tuple_or_a_dict_the_logits_are_found(function: str, file: Path, tmp_path: Path) -> None:
     network = given(f"{file}:{function}(crop=32)", tmp_path, classes=5)
@@ -128,15 +118,6 @@ def test_a_network_of_one_channel_sees_grey(file: Path, tmp_path: Path) -> None:
     grey = np.stack([np.asarray(Image.fromarray(image).convert("L")) for image in IMAGES])[..., None]
     torch.testing.assert_close(prepared, network.prepared(torch.from_numpy(grey)))
     assert network.features(torch.from_numpy(IMAGES)).shape == (6, 7)
-
-
-def test_values_that_are_no_numbers_are_told(file: Path, tmp_path: Path) -> None:
-    network = given(f"{file}:nan(crop=32, layer='neck')", tmp_path)
-    with torch.no_grad():
-        network.body.neck.weight.fill_(float("nan"))
-    labels = np.zeros(6, np.int64)
-    with pytest.raises(RequestError, match=r"features.*not finite"):
-        pu.extract(network, ImageSet(IMAGES, labels, np.arange(6), ("a",)))
 
 
 def test_a_layer_may_be_named_and_the_output_of_a_network_without_a_head(file: Path, tmp_path: Path) -> None:
@@ -301,34 +282,6 @@ def test_a_network_is_another_where_what_it_depends_on_is(
     assert (second["weights"], second["outputs"]) != (first["weights"], first["outputs"])
 
 
-@pytest.mark.parametrize("function", ["fresh", "drawn"])
-def test_first_weights_are_the_same_at_each_start(small: Path, function: str) -> None:
-    first = known(small, function)
-    torch.manual_seed(11)
-    assert known(small, function) == first
-
-
-def test_nothing_of_a_network_file_is_left_in_the_process(small: Path) -> None:
-    before, path, folder = {*sys.modules}, [*sys.path], {*small.parent.rglob("*")}
-    known(small, "by_package")
-    assert sys.path == path
-    assert {name for name in {*sys.modules} - before if not name.startswith("penultimate")} == set()
-    assert {*small.parent.rglob("*")} == folder
-
-
-def test_modules_beside_two_files_do_not_meet(small: Path, tmp_path: Path) -> None:
-    shutil.copytree(small.parent, tmp_path / "other")
-    (tmp_path / "other" / "layers.py").write_text("import torch\ndef act(x): return x * 0 + 3\n")
-    session = ModuleType("layers")
-    sys.modules["layers"] = session  # a module of a session that is called like one beside the file
-    try:
-        first, second = (known(file, "by_module") for file in (small, tmp_path / "other" / "small.py"))
-        assert first["outputs"] != second["outputs"]
-        assert sys.modules["layers"] is session
-    finally:
-        del sys.modules["layers"]
-
-
 @pytest.mark.parametrize("function", ["own_weights", "by_module", "by_package", "hidden"])
 def test_later_steps_find_what_lies_beside_the_file(small: Path, tmp_path: Path, function: str) -> None:
     network = given(f"{small}:{function}{SMALLEST}", tmp_path)
@@ -451,14 +404,3 @@ def test_bytes_in_memory_are_prepared_as_by_torchvision(
     expected = torch.stack([transform(Image.fromarray(image)) for image in images])
     found = network.prepared(torch.from_numpy(images))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
-
-
-def test_what_is_prepared_already_stays_as_it_is() -> None:
-    wanted = Preparation(73, 64, "bilinear", IMAGENET)
-    network = GivenNetwork(nn.Identity(), None, wanted, ())
-    floats = torch.randn(2, 3, 64, 64)
-    assert network.prepared(floats) is floats
-    cropped = torch.from_numpy(np.random.default_rng(1).integers(0, 256, (2, 64, 64, 3), dtype=np.uint8))
-    mean, std = (torch.tensor(part)[:, None, None] for part in dataclasses.astuple(IMAGENET))
-    expected = (cropped.permute(0, 3, 1, 2) / 255 - mean) / std
-    torch.testing.assert_close(network.prepared(cropped), expected)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,19 +16,17 @@ import torch
 from PIL import Image
 from tests.conftest import rows_in
 from tests.inprocess import InProcess
-from tests.networks.given import MEASURE, NEEDING_A_FINAL_LAYER, STRANGER, TRAINED, first_network
+from tests.networks.given import MEASURE, NEEDING_A_FINAL_LAYER, STRANGER, TRAINED
 from timm.data import create_transform, resolve_model_data_config
 from torchvision import models
 
 import penultimate as pu
 from penultimate.data import load_images
 from penultimate.errors import DamagedFileError, RequestError
-from penultimate.features.bank import FeatureBank
-from penultimate.networks import GivenNetwork, TrainedNetwork, load_network
-from penultimate.networks.sources import Source, fingerprint, read_source
+from penultimate.networks.sources import fingerprint
 from penultimate.networks.store import fetch, load_given
 from penultimate.records.reading import study_folder
-from penultimate.records.table import Row, Table
+from penultimate.records.table import Table
 from penultimate.results import read_run, write_page
 from penultimate.study import Given
 
@@ -75,24 +72,6 @@ def test_images_of_one_colour_and_of_any_size_are_prepared(tmp_path: Path) -> No
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_without_its_final_layer_nothing_is_said_of_classes(tmp_path: Path) -> None:
-    fetch(TINY, (), tmp_path)
-    network = load_given(tmp_path)
-    assert (network.class_names, network.head_weight) == ((), None)
-
-
-def test_the_seed_decides_the_first_weights_and_the_callers_random_numbers_stay(tmp_path: Path) -> None:
-    torch.manual_seed(7)
-    before = torch.get_rng_state()
-    digests = {}
-    for name, source in {"a": TINY, "b": TINY, "c": TINY.replace("seed=1", "seed=2")}.items():
-        (tmp_path / name).mkdir()
-        digests[name] = fetch(source, (), tmp_path / name)["weights"]
-        load_given(tmp_path / name)
-    assert digests["a"] == digests["b"] != digests["c"]
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 @pytest.mark.parametrize("ending", ["pth", "safetensors"])
 def test_the_weights_of_a_file_are_taken(tmp_path: Path, ending: str) -> None:
     torch.manual_seed(3)
@@ -108,70 +87,6 @@ def test_the_weights_of_a_file_are_taken(tmp_path: Path, ending: str) -> None:
     kept = safetensors.torch.load_file(tmp_path / "given.safetensors")
     assert kept.keys() == tensors.keys()
     assert all(torch.equal(kept[name], values) for name, values in tensors.items())
-
-
-def test_a_network_of_torchvision_is_taken_too(tmp_path: Path) -> None:
-    fetch("torchvision:shufflenet_v2_x0_5(pretrained=False)", (), tmp_path)
-    network = load_given(tmp_path)
-    assert network.features(torch.zeros(2, 24, 24, 3, dtype=torch.uint8)).shape == (2, 1024)
-
-
-def test_the_name_of_certain_weights_is_part_of_a_networks(tmp_path: Path) -> None:
-    assert read_source("timm:test_resnet.r160_in1k(seed=2)") == Source(
-        "timm", "test_resnet.r160_in1k", {"seed": 2}
-    )
-    fetch("timm:test_resnet.r160_in1k(pretrained=False, seed=1)", (), tmp_path)
-    assert load_given(tmp_path).preparation.crop == 160
-
-
-def refuse(*arguments: Any, **settings: Any) -> None:
-    raise OSError("there is no route to the host")
-
-
-@pytest.mark.parametrize(
-    ("source", "classes", "answer"),
-    [
-        ("timm:test_resnett(pretrained=False)", 0, "timm has no network 'test_resnett'"),
-        ("timm:elsewhere:resnet18(pretrained=False)", 0, "no network 'elsewhere:resnet18'"),
-        ("timm:resnet18.none(pretrained=False)", 0, "no network 'resnet18.none'. Did you mean 'resnet18'?"),
-        ("torchvision:resnet19(pretrained=False)", 0, "torchvision has no network 'resnet19'"),
-        ("torchvision:squeezenet1_1(pretrained=False)", 1000, "has no final layer that takes its features"),
-        ("torchvision:raft_small(pretrained=False)", 0, "torchvision has no network 'raft_small'"),
-        (TINY, 16, f"'{TINY}' has 1000 classes and the source 16"),
-        ("folder:{folder}", 0, "no network in '{folder}'"),
-        ("timm:test_resnet(weights='{folder}/none.pth')", 0, "'{folder}/none.pth' does not hold weights"),
-        ("timm:test_resnet(weights='{folder}/other.pth')", 0, "'{folder}/other.pth' does not hold weights"),
-        ("timm:test_resnet(weights='{folder}/text.pth')", 0, "'{folder}/text.pth' does not hold weights"),
-    ],
-)
-def test_a_network_that_cannot_be_had_is_told_in_a_sentence(
-    tmp_path: Path, source: str, classes: int, answer: str
-) -> None:
-    torch.save({"fc.weight": torch.zeros(2, 3)}, tmp_path / "other.pth")
-    (tmp_path / "text.pth").write_text("no tensors")
-    with pytest.raises(RequestError) as error:
-        fetch(source.format(folder=tmp_path), tuple(map(str, range(classes))), tmp_path)
-    assert answer.format(folder=tmp_path) in str(error.value)
-    assert not (tmp_path / "given.json").exists()
-
-
-@pytest.mark.parametrize("source", ["timm:test_resnet", "torchvision:resnet18"])
-def test_weights_that_cannot_be_downloaded_are_told_with_the_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
-) -> None:
-    kind = source.partition(":")[0]
-    library = {
-        "timm": "timm.models._builder.load_pretrained",
-        "torchvision": "torch.hub.load_state_dict_from_url",
-    }
-    monkeypatch.setattr(library[kind], refuse)
-    if kind == "torchvision":
-        monkeypatch.setattr("torchvision.models._api.load_state_dict_from_url", refuse)
-    with pytest.raises(RequestError) as error:
-        fetch(source, (), tmp_path)
-    assert f"the weights of {source} cannot be loaded: " in str(error.value)
-    assert "HF_HUB_OFFLINE=1" in str(error.value)
-    assert "weights='FILE' a file, and pretrained=False" in str(error.value)
 
 
 @pytest.mark.long
@@ -225,18 +140,6 @@ def values(rows: Table) -> dict[tuple[Any, ...], float]:
     return {(row.metric, row.target, row.split, row.layer, row.setting): row.value for row in rows}
 
 
-def of(row: Row) -> tuple[str | None, str | None, int | None, int | None]:
-    return row.objective, row.backbone, row.seed, row.draw
-
-
-@pytest.mark.long
-def test_a_given_network_is_a_row_under_its_name_without_architecture_seed_and_draw(table: Table) -> None:
-    assert {of(row) for row in table if row.objective in ("stranger", "earlier", "classifier")} == {
-        (name, None, None, None) for name in ("stranger", "earlier", "classifier")
-    }
-    assert {row.arm for row in table} == {None}
-
-
 def test_what_needs_no_final_layer_is_measured_of_all(table: Table) -> None:
     for name in ("stranger", "earlier"):
         rows = table.where(objective=name)
@@ -282,37 +185,6 @@ def test_a_network_that_was_trained_here_has_the_same_numbers_when_it_is_given(t
     }
 
 
-def test_layers_of_given_networks_are_compared_with_those_of_trained_ones(
-    finished_given: Path, table: Table
-) -> None:
-    pairs = {
-        (row.objective, row.seed, row.objective_b, row.seed_b, row.layer, row.layer_b): row.value
-        for row in table.where(metric="cka")
-    }
-    layers = ("block1", "block2", "bottleneck1", "bottleneck2", "penultimate")
-    theirs = ("layer1.0", "layer2.0", "layer3.0", "layer4.0", "penultimate")
-    for layer, other in zip(layers, theirs, strict=True):
-        assert pairs["earlier", None, "softmax", 0, layer, layer] == pytest.approx(1, abs=1e-6)
-        assert 0 < pairs["stranger", None, "softmax", 1, other, layer] < 1
-    assert len(pairs) == 5 * (5 * 4 // 2)
-    initial = {
-        (row.objective, row.seed): (row.layer, row.layer_b)
-        for row in table.where(metric="cka_initial", layer=("block1", "layer1.0"))
-    }
-    assert initial["stranger", None] == ("layer1.0", "block1")
-    (row,) = table.where(metric="layer_cka")
-    arrays = study_folder(finished_given, "given").arrays(str(row.step), "layer_cka")
-    states = set(
-        zip(arrays["objectives"].tolist(), arrays["seeds"].tolist(), arrays["epochs"].tolist(), strict=True)
-    )
-    assert states == {
-        *(("softmax", seed, -1) for seed in (0, 1)),
-        *((name, -1, -1) for name in ("stranger", "earlier", "classifier")),
-        ("", -1, 0),
-        ("softmax", 0, 1),
-    }
-
-
 def test_a_classifier_that_is_given_is_right_as_often_as_it_was(table: Table) -> None:
     ours, given = (
         values(table.where(objective=name, seed=seed, metric="top1", epoch=None, split="test"))
@@ -321,16 +193,6 @@ def test_a_classifier_that_is_given_is_right_as_often_as_it_was(table: Table) ->
     assert ours == given
     alike = table.where(objective="classifier", objective_b="softmax", metric="agreement_same")
     assert [(row.seed_b, row.value == 1) for row in alike] == [(0, True), (1, False)]
-
-
-def test_a_folder_is_copied_so_that_it_may_go(finished_given: Path) -> None:
-    given, trained = network_folder(finished_given, "earlier"), first_network(finished_given)
-    for name in ("network.safetensors", "network.json"):
-        assert (given / name).read_bytes() == (trained / name).read_bytes()
-    assert isinstance(load_network(given), TrainedNetwork)
-    assert isinstance(load_given(network_folder(finished_given, "stranger")), GivenNetwork)
-    meta = json.loads((given / "meta.json").read_text())
-    assert (meta["trained_with"], meta["num_features"]) == ("softmax", 16)
 
 
 def test_a_folder_whose_weights_were_changed_since_their_training_is_refused(
@@ -356,22 +218,6 @@ def test_width_and_layers_of_a_study_are_those_of_the_networks_that_it_trained(f
         "earlier",
         "classifier",
     ]
-
-
-def test_a_bank_without_a_final_layer_holds_no_logits(finished_given: Path) -> None:
-    banks = (finished_given / "steps").glob("extract.stranger-glyphs_smoke-test.*")
-    (bank,) = (FeatureBank.load(folder / "test.npz") for folder in banks)
-    assert bank.logits is None
-
-
-def test_a_classifier_of_other_classes_is_refused_with_the_reason(
-    finished_given: Path, tmp_path: Path
-) -> None:
-    source = f"folder:{first_network(finished_given)}"
-    with pytest.raises(RequestError) as error:
-        fetch(source, tuple(map(str, range(10))), tmp_path)
-    assert f"'{source}' has 16 classes and the source 10" in str(error.value)
-    assert "without classifies=True" in str(error.value)
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import jaxtyping
@@ -13,7 +12,6 @@ from torch import Tensor, nn
 
 import penultimate as pu
 from penultimate import RequestError
-from penultimate.networks.given import network_of
 from penultimate.objectives.objective import Objective
 
 IMAGES = torch.randn(12, 3, 8, 8, generator=torch.Generator().manual_seed(0))
@@ -98,16 +96,6 @@ def test_with_a_projector_the_features_are_still_the_bodys() -> None:
     assert bank.logits is None
     logits = pu.extract(network, [(IMAGES, TARGETS)]).logits
     torch.testing.assert_close(torch.from_numpy(logits), head(expected))
-
-
-def test_with_a_projector_it_is_evaluated_on_the_bodys_features() -> None:
-    head = objective("softmax + projector(depth=2, width=4)")
-    trained = pu.replace_head(pu.Model(plain(), size=8), head).eval()
-    network = network_of(pu.Model(trained, size=8))
-    with torch.no_grad():
-        torch.testing.assert_close(network.features(IMAGES), trained.body(IMAGES), rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(network.logits(network.features(IMAGES)), trained(IMAGES))
-    assert replace(network, class_names=("a", "b", "c")).head_weight is None
 
 
 def test_it_is_trained_and_its_weights_come_back() -> None:
@@ -209,26 +197,6 @@ def test_what_is_no_objective_and_a_layer_in_the_middle_are_refused() -> None:
         pu.replace_head(pu.Model(module, size=8, layer="0"), objective())
 
 
-def test_a_body_that_gives_more_in_training_only_for_some_images_says_so() -> None:
-    class Sized(Two):
-        def forward(self, x: Tensor) -> Tensor | tuple[Tensor, Tensor]:  # type: ignore[override]
-            features = self.trunk(x)
-            return (features, features) if self.training and len(x) > 2 else features
-
-    network = pu.replace_head(pu.Model(Sized(), size=8, layer="output"), objective())
-    assert network.eval()(IMAGES).shape == (12, 3)
-    with pytest.raises(RequestError, match="in training the body gives a tuple of"):
-        network.train()(IMAGES)
-
-
-def test_several_final_layers_of_the_same_features_are_replaced_together() -> None:
-    module = Two()
-    expected = module.eval().trunk(IMAGES)
-    network = pu.replace_head(pu.Model(module, size=8), "softmax", num_classes=3).eval()
-    torch.testing.assert_close(network(IMAGES), network.objective(expected))
-    assert not [name for name, _ in network.named_parameters() if name.startswith("body.head")]
-
-
 def test_a_spec_makes_the_objective_for_the_features_that_there_are() -> None:
     network = pu.replace_head(pu.Model(plain(), size=8), "label_smoothing(alpha=0.2)", num_classes=7, seed=3)
     made = pu.objective("label_smoothing(alpha=0.2)", num_features=6, num_classes=7, seed=3)
@@ -274,10 +242,17 @@ def test_a_compiled_network_trains_as_the_plain_one() -> None:
     [
         lambda net: nn.utils.weight_norm(net[0]) and net,
         lambda net: nn.utils.parametrizations.weight_norm(net[0]) and net,
+        lambda net: nn.utils.weight_norm(net[4]) and net,
+        lambda net: nn.utils.parametrizations.weight_norm(net[4]) and net,
+        lambda net: nn.utils.spectral_norm(net[0]) and net,
+        lambda net: net[4].half() and net,
         nn.Module.half,
         nn.Module.bfloat16,
     ],
-    ids=["weight_norm of old", "weight_norm", "float16", "bfloat16"],
+    ids=[
+        *("weight_norm of old", "weight_norm", "weight_norm of old on the head", "weight_norm on the head"),
+        *("spectral_norm", "a half head", "float16", "bfloat16"),
+    ],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_weight_norm_and_half_precision_are_taken(change: Callable[[nn.Module], nn.Module]) -> None:

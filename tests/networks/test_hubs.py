@@ -73,13 +73,3 @@ def test_a_stored_network_needs_no_folder(saved: Path, tmp_path: Path) -> None:
     before = pu.load(f"hf:{saved}").features(torch.ones(1, 3, 32, 32))
     saved.rename(tmp_path / "moved")
     torch.testing.assert_close(load_given(stored).features(torch.ones(1, 3, 32, 32)), before)
-
-
-def test_what_a_library_says_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("transformers")
-    with pytest.raises(RequestError, match=r"holds no config\.json"):
-        fetch(f"hf:{tmp_path}", (), tmp_path)
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(RequestError, match=r"hf:owner/net cannot be loaded: .*HF_HUB_OFFLINE=1"):
-        fetch("hf:owner/net", (), tmp_path)

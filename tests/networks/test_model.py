@@ -18,7 +18,6 @@ from penultimate.data.images import ImageSet
 from penultimate.errors import RequestError
 from penultimate.networks.batches import preparer
 from penultimate.networks.building import keep
-from penultimate.networks.given import network_of
 from penultimate.networks.store import fetch
 
 IMAGES = np.random.default_rng(0).integers(0, 256, (6, 20, 20, 3), dtype=np.uint8)
@@ -105,16 +104,6 @@ def test_what_no_model_can_be_made_of_is_told(make: Any, answer: str) -> None:
     with pytest.raises(RequestError) as error:
         make(Net())
     assert answer in str(error.value)
-
-
-def test_a_model_is_a_network_whose_classifier_repeats_its_logits() -> None:
-    net = Net().eval()
-    network = network_of(pu.Model(net, size=20, **SAID))
-    features = network.features(torch.from_numpy(IMAGES))
-    torch.testing.assert_close(features, by_hand(net, 20).relu(), rtol=1e-4, atol=1e-5)
-    with torch.no_grad():
-        expected = net.fc(features)
-    torch.testing.assert_close(network.logits(features), expected, rtol=1e-4, atol=1e-5)
 
 
 class Dropping(Net):

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.data.photographs import folder_of
 from torch import Tensor, nn
 
 import penultimate as pu
@@ -91,23 +90,6 @@ def test_a_network_of_one_channel_sees_grey(tmp_path: Path) -> None:
     network = given(tmp_path / "grey.onnx", tmp_path)
     assert network.prepared(IMAGES).shape == (5, 1, 32, 32)
     assert network.features(IMAGES).shape == (5, 8)
-
-
-def test_the_bank_of_one_file_is_not_anothers(tmp_path: Path) -> None:
-    """A module of no parameters is told from another by the file that it runs."""
-    net = Small("linear")
-    listing = folder_of(tmp_path / "images", 3)
-    banks = {}
-    for place in ("one", "other"):
-        (tmp_path / place).mkdir()
-        export(net, tmp_path / f"{place}.onnx")
-        network = given(tmp_path / f"{place}.onnx", tmp_path / place)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            (banks[place],) = pu.extract_files({"net": network}, listing, tmp_path / "banks").values()
-        banks[place] = np.array(banks[place].features)
-        nn.init.normal_(net.body[0].bias)
-    assert not np.allclose(banks["one"], banks["other"])
 
 
 def test_weights_in_a_file_beside_it_are_part_of_the_network(tmp_path: Path) -> None:

@@ -51,11 +51,6 @@ def test_of_sigmoids_the_scores_are_read_as_sigmoids() -> None:
     torch.testing.assert_close(trained("sigmoid").log_probabilities(logits).exp(), shares)
 
 
-@pytest.mark.parametrize("other", [nn.Linear(2, 3), torch.relu, None, "softmax"])
-def test_anything_else_is_no_network(other: object) -> None:
-    assert not isinstance(other, Network)
-
-
 def test_a_key_names_the_columns_of_a_row() -> None:
     key = NetworkKey("softmax", "glyphnet", "long", 3, 0)
     assert key.columns() == asdict(key)

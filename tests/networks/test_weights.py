@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,45 +54,6 @@ def test_safetensors_and_parts_are_read(tmp_path: Path) -> None:
         read_weights(tmp_path / "w.pth")
     with pytest.raises(RequestError, match="no weights under part='net'; it holds student, teacher"):
         read_weights(tmp_path / "w.pth", part="net")
-
-
-class Evil:
-    """A pickle that would make a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __reduce__(self) -> tuple[Callable[[str], None], tuple[str]]:
-        return os.mkdir, (str(self.folder),)
-
-
-@pytest.mark.parametrize("zipped", [True, False])
-def test_of_a_hostile_pickle_nothing_runs(zipped: bool, tmp_path: Path) -> None:
-    torch.save(
-        {"state_dict": Evil(tmp_path / "made")}, tmp_path / "w.pth", _use_new_zipfile_serialization=zipped
-    )
-    with pytest.raises(RequestError, match=r"more than tensors.*nothing in it was run"):
-        read_weights(tmp_path / "w.pth")
-    assert not (tmp_path / "made").exists()
-
-
-def test_files_that_hold_no_weights_are_named(tmp_path: Path) -> None:
-    for name, content, said in (
-        ("empty.pth", b"", "it is empty"),
-        ("page.pth", b"<html>not found</html>", "neither a checkpoint of torch.save"),
-        ("cut.pth", b"PK\x03\x04cut", "cut short or damaged"),
-    ):
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(RequestError, match=said):
-            read_weights(tmp_path / name)
-    with pytest.raises(RequestError, match="is a folder"):
-        read_weights(tmp_path)
-    torch.save([1, 2], tmp_path / "list.pth")
-    with pytest.raises(RequestError, match="not hold weights but a list"):
-        read_weights(tmp_path / "list.pth")
-    torch.save({"epoch": 3}, tmp_path / "none.pth")
-    with pytest.raises(RequestError, match="no weights by name; it holds epoch"):
-        read_weights(tmp_path / "none.pth")
 
 
 def test_weights_that_do_not_fit_are_named(tmp_path: Path) -> None:

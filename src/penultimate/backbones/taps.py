@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import is_dataclass
 from difflib import get_close_matches
@@ -11,7 +11,6 @@ from typing import Any
 
 from jaxtyping import Shaped
 from torch import Tensor, nn
-from torch.jit import ScriptModule
 
 from penultimate.errors import RequestError
 from penultimate.metrics import UndefinedError
@@ -28,9 +27,8 @@ UNIT = re.compile(r"^(unit|basicconv2d|conv\w*norm\w*(act\w*)?|conv\w*bn\w*act\w
 """Modules of convolution, normalisation and non-linearity: the parts of a network without blocks."""
 ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Hardswish, nn.Mish)
 LISTS = (nn.ModuleList, nn.Sequential)
-WRAPPED = ("_orig_mod", "module")
-"""Attributes of compiled, DataParallel and DistributedDataParallel networks that hold the wrapped network."""
-WRAPPERS = ("OptimizedModule", "DataParallel", "DistributedDataParallel")
+WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
+"""Compiled and replicated networks, and the attribute that holds the network inside."""
 LISTED = 5
 """The number of names that an error suggests."""
 
@@ -67,12 +65,9 @@ def taps(model: nn.Module, layers: str | Sequence[str] | None = None) -> dict[st
     modules = {name: module for name, module in model.named_modules() if name}
     if layers is None:
         return _default(modules, type(model).__name__)
-    patterns = [layers] if isinstance(layers, str) else layers
-    if not isinstance(patterns, Iterable) or not all(isinstance(pattern, str) for pattern in patterns):
+    patterns = [layers] if isinstance(layers, str) else list(layers)
+    if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
         raise RequestError(f"layers are patterns of names, such as ['stem', 'block?']; got {layers!r}")
-    patterns = list(patterns)
-    if not patterns:
-        raise RequestError("no layers: give patterns of names, or None for every residual block")
     chosen: set[str] = set()
     for pattern in patterns:
         expression = _expression(pattern)
@@ -82,7 +77,10 @@ def taps(model: nn.Module, layers: str | Sequence[str] | None = None) -> dict[st
             if expression.fullmatch(name) and not isinstance(module, nn.ModuleList | nn.ModuleDict)
         }
         if not matches:
-            raise RequestError(_no_match(pattern, modules))
+            close = get_close_matches(pattern, modules, n=LISTED, cutoff=0.5)
+            outermost = [name for name in modules if "." not in name]
+            kind = "the nearest names" if close else "the outermost layers"
+            raise RequestError(f"no layer matches '{pattern}'; {kind}: {', '.join(close or outermost)}.")
         chosen |= matches
     return {name: module for name, module in modules.items() if name in chosen}
 
@@ -121,10 +119,6 @@ def tapped(layers: Mapping[str, nn.Module], observe: Observer) -> Iterator[None]
     handles = []
     try:
         for name, module in layers.items():
-            if isinstance(module, ScriptModule):
-                raise UnobservableError(
-                    f"layer '{name}' is scripted, and takes no hook: give the module that was scripted"
-                )
             handles.append(module.register_forward_hook(hook(name)))
         yield
     finally:
@@ -147,10 +141,7 @@ def unwrapped(network: Any) -> Any:
     Linear(in_features=2, out_features=3, bias=True)
     """
     while isinstance(network, nn.Module) and type(network).__name__ in WRAPPERS:
-        attribute = next((name for name in WRAPPED if name in network._modules), None)
-        if attribute is None:
-            break
-        network = network._modules[attribute]
+        network = network._modules[WRAPPERS[type(network).__name__]]
     return network
 
 
@@ -190,7 +181,7 @@ def _default(modules: dict[str, nn.Module], model: str) -> dict[str, nn.Module]:
         outermost: dict[str, nn.Module] = {}
         for name, module in modules.items():
             nested = any(name.startswith(f"{outer}.") for outer in outermost)
-            if not nested and qualifies(module, _parent(name, modules)):
+            if not nested and qualifies(module, modules.get(name.rpartition(".")[0])):
                 outermost[name] = module
         if outermost:
             return outermost
@@ -211,29 +202,12 @@ def _is_unit(module: nn.Module, parent: nn.Module | None) -> bool:
     return isinstance(module, ACTIVATIONS) or bool(UNIT.match(type(module).__name__))
 
 
-def _parent(name: str, modules: dict[str, nn.Module]) -> nn.Module | None:
-    return modules.get(name.rpartition(".")[0])
-
-
 def _expression(pattern: str) -> re.Pattern[str]:
     wild = {"**": ".*", "*": r"[^.]*", "?": r"[^.]"}
-    parts = re.split(r"(\*\*|\*|\?|\[[\w-]+\])", pattern)
-    sets = re.compile(r"\[[\w-]+\]")
-    try:
-        return re.compile(
-            "".join(wild.get(part, part if sets.fullmatch(part) else re.escape(part)) for part in parts)
-        )
-    except re.error as error:
-        raise RequestError(f"'{pattern}' is not a pattern of names: {error}") from None
-
-
-def _no_match(pattern: str, modules: dict[str, nn.Module]) -> str:
-    close = get_close_matches(pattern, modules, n=LISTED, cutoff=0.5)
-    outermost = [name for name in modules if "." not in name]
-    hint = (
-        f"the nearest names: {', '.join(close)}" if close else f"the outermost layers: {', '.join(outermost)}"
+    parts = re.split(r"(\*\*|\*|\?|\[[\w-]+\])", pattern)  # the odd parts are wild
+    return re.compile(
+        "".join(wild.get(part, part) if at % 2 else re.escape(part) for at, part in enumerate(parts))
     )
-    return f"no layer matches '{pattern}'; {hint}."
 
 
 def _tensor(name: str, output: Any) -> Tensor:

@@ -180,7 +180,3 @@ def _expect_networks(graph: Graph, store: Store) -> None:
             from penultimate.networks.architectures import expect_known
 
             expect_known(source.kind, source.name)
-            if how := source.settings.get("pooling"):
-                from penultimate.networks.poolings import expect_pooling
-
-                expect_pooling(source, how)

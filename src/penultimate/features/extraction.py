@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from warnings import warn
@@ -20,7 +21,7 @@ from penultimate.checks import whole_number
 from penultimate.data.images import Images
 from penultimate.errors import PenultimateError, RequestError
 from penultimate.features.bank import FeatureBank, float32
-from penultimate.metrics.inputs import as_tensor, items
+from penultimate.metrics.inputs import as_tensor, items, read_labels
 from penultimate.networks.batches import preparer, with_channels_last
 from penultimate.networks.given import GivenNetwork, network_of
 from penultimate.networks.model import Model
@@ -189,7 +190,7 @@ def _of_batches(
         raise RequestError(
             f"{len(ids)} of {len(features)} batches have ids; give them with every batch, or none"
         )
-    marks = np.concatenate(labels)
+    marks = _concatenated(labels, "labels")
     if marks.dtype.kind == "U":
         classes, marks = np.unique(marks, return_inverse=True)
         provenance = {"class_names": classes.tolist(), **provenance}
@@ -197,7 +198,7 @@ def _of_batches(
         _joined(features),
         marks,
         _joined(logits) if len(logits) == len(features) else None,
-        np.concatenate(ids) if ids else None,
+        _concatenated(ids, "ids") if ids else None,
         provenance,
     )
 
@@ -243,10 +244,18 @@ def _floats(images: Tensor) -> Tensor:
 
 
 def _marks(values: Any, what: str) -> np.ndarray:
-    """Return the labels or ids of a batch as an array of numbers or of names."""
-    if isinstance(values, list | tuple | np.ndarray) and np.asarray(values).dtype.kind == "U":
-        return np.asarray(values)
-    return as_tensor(values, what).cpu().numpy()
+    """Return the labels or ids of a batch as an array of numbers or of names; paths are names too."""
+    if isinstance(values, list | tuple):
+        values = [os.fspath(value) if isinstance(value, os.PathLike) else value for value in values]
+    return np.asarray(
+        as_tensor(values, what).cpu() if isinstance(values, Tensor) else read_labels(values, what)
+    )
+
+
+def _concatenated(parts: list[np.ndarray], what: str) -> np.ndarray:
+    if len({part.dtype.kind == "U" for part in parts}) > 1:
+        raise RequestError(f"{what} are names in some batches and numbers in others; give one kind")
+    return np.concatenate(parts)
 
 
 def _refusal(number: int, batch: Tensor, error: Exception) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import nn
 
 from penultimate.backbones.tokens import has_class_token, has_tokens
 from penultimate.errors import RequestError, unknown
-from penultimate.networks.architectures import create, expect_known, hub_of, options
-from penultimate.networks.building import kept
+from penultimate.networks.architectures import hub_of
+from penultimate.networks.building import kept, obtain
 from penultimate.networks.sources import LIVE, POOLINGS, Source, read_source, with_settings
 
 
@@ -45,43 +44,20 @@ def with_poolings(sources: Mapping[str, str], poolings: str | Sequence[str]) -> 
     return found
 
 
-def expect_pooling(source: Source, how: str) -> None:
-    """Raise RequestError for a network of a library without the tokens that a pooling needs."""
-    possible = _possible(_without_weights(source))
-    if how not in possible:
-        raise RequestError(
-            f"pooling='{how}' is of networks with tokens, such as timm:vit_tiny_patch16_224, and 'cls' of"
-            f" those with a class token; {source.kind}:{source.name} has"
-            f" {'none' if not possible else 'no class token; mean and patches:mean need none'}"
-        )
-
-
-def _possible(module: nn.Module | None) -> tuple[str, ...]:
+def _possible(source: Source) -> tuple[str, ...]:
+    """Return the poolings that a network can have, as far as that is known without its weights."""
+    module = kept(source.name) if source.kind == LIVE else None
+    if source.kind == "hf":
+        hub_of("hf").library()  # computes with numbers while it is imported
+    for place in ("meta", "cpu") if source.kind in ("timm", "torchvision", "hf") else ():
+        try:
+            with torch.device(place):
+                module, _ = obtain(Source(source.kind, source.name, {"pretrained": False}))
+                break
+        except RequestError:
+            return ()  # its own step says why it cannot be loaded
+        except Exception:  # some networks compute with their initial weights while they are built
+            continue
     if module is None or not has_tokens(module):
         return ()
     return POOLINGS if has_class_token(module) else tuple(how for how in POOLINGS if "cls" not in how)
-
-
-def _without_weights(source: Source) -> nn.Module | None:
-    """Return a network without its weights, as far as it can be had without running a user's file."""
-    if source.kind == LIVE:
-        return kept(source.name)
-    if source.kind == "hf":
-        hub = hub_of("hf")
-        try:
-            hub.expect(source)  # imports the library, which computes with numbers while it is imported
-            with torch.device("meta"):
-                found: nn.Module = hub.load(Source("hf", source.name, {"pretrained": False}))
-        except RequestError:
-            return None  # its own step says why it cannot be loaded
-        return found
-    if source.kind not in ("timm", "torchvision"):
-        return None
-    expect_known(source.kind, source.name)
-    try:
-        with torch.device("meta"):
-            return create(source.kind, source.name, options(source))
-    except RequestError:
-        raise
-    except Exception:  # some networks compute with their initial weights while they are built
-        return create(source.kind, source.name, options(source))
