@@ -296,16 +296,3 @@ def test_the_check_of_two_passes_leaves_the_callers_generators_alone() -> None:
         bank = extract(net, ONCE)
     assert np.array_equal(bank.features, expected)
     assert states() == after
-
-
-def test_a_model_of_one_size_of_batch_is_still_read() -> None:
-    net = Chance(lambda x: x.reshape(9, 6))
-    assert extract(net, ONCE).features.shape == (9, 6)
-
-
-def test_a_layer_is_read_before_the_next_one_overwrites_it() -> None:
-    net = nn.Sequential(nn.Linear(6, 4), nn.ReLU(inplace=True), nn.Linear(4, 3))
-    with torch.no_grad():
-        expected = net[0](ONCE[0][0])
-    assert (expected < 0).any()
-    np.testing.assert_array_equal(extract(net, ONCE, layer="0").features, expected)

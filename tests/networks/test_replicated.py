@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed
-from tests.conftest import rows_in
-from tests.data.published import put_image
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -19,15 +17,6 @@ import penultimate as pu
 IMAGES = torch.rand(8, 3, 16, 16, generator=torch.Generator().manual_seed(0))
 BATCHES = [(IMAGES[:5], torch.arange(5) % 2), (IMAGES[5:], torch.arange(3) % 2)]
 Pair = tuple[nn.Module, DistributedDataParallel]
-
-
-def make(root: Path, classes: dict[str, int], label: int = 0) -> Path:
-    """A folder for each class with that many images."""
-    for place, (name, count) in enumerate(classes.items(), label):
-        (root / name).mkdir(parents=True)
-        for number in range(count):
-            put_image(root / name / f"{number}.jpg", place, number)
-    return root
 
 
 @pytest.fixture
@@ -60,20 +49,6 @@ def test_its_features_are_those_of_the_bare_network(pair: Pair) -> None:
     assert all(part.training for part in replicated.modules())
     shares = [[layer.nonzero_share for layer in pu.profile_layers(network, BATCHES)] for network in pair]
     assert shares[0] == shares[1]
-
-
-@pytest.mark.long
-def test_evaluated_it_is_the_bare_network(pair: Pair, tmp_path: Path) -> None:
-    data = make(tmp_path / "data", {"ant": 10, "bee": 10})
-    networks = {"bare": pair[0], "replicated": pu.Model(pair[1], layer="4")}
-    done = pu.evaluate(networks, {"task": data}, size=16, out=tmp_path / "runs")
-    assert done.summary.complete
-    by_network: dict[str, list[float]] = {}
-    for row in done:
-        by_network.setdefault(str(row["network"]), []).append(row["accuracy"])
-    assert by_network["bare"] == by_network["replicated"]
-    alike = rows_in(done.out).where(metric="pair_cka")
-    assert [row.value for row in alike] == pytest.approx([1])
 
 
 def test_a_head_is_replaced_within_it_and_it_is_wrapped_again(pair: Pair) -> None:

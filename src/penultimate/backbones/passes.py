@@ -11,10 +11,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from penultimate.errors import legible, shortened
+from penultimate.userfile import first_line
+
 FEW = 8
 """The number of images on which two passes are compared."""
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, AttributeError, AssertionError)
 """Errors that a forward pass may raise for input that it was not made for."""
+
+
+def message_of(error: BaseException) -> str:
+    """Return the first line of an error of a library or of a user's module, safe to show and short.
+
+    >>> message_of(KeyError())
+    'KeyError'
+    """
+    return shortened(legible(first_line(error) or type(error).__name__), 300)
 
 
 @contextlib.contextmanager

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from penultimate.backbones.passes import message_of
 from penultimate.errors import DamagedFileError, RequestError, unknown
 from penultimate.features.bank import FeatureBank
 from penultimate.files import nearest_beside
 from penultimate.metrics.inputs import read_labels
-from penultimate.userfile import first_line
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def read_bank(
                 " names as np.array(names, dtype=str)"
             ) from None
         raise DamagedFileError(
-            f"'{path}' cannot be read as {path.suffix}: {first_line(error)}; save it again"
+            f"'{path}' cannot be read as {path.suffix}: {message_of(error)}; save it again"
         ) from None
     try:
         taken, matrix = _features(arrays, features)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from penultimate.backbones.backbone import device_of
 from penultimate.backbones.ending import Final, final_of, read, read_at
 from penultimate.backbones.outputs import described_with_advice, entry
-from penultimate.backbones.passes import FEW, REFUSALS, aside, difference, plainly
+from penultimate.backbones.passes import FEW, REFUSALS, aside, difference, message_of, plainly
 from penultimate.backbones.taps import unwrapped
 from penultimate.checks import whole_number
 from penultimate.data.images import Images
@@ -267,9 +267,8 @@ def _refusal(number: int, batch: Tensor, error: Exception) -> str:
         hint = "; a batch is [n c h w]: give a data set to a DataLoader, one image as images[None]"
     elif batch.ndim == 4 and batch.shape[-1] in (1, 3) and batch.shape[1] not in (1, 3):
         hint = "; channels stand first: images.permute(0, 3, 1, 2)"
-    said = str(error).splitlines()[0] if str(error) else type(error).__name__
     kind = str(batch.dtype).removeprefix("torch.")
-    return f"the model refused batch {number}, {kind} {list(batch.shape)}: {said}{hint}"
+    return f"the model refused batch {number}, {kind} {list(batch.shape)}: {message_of(error)}{hint}"
 
 
 def _batches(data: Batches) -> Iterator[tuple[Any, ...]]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
-from penultimate.backbones.passes import REFUSALS
+from penultimate.backbones.passes import REFUSALS, message_of
 from penultimate.checks import one_of, whole_number
 from penultimate.data.disk.loading import Decoded, decoded
 from penultimate.data.listing import Listing
@@ -28,7 +28,6 @@ from penultimate.locks import BusyError, locked
 from penultimate.networks.protocol import Network
 from penultimate.networks.state import digest_of_modules
 from penultimate.progress import Advance
-from penultimate.userfile import first_line
 
 LOCK = ".lock"
 PIXELS = 1 << 20
@@ -170,8 +169,7 @@ def _outputs(network: Network, images: Tensor, names: list[str]) -> dict[str, np
         if network.class_names:
             outputs["logits"] = network.logits(outputs["features"])
     except REFUSALS as error:
-        said = first_line(error) or type(error).__name__
-        raise RequestError(f"it refused images {list(images.shape)}: {said}") from error
+        raise RequestError(f"it refused images {list(images.shape)}: {message_of(error)}") from error
     for what, output in outputs.items():
         if not isinstance(output, Tensor) or output.ndim != 2 or len(output) != len(names):
             gave = list(output.shape) if isinstance(output, Tensor) else f"a {type(output).__name__}"

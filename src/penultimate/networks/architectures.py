@@ -248,9 +248,8 @@ def _of_file(name: str, function: str, seed: int, kept: tuple[bytes, str] | None
         try:
             built = build()
         except (Exception, SystemExit) as error:
-            where = userfile.line_of(error, path)
-            said = userfile.in_words(error, WHAT, path)
-            raise RequestError(f"the {WHAT} '{name}'{where}: {function}() fails: {said}{gone}") from error
+            where, message = userfile.line_of(error, path), userfile.in_words(error, WHAT, path)
+            raise RequestError(f"the {WHAT} '{name}'{where}: {function}() fails: {message}{gone}") from error
     if not isinstance(built, nn.Module):
         raise RequestError(
             f"'{name}:{function}' returns {with_article(type(built).__name__)}, not an nn.Module"

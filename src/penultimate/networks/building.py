@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from penultimate.backbones.backbone import device_of
+from penultimate.backbones.passes import message_of
 from penultimate.backbones.taps import unwrapped
 from penultimate.data.disk.preparation import Preparation
-from penultimate.errors import PenultimateError, RequestError, legible, shortened
+from penultimate.errors import PenultimateError, RequestError
 from penultimate.files import digest_bytes
 from penultimate.networks.architectures import create, download, hub_of, options, preparation
 from penultimate.networks.model import Model
@@ -33,7 +33,6 @@ from penultimate.networks.state import (
     unpack,
 )
 from penultimate.networks.weights import load_weights, read_weights
-from penultimate.userfile import first_line
 
 _KEPT: dict[str, nn.Module] = {}
 
@@ -88,11 +87,10 @@ def keep(name: str, module: object, settings: Mapping[str, Any]) -> str:
     except RequestError:
         raise
     except Exception as error:  # a user's module can raise anything
-        said = shortened(legible(first_line(error) or type(error).__name__), 300)
         raise RequestError(
-            f"the module '{name}' cannot be copied and run on images like those of its preparation: {said}."
-            " pu.Model(module, size=64) says 64 x 64 pixels; a Python file that builds it is given as"
-            " 'FILE.py:build' with weights='FILE'"
+            f"the module '{name}' cannot be copied and run on images like those of its preparation:"
+            f" {message_of(error)}. pu.Model(module, size=64) says 64 x 64 pixels; a Python file that builds"
+            " it is given as 'FILE.py:build' with weights='FILE'"
         ) from error
     text = f"{type(made).__name__}-{digest_bytes((known['weights'] + known['outputs']).encode())[:32]}"
     _KEPT[text] = made
@@ -142,11 +140,6 @@ def expect_as_built(
             )
         raise RequestError(f"what '{text}' builds was changed since the study began; start it again")
     return {"where": str(source.file.absolute()), "sketch": known["sketch"]}
-
-
-def build_again(card: Mapping[str, Any], code: Path) -> nn.Module:
-    """Return what the kept text of a Python file builds when it is executed in its original place."""
-    return create(card["kind"], card["name"], card["options"], kept=(code.read_bytes(), card["where"]))
 
 
 def restore_as_built(

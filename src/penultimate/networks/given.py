@@ -16,18 +16,17 @@ from torch import Tensor, nn
 from penultimate.backbones.backbone import device_of
 from penultimate.backbones.ending import Final, classifier, cut, cut_at, final_of, has_classifier, read_at
 from penultimate.backbones.outputs import OUTPUT, described_with_advice, of_one_pixel
-from penultimate.backbones.passes import REFUSALS, plainly
+from penultimate.backbones.passes import REFUSALS, message_of, plainly
 from penultimate.backbones.taps import unwrapped
 from penultimate.backbones.tokens import Pooling, at_tokens, token_pooling
 from penultimate.data.augmentation.transforms import normalise
 from penultimate.data.decoding import middle_square
 from penultimate.data.disk.preparation import Preparation
-from penultimate.errors import RequestError, legible, shortened
+from penultimate.errors import RequestError
 from penultimate.networks.building import noise
 from penultimate.networks.model import Model
 from penultimate.networks.sources import LIVE, Source
 from penultimate.networks.state import copied, in_single
-from penultimate.userfile import first_line
 
 OWN = {"hf": f"{OUTPUT}.pooler_output", "open_clip": OUTPUT}
 """What is taken for the features of networks that have no final layer."""
@@ -183,12 +182,10 @@ def run(text: str, module: nn.Module, images: Tensor) -> Any:
     except RequestError:
         raise
     except REFUSALS as error:
-        said = shortened(legible(first_line(error)), 300)
-        told = "crop=64 for 64 x 64 pixels, mean=(0.5,), std=(0.25,) for one channel"
-        if text.startswith(f"{LIVE}:"):
-            told = "pu.Model(module, size=64) for 64 x 64 pixels, mean=(0.5,), std=(0.25,) for one channel"
+        size = "pu.Model(module, size=64)" if text.startswith(f"{LIVE}:") else "crop=64"
         raise RequestError(
-            f"'{text}' refuses images {list(images.shape)}: {said}. What it wants can be said: {told}"
+            f"'{text}' refuses images {list(images.shape)}: {message_of(error)}. What it wants can be said:"
+            f" {size} for 64 x 64 pixels, mean=(0.5,), std=(0.25,) for one channel"
         ) from None
 
 

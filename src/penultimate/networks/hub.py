@@ -103,18 +103,18 @@ def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
         raise refusal(error, f"the image processor of hf:{source.name}") from None
     if len(shape) != 4 or shape[0] != 1 or shape[-1] != shape[-2]:
         raise RequestError(f"hf:{source.name} is given images {[*shape[1:]]}; squares are supported alone")
-    said = json.loads(json.dumps(processor.to_dict(), default=int))
-    said["image_processor_type"] = type(processor).__name__
+    config = json.loads(json.dumps(processor.to_dict(), default=int))
+    config["image_processor_type"] = type(processor).__name__
     # It computes (x f - mean) / std of bytes x, which is (x / 255 - mean / (255 f)) / (std / (255 f)).
-    factor = 255 * said.get("rescale_factor", 1 / 255) if said.get("do_rescale", True) else 255.0
-    normalises = said.get("do_normalize", True)
-    mean = said["image_mean"] if normalises else (0.0,) * 3
-    std = said["image_std"] if normalises else (1.0,) * 3
+    factor = 255 * config.get("rescale_factor", 1 / 255) if config.get("do_rescale", True) else 255.0
+    normalises = config.get("do_normalize", True)
+    mean = config["image_mean"] if normalises else (0.0,) * 3
+    std = config["image_std"] if normalises else (1.0,) * 3
     statistics = ChannelStatistics(
         tuple(value / factor for value in mean), tuple(value / factor for value in std)
     )
     crop = int(shape[-1])
-    text = json.dumps(said, sort_keys=True)
+    text = json.dumps(config, sort_keys=True)
     return Preparation(crop, crop, "bilinear", statistics, processor=text), "its image processor"
 
 

@@ -61,8 +61,8 @@ class Model:
         return preparation(Source(LIVE, "the module", dict(self.settings)), module)[0]
 
     def __repr__(self) -> str:
-        said = "".join(f", {name}={value!r}" for name, value in self.settings.items())
-        return f"Model({type(self.module).__name__}(...){said})"
+        settings = "".join(f", {name}={value!r}" for name, value in self.settings.items())
+        return f"Model({type(self.module).__name__}(...){settings})"
 
 
 def _in_type(name: str, value: Any) -> Any:

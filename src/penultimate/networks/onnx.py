@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from penultimate.errors import RequestError, legible, shortened
+from penultimate.backbones.passes import message_of
+from penultimate.errors import RequestError
 from penultimate.files import digest_file
 from penultimate.networks.weights import refusal
-from penultimate.userfile import first_line
 
 LINEAR = ("Gemm", "MatMul", "Conv")
 AVERAGES = ("GlobalAveragePool", "ReduceMean", "AveragePool")
@@ -87,8 +87,8 @@ class OnnxBody(nn.Module):
         try:
             (output,) = self.session.run([self.session.get_outputs()[-1].name], {self.input: array})
         except Exception as error:  # onnxruntime's errors have no narrower base class
-            said = shortened(legible(first_line(error)), 300)
-            raise RequestError(f"the ONNX network refuses images {list(array.shape)}: {said}") from None
+            shape, message = list(array.shape), message_of(error)
+            raise RequestError(f"the ONNX network refuses images {shape}: {message}") from None
         values = np.asarray(output)
         is_flat = sum(size > 1 for size in values.shape[1:]) <= 1
         return values.reshape(len(values), -1) if is_flat else values
@@ -179,7 +179,7 @@ def _parsed(path: Path, load_external_data: bool = True) -> Any:
     try:
         model = _library().load(path, load_external_data=load_external_data)
     except Exception as error:  # a protobuf parser can raise anything on malformed bytes
-        raise RequestError(f"'{path}' is no ONNX network that can be read: {first_line(error)}") from None
+        raise RequestError(f"'{path}' is no ONNX network that can be read: {message_of(error)}") from None
     if not model.graph.node:
         raise RequestError(f"'{path}' is no ONNX network that can be read: it has no graph")
     return model

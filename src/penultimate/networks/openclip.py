@@ -107,8 +107,8 @@ def create(made_with: dict[str, Any]) -> nn.Module:
 
 def preparation(source: Source, module: nn.Module) -> tuple[Preparation, str]:
     """Return how open_clip prepares images for a tower that `load` has returned."""
-    said: Any = module.transform_of_library
-    statistics = ChannelStatistics(tuple(said["mean"]), tuple(said["std"]))
+    config: Any = module.transform_of_library
+    statistics = ChannelStatistics(tuple(config["mean"]), tuple(config["std"]))
     who = f"open_clip:{source.name}"
-    found = square(who, said["size"], said["interpolation"], statistics, said["resize_mode"], 1.0)
+    found = square(who, config["size"], config["interpolation"], statistics, config["resize_mode"], 1.0)
     return found, "its configuration at open_clip"

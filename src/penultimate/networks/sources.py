@@ -192,9 +192,9 @@ def check_settings(text: str, kind: str, settings: Mapping[str, Any]) -> None:
     how = settings.get("pooling")
     if how is not None and how not in POOLINGS:
         raise unknown(f"pooling of '{text}'", how, POOLINGS)
-    said = [name for name in FEATURES if settings.get(name) is not None]
-    if len(said) > 1:
-        raise RequestError(f"'{text}': {' and '.join(said)} both say what the features are; say one of them")
+    named = [name for name in FEATURES if settings.get(name) is not None]
+    if len(named) > 1:
+        raise RequestError(f"'{text}': {' and '.join(named)} both say what the features are; say one of them")
 
 
 def with_settings(text: str, **settings: Any) -> str:

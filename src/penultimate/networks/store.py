@@ -36,7 +36,6 @@ from penultimate.networks.architectures import (
     with_settings_named,
 )
 from penultimate.networks.building import (
-    build_again,
     expect_as_built,
     kept,
     noise,
@@ -86,8 +85,8 @@ def load(
     >>> features.shape, network.logits(features).shape
     (torch.Size([4, 5]), torch.Size([4, 3]))
     """
-    said = {"head": head, "layer": layer, "pooling": pooling, "weights": str(weights)}
-    settings |= {name: value for name, value in said.items() if value}
+    named = {"head": head, "layer": layer, "pooling": pooling, "weights": str(weights)}
+    settings |= {name: value for name, value in named.items() if value}
     if isinstance(source, nn.Module):
         return replace(network_of(Model(source, **settings)), own_transform=transform)
     text = with_settings(source, **settings)
@@ -167,18 +166,15 @@ def load_given(folder: Path) -> GivenNetwork:
 
 def noted(remarks: Mapping[str, str]) -> dict[str, Any]:
     """Return notes on how a network was fetched, as facts of its step: a sentence for each two-word name."""
-    told = {short: text for short, text in remarks.items() if text}
-    return {"noted": told} if told else {}
+    notes = {short: text for short, text in remarks.items() if text}
+    return {"noted": notes} if notes else {}
 
 
 def _restored(card: dict[str, Any], folder: Path, prepared: Preparation) -> nn.Module:
     """Return the stored module with its weights."""
-    if card["kind"] == LIVE:
-        module = kept(card["name"])
-    elif card["kind"] == "file":
-        module = build_again(card, folder / CODE)
-    else:
-        module = create(card["kind"], card["name"], card["options"])
+    code = ((folder / CODE).read_bytes(), card["where"]) if card["kind"] == "file" else None
+    is_live = card["kind"] == LIVE
+    module = kept(card["name"]) if is_live else create(card["kind"], card["name"], card["options"], kept=code)
     module = module.eval().float() if card.get("single") else module.eval()
     tensors = safetensors.torch.load_file(folder / WEIGHTS)
     if "sketch" in card:

@@ -17,8 +17,8 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from penultimate.errors import RequestError, legible, shortened
-from penultimate.userfile import first_line
+from penultimate.backbones.passes import message_of
+from penultimate.errors import RequestError, legible
 
 PREFIXES = ("module.", "_orig_mod.", "model.")
 """What distributing, compiling and wrapping a network put before the names of its tensors."""
@@ -125,14 +125,13 @@ def without_prefixes(name: str) -> str:
 
 def refusal(error: Exception, what: str) -> RequestError:
     """Return the error of a library as ours, with a hint where a hub or a server could not be reached."""
-    said = shortened(legible(first_line(error) or type(error).__name__), 300)
     kinds = " ".join(type(each).__name__ for each in (error, error.__cause__, error.__context__))
     offline = isinstance(error, OSError) or re.search("Connect|Timeout|URLError|Offline", kinds)
     hint = (
         "; offline, HF_HUB_OFFLINE=1 takes what was downloaded before, weights='FILE' a file, and"
         " pretrained=False draws the weights"
     )
-    return RequestError(f"{what} cannot be loaded: {said}{hint if offline else ''}")
+    return RequestError(f"{what} cannot be loaded: {message_of(error)}{hint if offline else ''}")
 
 
 def _content(path: Path) -> Any:
@@ -158,8 +157,8 @@ def _content(path: Path) -> Any:
             warnings.simplefilter("ignore")
             return torch.load(file, map_location="cpu", weights_only=True)
     except Exception as error:  # a reader can raise anything on malformed bytes
-        said = shortened(legible(first_line(error) or type(error).__name__), 200)
-        reason = f"it is cut short or damaged ({said}); copy it again"
+        message = message_of(error)
+        reason = f"it is cut short or damaged ({message}); copy it again"
         if "eights only" in str(error) or "weights_only" in str(error):
             needs = re.search(r"(?:GLOBAL|global:?) (?:GLOBAL )?([\w.]+)", str(error))
             held = f" ({needs[1]})" if needs else ""
@@ -168,9 +167,8 @@ def _content(path: Path) -> Any:
                 " Save torch.save(model.state_dict(), FILE), or safetensors"
             )
         elif isinstance(error, safetensors.SafetensorError):
-            reason = (
-                f"it is neither a checkpoint of torch.save(model.state_dict(), FILE) nor safetensors ({said})"
-            )
+            expected = "a checkpoint of torch.save(model.state_dict(), FILE)"
+            reason = f"it is neither {expected} nor safetensors ({message})"
         raise RequestError(f"'{path}' does not hold weights: {reason}") from None
 
 
