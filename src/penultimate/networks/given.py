@@ -88,9 +88,7 @@ class GivenNetwork:
             return images
         squares = np.empty((len(images), size, size, channels), np.uint8)
         for place, image in enumerate(images.cpu().numpy()):
-            picture = picture_of(image)
-            whole = picture.size == (size, size)
-            squares[place] = self._in_colours(picture) if whole else self._framed(picture)
+            squares[place] = self._framed(picture_of(image), keeps_size=True)
         return torch.from_numpy(squares).to(images.device)
 
     @torch.inference_mode()
@@ -115,17 +113,15 @@ class GivenNetwork:
         """Return the log softmax, with which classifiers of timm and torchvision are trained."""
         return logits.log_softmax(-1)
 
-    def _framed(self, picture: Image.Image) -> np.ndarray:
-        """Return a picture resized and cropped by Pillow: uint8 [side side channels]."""
-        side = self.preparation.crop
-        coloured = Image.fromarray(self._in_colours(picture).squeeze())
-        square = middle_square(Path("an image"), coloured, *self.preparation.geometry)
-        return square.reshape(side, side, -1)
-
-    def _in_colours(self, picture: Image.Image) -> np.ndarray:
-        mode = "L" if len(self.preparation.statistics.mean) == 1 else "RGB"
-        array = np.asarray(picture if picture.mode == mode else picture.convert(mode))
-        return array.reshape(*array.shape[:2], -1)
+    def _framed(
+        self, picture: Image.Image, keeps_size: bool = False
+    ) -> UInt8[np.ndarray, "side side channels"]:
+        """Return a picture resized and cropped by Pillow; not if `keeps_size` and it has the network's size."""
+        mode, side = "L" if len(self.preparation.statistics.mean) == 1 else "RGB", self.preparation.crop
+        picture = picture if picture.mode == mode else picture.convert(mode)
+        whole = keeps_size and picture.size == (side, side)
+        square = picture if whole else middle_square(Path("an image"), picture, *self.preparation.geometry)
+        return np.asarray(square).reshape(side, side, -1)
 
 
 def network_of(model: Model) -> GivenNetwork:
