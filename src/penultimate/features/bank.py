@@ -148,48 +148,37 @@ class FeatureBank:
         logits keep the precision in which they were stored: float32 or float16.
         """
         path = given_path(path, "a feature bank")
-        if path.is_dir():
-            return cls._mapped(path)
-        if not path.is_file():
-            raise RequestError(f"no feature bank at '{path}'")
+        if not (path / FACTS if path.is_dir() else path).is_file():
+            raise RequestError(f"no feature bank at '{path}', or not a finished one")
         try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                facts = json.loads(archive["facts"].tobytes())
-                digest, provenance = facts["digest"], dict(facts["provenance"])
-                held = [name for name in ARRAYS if name not in OPTIONAL or name in archive.files]
-                arrays = {name: archive[name] for name in held}
-        except RequestError:
+            return cls._mapped(path) if path.is_dir() else cls._read(path)
+        except DamagedFileError:
             raise
         except Exception as error:  # a damaged archive can fail in any layer: zip, zlib, struct, json
-            raise DamagedFileError(f"the feature bank '{path}' cannot be read: {error}") from error
-        try:
-            bank = cls(**arrays, provenance=provenance)
-        except RequestError as error:
-            raise DamagedFileError(f"the feature bank '{path}' holds none: {error}") from None
-        if bank.digest() != digest:
+            raise DamagedFileError(f"the feature bank '{path}' cannot be read: {error}") from None
+
+    @classmethod
+    def _read(cls, path: Path) -> FeatureBank:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            facts = json.loads(archive["facts"].tobytes())
+            arrays = {name: archive[name] for name in ARRAYS if name in archive.files}
+        bank = cls(**arrays, provenance=dict(facts["provenance"]))
+        if bank.digest() != facts["digest"]:
             raise DamagedFileError(f"the feature bank '{path}' is not what was saved (its digest differs)")
         return bank
 
     @classmethod
     def _mapped(cls, folder: Path) -> FeatureBank:
-        """Return the bank in a folder.
-
-        Its arrays were checked when they were written, so only their digests are compared here.
-        """
-        if not (folder / FACTS).is_file():
-            raise RequestError(f"no feature bank at '{folder}', or not a finished one")
-        try:
-            facts = read_sealed(folder / FACTS, SCHEMA, f"the feature bank '{folder}'")
-            for name, digest in facts["files"].items():
-                if digest_file(folder / name) != digest:
-                    raise DamagedFileError(f"'{folder / name}' is not what was saved (its digest differs)")
-            arrays = {name: folder / f"{name}.npy" for name in ARRAYS if f"{name}.npy" in facts["files"]}
-            mapped = {name: np.load(path, mmap_mode="r") for name, path in arrays.items()}
-        except (OSError, KeyError, ValueError) as error:
-            raise DamagedFileError(f"the feature bank '{folder}' cannot be read: {error}") from None
+        """Return the bank in a folder, whose arrays were checked when they were written; so are digests."""
+        facts = read_sealed(folder / FACTS, SCHEMA, f"the feature bank '{folder}'")
+        for name, digest in facts["files"].items():
+            if digest_file(folder / name) != digest:
+                raise DamagedFileError(f"'{folder / name}' is not what was saved (its digest differs)")
         bank = object.__new__(cls)
         for name in ARRAYS:
-            object.__setattr__(bank, name, mapped.get(name))
+            file = f"{name}.npy"
+            array = np.load(folder / file, mmap_mode="r") if file in facts["files"] else None
+            object.__setattr__(bank, name, array)
         object.__setattr__(bank, "provenance", facts["provenance"])
         return bank
 

@@ -116,7 +116,7 @@ class GivenNetwork:
     def _framed(
         self, picture: Image.Image, keeps_size: bool = False
     ) -> UInt8[np.ndarray, "side side channels"]:
-        """Return a picture resized and cropped by Pillow; not if `keeps_size` and it has the network's size."""
+        """Return a picture resized and cropped; with `keeps_size`, unchanged if it has the right size."""
         mode, side = "L" if len(self.preparation.statistics.mean) == 1 else "RGB", self.preparation.crop
         picture = picture if picture.mode == mode else picture.convert(mode)
         whole = keeps_size and picture.size == (side, side)
