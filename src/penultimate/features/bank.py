@@ -13,7 +13,14 @@ import numpy.typing as npt
 import torch
 
 from penultimate.errors import DamagedFileError, RequestError, counted, legible, shortened
-from penultimate.files import digest_arrays, digest_file, given_path, read_sealed, write_given
+from penultimate.files import (
+    OtherVersionError,
+    digest_arrays,
+    digest_file,
+    given_path,
+    read_sealed,
+    write_given,
+)
 from penultimate.metrics.inputs import ArrayLike, as_numbers, as_tensor, listed_rows
 from penultimate.notebook import facts
 
@@ -152,7 +159,7 @@ class FeatureBank:
             raise RequestError(f"no feature bank at '{path}', or not a finished one")
         try:
             return cls._mapped(path) if path.is_dir() else cls._read(path)
-        except DamagedFileError:
+        except (DamagedFileError, OtherVersionError):
             raise
         except Exception as error:  # a damaged archive can fail in any layer: zip, zlib, struct, json
             raise DamagedFileError(f"the feature bank '{path}' cannot be read: {error}") from None
@@ -169,7 +176,7 @@ class FeatureBank:
 
     @classmethod
     def _mapped(cls, folder: Path) -> FeatureBank:
-        """Return the bank in a folder, whose arrays were checked when they were written; so are digests."""
+        """Return the bank in a folder; its arrays were checked when they were written, and have digests."""
         facts = read_sealed(folder / FACTS, SCHEMA, f"the feature bank '{folder}'")
         for name, digest in facts["files"].items():
             if digest_file(folder / name) != digest:
