@@ -31,9 +31,8 @@ def with_poolings(sources: Mapping[str, str], poolings: str | Sequence[str]) -> 
     for name, text in sources.items():
         found[name] = text
         source = read_source(text)
-        possible = (
-            () if source.settings.keys() & {"layer", "pooling"} else _possible(_without_weights(source))
-        )
+        has_own = source.settings.keys() & {"layer", "pooling"}
+        possible = () if has_own else _possible(source)
         found |= {f"{name} {how}": with_settings(text, pooling=how) for how in asked if how in possible}
     if len(found) == len(sources):
         raise RequestError(
