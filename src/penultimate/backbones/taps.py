@@ -65,7 +65,7 @@ def taps(model: nn.Module, layers: str | Sequence[str] | None = None) -> dict[st
     modules = {name: module for name, module in model.named_modules() if name}
     if layers is None:
         return _default(modules, type(model).__name__)
-    patterns = [layers] if isinstance(layers, str) else list(layers)
+    patterns = [layers] if isinstance(layers, str) else [*layers] if isinstance(layers, Iterable) else []
     if not patterns or not all(isinstance(pattern, str) for pattern in patterns):
         raise RequestError(f"layers are patterns of names, such as ['stem', 'block?']; got {layers!r}")
     chosen: set[str] = set()
