@@ -75,7 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("weights", "said"),
     [
-        ("other", "does not hold weights of this network .* is it of another architecture"),
+        ("other", r"weights of this network \(ResNet\): 70 are missing .* 6 are of another shape"),
         ("less", r"1 is missing \(fc.bias\)"),
         ("more", r"1 is left over \(fc2.bias\)"),
         ("seven", "a final layer for 7 classes.* num_classes=7 makes one"),
