@@ -19,7 +19,6 @@ from penultimate.metrics.separation import class_separation
 from penultimate.networks.trained import CARD, load_network, snapshot, snapshots
 from penultimate.probes.linear import LinearProbe
 from penultimate.records.reading import study_folder
-from penultimate.results.exhibit import show
 
 SOFTMAX = "softmax"
 
@@ -68,13 +67,3 @@ def test_transfer_is_probed_at_every_snapshot_and_at_the_end(
         train, test = (extract(network, load_images(images, split)) for split in ("train", "test"))
         probe = LinearProbe().fit(train.features, train.labels)
         assert row.value == probe.score(test.features, test.labels)
-
-
-def test_the_figures_draw_a_line_for_each_network(finished_smoke: Path) -> None:
-    for name, panels in (("figureE4", 2), ("figureC2", 1)):
-        (figure,) = show(name, finished_smoke / "runs", allow_limited=True).figures
-        assert len(figure.panels) == panels
-        assert [len(panel.curves) for panel in figure.panels] == [3] * panels
-        assert {len(curve.points) for panel in figure.panels for curve in panel.curves} == {3}
-    along, *_ = show("figureC3", finished_smoke / "runs", allow_limited=True).figures[0].panels
-    assert len(along.curves) == 3

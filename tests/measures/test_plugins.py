@@ -134,21 +134,6 @@ def test_the_exhibit_of_plugins_holds_each_of_their_numbers(finished: Path) -> N
         assert row[-1] == pytest.approx(100 * values.mean())
 
 
-@pytest.mark.long
-def test_results_are_shown_where_no_plugin_is_loaded(finished: Path) -> None:
-    for name in ("table1", "tableA2", "plugins"):
-        answer = penultimate("show", name, "--allow-limited", cwd=finished)
-        assert answer.returncode == 0, answer.stderr
-    assert "Stripes" in answer.stdout
-    report = report_of(finished)
-    before = report.read_bytes()
-    assert penultimate("report", "--to", "without.html", cwd=finished).returncode == 0
-    assert 'id="plugins"' in (finished / "without.html").read_text()
-    focal = ["--plugin", str(SAMPLES / "focal.py")]
-    assert penultimate("report", *focal, cwd=finished).returncode == 0
-    assert report.read_bytes() == before
-
-
 def load_study_of_plugins() -> Study:
     return override(load_study("smoke"), SETTINGS)
 
@@ -220,57 +205,6 @@ def test_what_one_plugin_does_wrong_costs_no_other_result(tmp_path: Path) -> Non
     assert len(table.where(metric="linear_top1")) == 1
     said = show("plugins", tmp_path / "runs", allow_limited=True).text()
     assert all(f"{name}: not measured." in said for name in WRONG)
-
-
-LOSSES = {
-    "scalar": ("-(targets * logits.log_softmax(-1)).sum()", "one value per example, [2] here, got []"),
-    "wide": ("-(targets * logits.log_softmax(-1))", "one value per example, [2] here, got [2, 16]"),
-    "half": (
-        "-(targets * logits.log_softmax(-1)).sum(-1).half()",
-        "must return torch.float32, like its inputs",
-    ),
-    "broken": ("logits.no_such_part", "the plug-in 'mine.py', line 17: AttributeError"),
-}
-
-
-@pytest.mark.long
-def test_a_loss_of_the_wrong_form_ends_its_own_trainings_with_a_sentence(tmp_path: Path) -> None:
-    parts = [
-        f"@register.loss\ndef {name}(logits, targets):\n    return {LOSSES[name][0]}\n" for name in LOSSES
-    ]
-    (tmp_path / "mine.py").write_text("from penultimate import register\n\n" + "\n".join(parts))
-    named = f"objectives={','.join(['softmax', *LOSSES])}"
-    more = ["--plugin", "mine.py", "--set", named, *SMALL[2:], "--set", "measure=accuracy,class_separation"]
-    told = penultimate("run", "smoke", *more, cwd=tmp_path, timeout=400)
-    assert told.returncode == 1, told.stdout + told.stderr
-    lines = told.stderr.splitlines()
-    for name, (_, answer) in LOSSES.items():
-        (line,) = (line for line in lines if line.startswith(f"failed: train.{name}-s0"))
-        assert answer in line
-    assert f"penultimate check {tmp_path / 'mine.py'}" in told.stderr
-    assert "Traceback" not in told.stderr
-    assert {row.objective for row in rows_in(tmp_path / "runs")} == {"softmax"}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("import no_such_package\n", "needs the package 'no_such_package'"),
-        ("from penultimate import register\n@register.loss\ndef sigmoid(z, t): ...\n", "rename yours"),
-        (None, "is a folder"),
-    ],
-)
-@pytest.mark.parametrize("command", [("check",), ("run", "smoke", "--plugin")])
-def test_a_file_that_cannot_be_loaded_ends_the_request(
-    tmp_path: Path, text: str | None, answer: str, command: tuple[str, ...]
-) -> None:
-    file = tmp_path / "mine.py"
-    file.mkdir() if text is None else file.write_text(text)
-    told = penultimate(*command, "mine.py", cwd=tmp_path)
-    assert told.returncode == 2
-    assert answer in told.stderr
-    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.long
