@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.engine.chores import PLUGIN
+from tests.golden.portable import PORTABLE
 from tests.plugged import plugged
 
 
@@ -21,11 +22,18 @@ def chores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A Ray cluster of two nodes of one core each, the second of which is its `worker`."""
+    """A Ray cluster of two nodes of one core each, the second of which is its `worker`.
+
+    Its nodes, and commands that are started meanwhile, round as the finished smoke study does.
+    """
     from ray.cluster_utils import Cluster
 
     memory = {"object_store_memory": 80 * 2**20}
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False, **memory})
-    made.worker = made.add_node(num_cpus=1, **memory)
-    yield made
-    made.shutdown()
+    head = {"num_cpus": 1, "include_dashboard": False, **memory}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in PORTABLE.items():
+            patch.setenv(name, value)
+        made = Cluster(initialize_head=True, head_node_args=head)
+        made.worker = made.add_node(num_cpus=1, **memory)
+        yield made
+        made.shutdown()
