@@ -19,10 +19,11 @@ from penultimate.records.archive import read_kept
 from penultimate.records.references import references
 from penultimate.registry import entry, names
 from penultimate.results.beside import beside_reference
-from penultimate.results.drawing.palette import Mark
+from penultimate.results.drawing import draw, mark_icon, mark_variables
 from penultimate.results.exhibit import Shown, marks_of, show
-from penultimate.results.figure import Figure, draw, mark_icon, mark_variables
+from penultimate.results.figure import Figure
 from penultimate.results.page import chapters_of
+from penultimate.results.palette import Mark
 from penultimate.results.rows import Run, read_reference
 from penultimate.results.table import Table
 
@@ -173,7 +174,7 @@ def page(name: str, built: Shown, known: dict[str, Mark]) -> list[str]:
 
 def thumbnail(folder: Path, built: Shown, known: dict[str, Mark]) -> str:
     """Draw the first panel of an exhibit into a file for the index, and return its name; "" without one."""
-    panels = [panel for figure in built.figures for panel in figure.panels]
+    panels = built.panels
     if not panels:
         return ""
     path = folder / f"{built.name}.svg"
@@ -201,7 +202,9 @@ def write(folder: Path, static: Path) -> None:
     chapters = chapters_of(PAGE, found.values())
     parts: dict[str, list[str]] = {}
     for chapter in chapters:
-        parts.setdefault(chapter.part or "The claims", []).extend(built.name for built in chapter.exhibits)
+        parts.setdefault(chapter.section.part or "The claims", []).extend(
+            built.name for built in chapter.exhibits
+        )
     for part, listed in parts.items():
         index += [f"## {plain(part)}", "", "::::{grid} 1 2 2 3", ":gutter: 3", ""]
         for name in listed:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from penultimate.paper import published
-from penultimate.results.drawing.palette import PAPER, marks
+from penultimate.results.drawing import draw as draw_panel
 from penultimate.results.exhibit import show
 from penultimate.results.figure import Panel
-from penultimate.results.figure import draw as draw_panel
+from penultimate.results.palette import PAPER, marks
 from penultimate.results.rows import read_reference
 
 FOLDER = Path(__file__).parent / "pictures"

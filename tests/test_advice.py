@@ -14,9 +14,9 @@ from penultimate.cli import COMMANDS, GONE, _parser
 
 PACKAGE = Path("src/penultimate")
 OTHERS = (
-    "results/drawing",
+    "results/drawing.py",
+    "results/palette.py",
     "results/page.py",
-    "results/figure.py",
     "results/escape.py",
     "engine/devices.py",
     "engine/machine.py",

@@ -21,7 +21,7 @@ from tests.golden.portable import PORTABLE
 from penultimate.engine.observer import Observer, Summary
 from penultimate.engine.run import run
 from penultimate.files import read_sealed, write_sealed
-from penultimate.results.refreshing import refresh_page
+from penultimate.results.page import refresh_page
 from penultimate.store import SCHEMA, Store
 from penultimate.study import Study, load_study
 from penultimate.study.graph import Graph
@@ -78,7 +78,7 @@ def test_a_page_is_written_again_where_it_does_not_show_what_the_study_has(
     study = load_study("smoke")
     fewer = dataclasses.replace(study, targets=study.targets[:1])
     written = []
-    monkeypatch.setattr("penultimate.results.refreshing.write_page", lambda run, path: written.append(path))
+    monkeypatch.setattr("penultimate.results.page.write_page", lambda run, path: written.append(path))
     page = smoke / "runs/studies/smoke/report.html"
 
     def is_written(study: Study, command: str = "") -> bool:

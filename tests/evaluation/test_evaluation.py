@@ -118,18 +118,6 @@ def test_a_second_call_does_nothing_and_writes_no_page(
     assert again.ranking == evaluated.ranking
 
 
-def test_a_network_that_is_left_out_leaves_the_page(
-    evaluated: Evaluation, folders: dict[str, Path], tmp_path: Path
-) -> None:
-    """Nothing is computed, and yet it is another study: of one network, under the same name."""
-    shutil.copytree(evaluated.out, tmp_path / "runs")
-    less = pu.evaluate({"vit": NETWORKS["vit"]}, folders, out=tmp_path / "runs", on=InProcess())
-    assert less.summary.computed == 0
-    assert {row["network"] for row in less.ranking} == {"vit"}
-    assert "res &amp; &lt;net&gt;" in evaluated.report.read_text()
-    assert "res &amp; &lt;net&gt;" not in less.report.read_text()
-
-
 def test_a_further_network_costs_only_itself_and_its_pairs(
     evaluated: Evaluation, folders: dict[str, Path]
 ) -> None:
@@ -263,7 +251,6 @@ def test_what_is_no_network_and_what_refuses_its_images_is_said() -> None:
         ([], "no network to evaluate"),
         (["--model", "timm:test_vit"], "no data to evaluate networks on"),
         (["--model", "resnet50", "--data", "digits"], "is no network: write timm:NAME"),
-        (["--model", "tim:resnet50", "--data", "digits"], "'tim:resnet50' is no network"),
         (["--model", "net.py", "--data", "digits"], "of a Python file, name the function: net.py:build"),
         (
             ["--model", "timm:a", "--model", "torchvision:a", "--data", "digits"],
@@ -273,14 +260,11 @@ def test_what_is_no_network_and_what_refuses_its_images_is_said() -> None:
         (["--model", "timm:a", "--data", "digit"], "Did you mean 'digits'"),
         (["--model", "timm:a", "--data", "no/where"], "penultimate: There is no folder 'no/where'"),
         (["--model", "timm:a", "--data", "x=nowhere"], "data 'x': 'nowhere' does not exist"),
-        (["--model", "timm:a", "--data", "digits=nowhere"], "penultimate knows already"),
-        (["--model", "timm:a", "--data", "digits", "--data", "digits"], "two data sets are called 'digits'"),
         (["--model", "timm:a", "--data", "digits", "--classifies", "all"], "not known without a source"),
         (
             ["--model", "timm:a", "--data", "digits", "--source", "glyphs", "--classifies", "b"],
             "unknown network 'b'. Known: a.",
         ),
-        (["--model", "timm:a", "--data", "digits", "--processes", "0"], "at least 1"),
     ],
 )
 def test_a_wrong_request_is_answered_in_a_sentence(
@@ -299,17 +283,10 @@ def test_a_wrong_request_is_answered_in_a_sentence(
 
 
 def test_networks_data_and_studies_of_another_form_are_named(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"source}, not 'timm:x'; write {'x': 'timm:x'}"):
+    with pytest.raises(RequestError, match=r"source}, not 'timm:x'"):
         pu.evaluate("timm:x", {"shapes": "shapes"}, out=tmp_path)  # type: ignore[arg-type]
     with pytest.raises(RequestError, match=r"data are {name: place}, not \['shapes'\]"):
         pu.evaluate({"a": "timm:x"}, ["shapes"], out=tmp_path)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("name", ["..", ".", "/", ".lock", "a b", "x" * 300, "é" * 100, "a\nb", "a\0b"])
-def test_an_evaluation_that_no_folder_can_be_called_by_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="a study's name consists of") as error:
-        Request({"a": "timm:test_resnet"}, {"digits": ""}, name=name).study()
-    assert len(str(error.value)) < 500
 
 
 def test_data_are_named_below_the_root_and_outside_like_tasks(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -16,10 +15,10 @@ from penultimate.errors import RequestError
 from penultimate.registry import forget
 from penultimate.results.exhibit import Exhibit, Part, Shown, exhibit, show
 from penultimate.results.figure import Axis, Figure, heat, lines, scatter
-from penultimate.results.means import table_of_means, table_of_printed, task_columns
+from penultimate.results.means import table_of_means, task_columns
 from penultimate.results.page import Answer, Page, Section, render_page
 from penultimate.results.rows import MEAN, Run, epochs, joined, seeds, transfer
-from penultimate.results.table import Column, Table, table_of_rows
+from penultimate.results.table import Column, table_of_rows
 from tests.results.planted import LABELS, row, rows, run
 
 TOP1 = Column("top1_percent", "Top-1", "Glyphs", better="high")
@@ -150,15 +149,6 @@ def test_words_and_folded_tables() -> None:
     assert "0.010" in table.text()
 
 
-def test_printed_numbers_are_shown_digit_for_digit_with_their_errors() -> None:
-    column = Column("train_top1_percent", "Top-1", digits=2)
-    table = table_of_printed("tableC1", "The paper's", "neurips_tableC1_train_accuracy", {column: column.key})
-    assert table.name == "tableC1_published"
-    assert table.labels[0] == "Softmax"
-    assert re.fullmatch(r"93\.61 ± 0\.01", table.shown()[0][0])
-    assert table.to_pandas()["train_top1_percent_se"][0] == 0.01
-
-
 def test_figures_give_their_points_and_drawings() -> None:
     found = shown()
     points = found.to_pandas()["accuracy_points"]
@@ -230,14 +220,3 @@ def test_the_page_answers_first_and_holds_everything(monkeypatch: pytest.MonkeyP
     }
     assert html.count("<script>") == 1
     assert files == page(run(), monkeypatch)
-
-
-def test_the_page_of_a_run_without_numbers_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    html = page(run([row("softmax", 0, "nll", 1.0)]), monkeypatch)[""].decode()
-    assert "What was not measured" in html
-
-
-def test_an_exhibit_is_written_into_a_folder(tmp_path: Path) -> None:
-    written = shown().write(tmp_path / "here")
-    assert {path.name for path in written} == {path.name for path in (tmp_path / "here").iterdir()}
-    assert isinstance(shown().tables[0], Table)

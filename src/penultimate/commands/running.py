@@ -97,7 +97,7 @@ def _run(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.engine.run import run
     from penultimate.networks.released.catalogue import STUDY
-    from penultimate.results.refreshing import refresh_page, study_answer
+    from penultimate.results.page import refresh_page, study_answer
     from penultimate.store import Store
 
     study = _study(options)

@@ -202,7 +202,7 @@ def _why(options: argparse.Namespace) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     from penultimate.records.reading import study_folder
-    from penultimate.results import page, refreshing, rows
+    from penultimate.results import page, rows
     from penultimate.study.selection import own_name
 
     load_plugins(options)
@@ -220,7 +220,7 @@ def _report(options: argparse.Namespace) -> int:
     else:
         study = study_folder(options.out, names[0]).name
         if path is None:
-            say(f"Report: {refreshing.refresh_page(options.out, study, again=True)}")
+            say(f"Report: {page.refresh_page(options.out, study, again=True)}")
             return 0
         run = rows.read_run(options.out, study)
     say(f"Report: {page.write_page(run, path)[0]}")

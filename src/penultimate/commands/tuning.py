@@ -77,7 +77,7 @@ def _tune(options: argparse.Namespace) -> int:
     from penultimate.engine.display import Display
     from penultimate.engine.run import run
     from penultimate.records.reading import study_folder
-    from penultimate.results.refreshing import refresh_page
+    from penultimate.results.page import refresh_page
     from penultimate.store import Store
     from penultimate.study.selection import load_study, located_in, restrict
     from penultimate.study.settings import override

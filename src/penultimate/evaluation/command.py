@@ -14,24 +14,18 @@ if TYPE_CHECKING:
     from penultimate.evaluation.request import Request
 
 
-class _Weights(argparse.Action):
-    """The option for the weights of the preceding model."""
-
-    def __call__(
-        self, parser: Any, options: argparse.Namespace, value: str | Sequence[Any] | None, flag: Any = None
-    ) -> None:
-        if not options.model or options.model[-1][1]:
-            raise RequestError("--weights FILE follows the --model that it is for")
-        options.model[-1] = (options.model[-1][0], str(value))
-
-
 class _Model(argparse.Action):
-    """The option for a model, whose weights may follow."""
+    """The option for a model, and the one for the weights of the model before it."""
 
     def __call__(
         self, parser: Any, options: argparse.Namespace, value: str | Sequence[Any] | None, flag: Any = None
     ) -> None:
-        options.model = [*options.model, (str(value), "")]
+        if flag == "--model":
+            options.model = [*options.model, (str(value), "")]
+        elif not options.model or options.model[-1][1]:
+            raise RequestError("--weights FILE follows the --model that it is for")
+        else:
+            options.model[-1] = (options.model[-1][0], str(value))
 
 
 MODELS = (
@@ -94,13 +88,13 @@ def _takes(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--model", action=_Model, default=[], metavar="[NAME=]MODEL", help=MODELS)
     weights = "a checkpoint with the weights of the --model before it"
-    add("--weights", action=_Weights, metavar="FILE", help=weights)
-    for option, (metavar, told) in REPEATED.items():
-        add(option, action="append", default=[], metavar=metavar, help=told)
-    for option, (metavar, told) in TEXTS.items():
-        add(option, default="", metavar=metavar, help=told)
-    for option, told in FLAGS.items():
-        add(option, **FLAG, help=told)
+    add("--weights", action=_Model, metavar="FILE", help=weights)
+    for option, (metavar, words) in REPEATED.items():
+        add(option, action="append", default=[], metavar=metavar, help=words)
+    for option, (metavar, words) in TEXTS.items():
+        add(option, default="", metavar=metavar, help=words)
+    for option, words in FLAGS.items():
+        add(option, **FLAG, help=words)
     simple = (
         "leave out the probes on pixels, colours and random convolutions, with which networks are compared"
     )
@@ -124,26 +118,19 @@ def _request(options: argparse.Namespace) -> Request:
     source = next(iter(data)) if options.source else ""
     if options.example:
         networks, data = example.with_example(networks, data)
-    chosen = _listed(options.classifies)
+    chosen, group = _listed(options.classifies), options.group
+    alike = "fine_tune size crop class_order copies baselines speed calibrate layers"
     return Request(
-        networks=networks,
-        data=data,
-        source=source,
-        classifies=chosen == ["all"] or chosen,
-        fine_tune=options.fine_tune,
-        size=options.size,
-        crop=options.crop,
-        class_order=options.class_order,
-        copies=options.copies,
-        name=options.name or (example.NAME if options.example else NAME),
-        gpus=options.gpus or 0.0,
-        baselines=options.baselines,
-        speed=options.speed,
+        networks,
+        data,
+        source,
+        chosen == ["all"] or chosen,
         outside=outside_named(options.outside, data, options.root),
-        calibrate=options.calibrate,
+        group=int(group) if group.isdecimal() else group,
         poolings="all" if options.poolings == "all" else _listed(options.poolings),
-        layers=options.layers,
-        group=int(options.group) if options.group.isdecimal() else options.group,
+        gpus=options.gpus or 0.0,
+        name=options.name or (example.NAME if options.example else NAME),
+        **{name: getattr(options, name) for name in alike.split()},
     )
 
 

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from penultimate.engine.inprocess import InProcessEngine
 from penultimate.engine.run import expect_located, run_graph
 from penultimate.errors import RequestError
-from penultimate.evaluation.request import Request, Settings
+from penultimate.evaluation.request import Request
 from penultimate.networks.sources import HUBS, read_source
 from penultimate.notebook import text
-from penultimate.results.exhibit import Shown, show
-from penultimate.results.refreshing import refresh_page
+from penultimate.results.exhibit import show
+from penultimate.results.page import refresh_page
 from penultimate.results.rows import Run, read_run
 from penultimate.store import Store
 from penultimate.study.graph import Graph
@@ -63,7 +63,7 @@ class Evaluation:
     @cached_property
     def remarks(self) -> list[str]:
         """Sentences on the assumed class order of the networks' outputs, and on numbers that are missing."""
-        from penultimate.evaluation.exhibits.tables import classifier_gaps
+        from penultimate.evaluation.exhibits.networks import classifier_gaps
         from penultimate.evaluation.warnings import order_of_classes
 
         return [*order_of_classes(self.run.description), *classifier_gaps(self.run)]
@@ -87,22 +87,18 @@ class Evaluation:
     def __len__(self) -> int:
         return len(self.ranking)
 
-    def _shown(self) -> Shown:
-        return show("ranking", self.run)
-
-    def _told(self) -> list[str]:
+    def _notes(self) -> list[str]:
         failed = [f"failed: {step}: {why}" for step, why in self.summary.failed.items()]
         return [*failed, *self.remarks, f"Report: {self.report}"]
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the ranking, after what makes it doubtful, and where its page is."""
-        warned = [f"<p><b>{text(warning)}</b></p>" for warning in self.warnings]
-        return "\n".join(
-            [*warned, self._shown()._repr_html_(), *(f"<p>{text(line)}</p>" for line in self._told())]
-        )
+        before = [f"<p><b>{text(warning)}</b></p>" for warning in self.warnings]
+        after = [f"<p>{text(line)}</p>" for line in self._notes()]
+        return "\n".join([*before, show("ranking", self.run)._repr_html_(), *after])
 
     def __repr__(self) -> str:
-        return "\n".join([*self.warnings, self._shown().text(), *self._told()])
+        return "\n".join([*self.warnings, show("ranking", self.run).text(), *self._notes()])
 
 
 def evaluate(
@@ -115,7 +111,7 @@ def evaluate(
     on: Engine | str = "local",
     command: str = "",
     verify: bool = False,
-    **settings: Unpack[Settings],
+    **settings: Any,
 ) -> Evaluation:
     """Evaluate networks, {name: source}, on data, {name: place}; steps that `out` already holds are kept.
 
@@ -128,7 +124,7 @@ def evaluate(
     A place is a folder with a folder for each class (or with such folders for each split), a table of paths
     and labels, arrays, or, under the name of a published data set, its location; "" stands for a data set
     that the package makes.
-    The settings are those of `penultimate.evaluation.request.Settings`, such as `source="imagenet"`,
+    The settings are the fields of `penultimate.evaluation.request.Request`, such as `source="imagenet"`,
     `classifies=True`, `fine_tune=True`, `layers=True`, `group="patient"` or `gpus=1`. Steps that fail are in
     `summary.failed` and do not affect the others. `on` is the engine that carries out the steps, "local",
     "ray" or your own, with `processes` in parallel. Raises RequestError for names and folders that cannot be
@@ -138,10 +134,10 @@ def evaluate(
     request = Request(networks, data, **settings)
     found = carry_out(request, out, processes, observer, command, on, verify)
     if lost := {step: why for step, why in found.summary.failed.items() if step.startswith("given.")}:
-        told = "; ".join(lost.values())
-        if len(lost) == len(request.sources):
-            raise RequestError(f"no network could be evaluated: {told}")
-        warnings.warn(f"{len(lost)} of {len(request.sources)} networks are left out: {told}", stacklevel=2)
+        why, count = "; ".join(lost.values()), len(request.sources)
+        if len(lost) == count:
+            raise RequestError(f"no network could be evaluated: {why}")
+        warnings.warn(f"{len(lost)} of {count} networks are left out: {why}", stacklevel=2)
     return found
 
 

@@ -36,10 +36,10 @@ def networks_named(models: Iterable[tuple[str, str]]) -> dict[str, str]:
     """
     named: dict[str, str] = {}
     for model, weights in models:
-        said = NAMED.fullmatch(model)
-        own, text = (said["name"].strip(), said["what"]) if said else ("", model)
-        for called, source in _sources(text, weights).items():
-            name = own or called
+        parts = NAMED.fullmatch(model)
+        own, text = (parts["name"].strip(), parts["what"]) if parts else ("", model)
+        for default, source in _sources(text, weights).items():
+            name = own or default
             if name in named:
                 raise RequestError(f"two networks are called '{name}'; name one: --model 'other={text}'")
             named[name] = source
@@ -56,29 +56,29 @@ def _sources(text: str, weights: str) -> dict[str, str]:
         if read.kind in HUBS:  # "owner/name", "name/weights", or a folder
             is_folder = read.kind == "hf" or Path(read.name).expanduser().is_dir()
             name = Path(read.name).name if is_folder else read.name.replace("/", " ")
-        further = (Path(weights).stem if weights else "", read.settings.get("pooling", ""))
+        further = Path(weights).stem if weights else "", read.settings.get("pooling", "")
         return {" ".join(filter(None, (name, *further))): source}
     path = given_path(text.removeprefix("folder:"), "--model", home=True)
     if weights:
         raise RequestError(f"--weights goes with a network of timm, torchvision or Python, not '{text}'")
     if (path / OF_TRAINING).is_file():
-        return {_called(path): f"folder:{path}"}
-    inner = sorted(
-        file.parent for pattern in ("", "*/", "steps/train.*/") for file in path.glob(pattern + OF_TRAINING)
-    )
+        return {_network_in(path): f"folder:{path}"}
+    patterns = (f"{folder}{OF_TRAINING}" for folder in ("", "*/", "steps/train.*/"))
+    inner = sorted(file.parent for pattern in patterns for file in path.glob(pattern))
     if not inner:
         raise RequestError(
             f"'{text}' is no network: write timm:NAME, torchvision:NAME, FILE.py:FUNCTION, or a folder of"
             f" networks that were trained here (kinds: {', '.join(kind for kind in KINDS if kind != LIVE)})"
             f"{not_a_network(text)}"
         )
-    found = {_called(folder): f"folder:{folder}" for folder in inner}
-    if len(found) == len(inner):
-        return found
-    return {f"{_called(folder)} {folder.name[-4:]}": f"folder:{folder}" for folder in inner}
+    names = [_network_in(folder) for folder in inner]
+    return {
+        name if names.count(name) == 1 else f"{name} {folder.name[-4:]}": f"folder:{folder}"
+        for name, folder in zip(names, inner, strict=True)
+    }
 
 
-def _called(folder: Path) -> str:
+def _network_in(folder: Path) -> str:
     """Return the name of a trained network in its folder's name: softmax-s0 in train.softmax-s0.0f3c..."""
     parts = folder.resolve().name.split(".")
     return parts[1] if len(parts) == 3 and parts[0] == "train" else folder.resolve().name
@@ -86,14 +86,8 @@ def _called(folder: Path) -> str:
 
 def outside_named(texts: Iterable[str], data: Mapping[str, str], root: str = "") -> dict[str, str]:
     """Return data outside by name with their places; the name of a task stands for its images."""
-    named: dict[str, str] = {}
-    for text in texts:
-        found = {text: data[text]} if text in data else data_named([text], root)
-        for name, where in found.items():
-            if name in named:
-                raise RequestError(f"two data sets outside are called '{name}'; name one: NAME=FOLDER")
-            named[name] = where
-    return named
+    tasks = {text: data[text] for text in texts if text in data}
+    return tasks | data_named([text for text in texts if text not in data], root)
 
 
 def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
@@ -107,31 +101,32 @@ def data_named(texts: Iterable[str], root: str = "") -> dict[str, str]:
     named: dict[str, str] = {}
     for text in texts:
         name, equals, where = (part.strip() for part in text.partition("="))
-        if name.count("(") > name.count(")"):  # the "=" of a setting: t.csv(label='species')
-            name, equals, where = text.strip(), "", ""
-        if not equals:
-            below = read_place(Path(root) / name).path
-            if name in registry.names("dataset"):
-                where = ""
-            elif root and below.exists():
-                name, where = str(read_place(name).path), str(Path(root) / name)
-            elif root and name in ENTRIES:
-                where = root
-            elif (place := read_place(name).path.resolve()).exists():
-                name, where = place.name if place.is_dir() else place.stem, name
-            else:
-                there = f", nor below '{root}'" if root else "; --root FOLDER says where named data lie"
-                what = ""  # a path gets no further hint than that it does not exist
-                if is_a_network(name):
-                    raise RequestError(f"'{name}' is a network, not data: networks are given by --model")
-                if name in ENTRIES:
-                    what = f"Where the images of '{name}' lie is not said. "
-                elif Path(name).name == name:
-                    known = (*registry.names("dataset"), *ENTRIES)
-                    what = f"{as_sentence(str(unknown('data set', name, known)))} "
-                hint = "" if "Did you mean" in what else nearest_beside(read_place(name).path)
-                raise RequestError(f"{what}There is no folder '{name}'{there}.{hint} Your own: NAME=FOLDER.")
+        if not equals or name.count("(") > name.count(")"):  # the "=" of a setting: t.csv(label='species')
+            name, where = _place_named(text.strip(), root)
         if name in named:
             raise RequestError(f"two data sets are called '{name}'; name one of them otherwise: NAME=FOLDER")
         named[name] = where
     return named
+
+
+def _place_named(text: str, root: str) -> tuple[str, str]:
+    """Return the name and the place of data that are given by one of them."""
+    if text in registry.names("dataset"):
+        return text, ""
+    if root and read_place(Path(root) / text).path.exists():
+        return str(read_place(text).path), str(Path(root) / text)
+    if root and text in ENTRIES:
+        return text, root
+    place = read_place(text).path.resolve()
+    if place.exists():
+        return place.name if place.is_dir() else place.stem, text
+    if is_a_network(text):
+        raise RequestError(f"'{text}' is a network, not data: networks are given by --model")
+    there = f", nor below '{root}'" if root else "; --root FOLDER says where named data lie"
+    before, hint = "", nearest_beside(read_place(text).path)
+    if text in ENTRIES:
+        before = f"Where the images of '{text}' lie is not said. "
+    elif Path(text).name == text:
+        before = f"{as_sentence(str(unknown('data set', text, (*registry.names('dataset'), *ENTRIES))))} "
+        hint = "" if "Did you mean" in before else hint
+    raise RequestError(f"{before}There is no folder '{text}'{there}.{hint} Your own: NAME=FOLDER.")

@@ -7,8 +7,8 @@ import math
 from penultimate.evaluation.standings import Board, boards
 from penultimate.evaluation.warnings import Caution, cautions, warnings
 from penultimate.results import escape
+from penultimate.results.drawing import mark_icon
 from penultimate.results.exhibit import marks_of
-from penultimate.results.figure import mark_icon
 from penultimate.results.page import Answer, Page, Section
 from penultimate.results.rows import Run
 from penultimate.results.text import counted, listed
@@ -63,7 +63,7 @@ def answer(run: Run) -> Answer:
     )
 
 
-def picture(run: Run, board: Board, odd: list[Caution]) -> str:
+def picture(run: Run, board: Board, found: list[Caution]) -> str:
     """Return a board as HTML: a line for each network, with its place, its interval and its cautions."""
     labels = run.labels()
     marks = marks_of([], list(labels))
@@ -73,10 +73,10 @@ def picture(run: Run, board: Board, odd: list[Caution]) -> str:
     scale = 100 / max(end - start, STEP)
     lines = []
     for slug, value, low, high in table.itertuples():
-        told = [each for each in odd if each.network == slug and each.task in ("", board.task)]
+        noted = [each for each in found if each.network == slug and each.task in ("", board.task)]
         small = "".join(
             f' <small class="caution" title="{escape.html(each.text)}">{escape.html(each.short)}</small>'
-            for each in told
+            for each in noted
         )
         is_first = slug in board.leaders and len(table) > 1
         lines.append(

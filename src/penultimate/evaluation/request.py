@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from penultimate import registry
 from penultimate.data.catalog import card
 from penultimate.data.readers.entries import ENTRIES
 from penultimate.data.readers.places import read_place, with_group
 from penultimate.errors import RequestError, counted, unknown
-from penultimate.evaluation.naming import data_named, networks_named
 from penultimate.networks.sources import is_a_network, read_source, with_settings
 from penultimate.specs import parse
 from penultimate.study.blocks import Given
@@ -38,73 +36,54 @@ OWN = {"crop": {"crop", "resize"}, "share": {"share", "resize"}}
 QUESTION = "Which network serves which task best?"
 
 
-class Settings(TypedDict, total=False):
-    """The settings of `pu.evaluate`, which the options of the command are named after."""
-
-    source: str
-    """The data whose classes the networks were trained on, which are not a task; "": unknown."""
-    classifies: bool | Sequence[str]
-    """The networks whose final layers are for these classes; True: all."""
-    class_order: str | Path | Sequence[str] | Mapping[Any, Any]
-    """The order of these classes in the networks' outputs, as `read_class_order` takes it: "text" (the
-    default, as in torchvision's ImageFolder), "natural" (as in timm), names, or a file that holds them."""
-    outside: Mapping[str, str | Path]
-    """{name: place} of data whose images are told from the source's (without one, from the first task's)."""
-    group: str | int
-    """The column of the tables, or the level of the folders, of groups that no split parts."""
-    copies: str
-    """What to do with equal images on disk: "keep" all, or "drop" all but one."""
-    size: int | None
-    """The pixels of images, for all networks whose sources do not set them."""
-    crop: float | None
-    """The share of the resized image in the centre crop, likewise."""
-    poolings: str | Sequence[str]
-    """The ways in which tokens become features; "all": every way. A network with tokens is evaluated once for
-    each."""
-    fine_tune: bool
-    """Whether all weights are also trained on each task."""
-    layers: bool
-    """Whether each network's layer to read is chosen on validation images and tested."""
-    calibrate: bool
-    """Whether the calibration of the linear probes is measured, for which they are fitted again."""
-    speed: bool
-    """Whether it is measured how many images a second each network takes."""
-    baselines: bool
-    """Whether pixels, colours and random convolutions are measured on each task as well (by default)."""
-    gpus: float
-    """The share of a GPU for each step that runs a network; 0: the CPU."""
-    name: str
-    """The name of the study and of its folder."""
-
-
 @dataclass(frozen=True)
 class Request:
-    """The networks, {name: source or module}, the data, {name: place}, and the `Settings`."""
+    """The networks, {name: source or module}, the data, {name: place}, and the settings of `pu.evaluate`.
+
+    source       the data whose classes the networks were trained on, which are not a task; "": unknown
+    classifies   the networks whose final layers are for these classes; True: all
+    class_order  the order of these classes in the networks' outputs, as `read_class_order` takes it: "text"
+                 (the default, as in torchvision's ImageFolder), "natural" (as in timm), names, or their file
+    outside      {name: place} of data whose images are told from the source's (or from the first task's)
+    group        the column of the tables, or the level of the folders, of groups that no split parts
+    copies       what to do with equal images on disk: "keep" all, or "drop" all but one
+    size, crop   the pixels of images, and the share of the resized image in the centre crop, for all networks
+                 whose sources do not set them
+    poolings     the ways in which tokens become features ("all": every way); a network with tokens is
+                 evaluated once for each
+    fine_tune    whether all weights are also trained on each task
+    layers       whether each network's layer to read is chosen on validation images and tested
+    calibrate    whether the calibration of the linear probes is measured, for which they are fitted again
+    speed        whether it is measured how many images a second each network takes
+    baselines    whether pixels, colours and random convolutions are measured on each task as well
+    gpus         the share of a GPU for each step that runs a network; 0: the CPU
+    name         the name of the study and of its folder
+    """
 
     networks: Mapping[str, str | nn.Module | Model]
     data: Mapping[str, str | Path]
     source: str = ""
     classifies: bool | Sequence[str] = False
-    fine_tune: bool = False
+    class_order: str | Path | Sequence[str] | Mapping[Any, Any] = ()
+    outside: Mapping[str, str | Path] = field(default_factory=dict)
+    group: str | int = ""
+    copies: str = "keep"
     size: int | None = None
     crop: float | None = None
-    class_order: str | Path | Sequence[str] | Mapping[Any, Any] = ()
-    copies: str = "keep"
-    name: str = NAME
-    gpus: float = 0.0
-    baselines: bool = True
-    speed: bool = False
-    outside: Mapping[str, str | Path] = field(default_factory=dict)
-    calibrate: bool = False
-    group: str | int = ""
     poolings: str | Sequence[str] = ()
+    fine_tune: bool = False
     layers: bool = False
+    calibrate: bool = False
+    speed: bool = False
+    baselines: bool = True
+    gpus: float = 0.0
+    name: str = NAME
 
     def __post_init__(self) -> None:
-        kinds = {"networks": "source", "data": "place", "outside": "place"}
-        for what, given, of in ((what, getattr(self, what), of) for what, of in kinds.items()):
+        for what, kind in {"networks": "source", "data": "place", "outside": "place"}.items():
+            given = getattr(self, what)
             if not isinstance(given, Mapping):
-                raise RequestError(f"{what} are {{name: {of}}}, not {given!r:.300}{_with_names(what, given)}")
+                raise RequestError(f"{what} are {{name: {kind}}}, not {given!r:.300}")
 
     @property
     def modules(self) -> list[str]:
@@ -124,6 +103,13 @@ class Request:
 
         return with_poolings(own, self.poolings)
 
+    def _source(self, name: str, what: str | nn.Module | Model) -> str:
+        if isinstance(what, str):
+            return what
+        from penultimate.networks.building import keep
+
+        return keep(name, what, self._image_settings)
+
     def study(self) -> Study:
         """Return the study; without a source, measurements that need no task use the first data set.
 
@@ -133,34 +119,37 @@ class Request:
         targets = tuple(name for name in self.data if name != self.source)
         self._expect_data(targets)
         classifying = self._classifying()
-        told = {name: self._with_image_settings(text) for name, text in self.sources.items()}
-        groups = {
-            of_source: {name: text for name, text in told.items() if (name in classifying) == of_source}
-            for of_source in (True, False)
-        }
+        given: dict[bool, dict[str, str]] = {True: {}, False: {}}
+        for name, text in self.sources.items():
+            given[name in classifying][name] = self._with_image_settings(text)
         several = [name for name in targets if _has_several_labels(name, str(self.data[name]))]
-        places = {**self.outside, **self.data, **self._grouped(targets)}
-        further = (
-            "cost(speed=True)" if self.speed else "cost",
-            "depth",
-            *(["readout"] if self.layers else []),
-            *(["baselines"] if self.baselines else []),
-            *(["given_fine_tuning"] if self.fine_tune else []),
-            *(["multilabel(scores=True)"] if several else []),
-            *(["groups"] if any(_has_groups(str(places[name])) for name in targets) else []),
-            *(["outside"] if self.outside else []),
-            *(["probe_calibration"] if self.calibrate else []),
-        )
+        places = {
+            name: str(where)
+            for name, where in {**self.outside, **self.data, **self._grouped(targets)}.items()
+        }
+        has_groups = any(places[name] and read_place(places[name]).group for name in targets)
+        further = {
+            "cost(speed=True)" if self.speed else "cost": True,
+            "depth": True,
+            "readout": self.layers,
+            "baselines": self.baselines,
+            "given_fine_tuning": self.fine_tune,
+            "multilabel(scores=True)": bool(several),
+            "groups": has_groups,
+            "outside": bool(self.outside),
+            "probe_calibration": self.calibrate,
+        }
+        asked = [text for text, is_asked in further.items() if is_asked]
         return Study(
             self.name or NAME,
-            f"{counted(len(told), 'network')} on {counted(len(targets), 'task')}",
+            f"{counted(len(self.sources), 'network')} on {counted(len(targets), 'task')}",
             QUESTION,
             self.source or next((name for name in targets if name not in several), targets[0]),
             targets,
-            tuple(Given(group, of_source) for of_source, group in groups.items() if group),
-            (*MEASURE, *(name for name in further if parse(name).name in registry.names("measurement"))),
+            tuple(Given(networks, of_source) for of_source, networks in given.items() if networks),
+            (*MEASURE, *(text for text in asked if parse(text).name in registry.names("measurement"))),
             gpus=self.gpus,
-            data={name: str(where) for name, where in places.items() if str(where)},
+            data={name: where for name, where in places.items() if where},
             reading=self._reading(bool(classifying)),
             outside=tuple(self.outside),
         )
@@ -191,13 +180,10 @@ class Request:
 
     def _classifying(self) -> set[str]:
         """Return the networks whose final layers are for the source's classes."""
-        if isinstance(self.classifies, bool):
-            chosen = {*self.networks} if self.classifies else set()
-        else:
-            chosen = {*self.classifies}
-            for name in self.classifies:
-                if name not in self.networks:
-                    raise unknown("network", name, self.networks)
+        every = self.networks if self.classifies else ()
+        chosen = {*every} if isinstance(self.classifies, bool) else {*self.classifies}
+        for name in chosen - {*self.networks}:
+            raise unknown("network", name, self.networks)
         if chosen and not self.source:
             raise RequestError("which classes the networks tell apart is not known without a source")
         return chosen
@@ -226,13 +212,6 @@ class Request:
         asked = {"crop": self.size, "share": None if self.crop is None else float(self.crop)}
         return {name: value for name, value in asked.items() if value is not None}
 
-    def _source(self, name: str, what: str | nn.Module | Model) -> str:
-        if isinstance(what, str):
-            return what
-        from penultimate.networks.building import keep
-
-        return keep(name, what, self._image_settings)
-
     def _with_image_settings(self, text: str) -> str:
         """Return a source with the image settings for all networks that it does not set itself."""
         if not self._image_settings:
@@ -248,26 +227,10 @@ class Request:
         return with_settings(text, **{key: of for key, of in asked if not source.settings.keys() & OWN[key]})
 
 
-def _has_groups(where: str) -> bool:
-    return bool(where) and bool(read_place(where).group)
-
-
 def _has_several_labels(name: str, where: str) -> bool:
     if where and read_place(where).labels:
         return True
-    known = ENTRIES[name].card if name in ENTRIES else None
     if name in registry.names("dataset"):
-        known = card(name)
+        return card(name).has_several_labels
+    known = ENTRIES[name].card if name in ENTRIES else None
     return known is not None and known.has_several_labels
-
-
-def _with_names(what: str, given: object) -> str:
-    """Return networks or places without names as they are to be written, or "" for anything else."""
-    listed = given if isinstance(given, list | tuple) else [given]
-    texts = [str(each) for each in listed if isinstance(each, str | Path)]
-    if len(texts) < max(len(listed), 1):
-        return ""
-    with contextlib.suppress(RequestError):
-        named = networks_named([(text, "") for text in texts]) if what == "networks" else data_named(texts)
-        return f"; write {named}"
-    return ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from penultimate.data.catalog import card
 from penultimate.results.rows import Run, arrays_of
-from penultimate.results.text import counted, fixed, listed, p_value, percent
+from penultimate.results.text import fixed, listed, p_value, percent
 from penultimate.statistics.paired import Answers, Pair, answers, compared, intervals, places
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ class Board:
         first, last = (int(self.standings.at[network, column]) for column in ("first", "last"))
         return f"{first}" if first == last else f"{first}–{last}"
 
-    def difference(self, one: str, other: str) -> tuple[float, float, bool] | None:
-        """Return by how much one network is ahead, the corrected p, and whether they are told apart."""
+    def difference(self, one: str, other: str) -> tuple[float | None, float, bool]:
+        """Return by how much one network is ahead (or None), the corrected p, and if they are told apart."""
         for pair, sign in ((self.pairs.get((one, other)), 1), (self.pairs.get((other, one)), -1)):
             if pair is not None:
                 return sign * pair.difference, pair.p, pair.is_told_apart
-        return None
+        return None, 1.0, False
 
     def sentence(self, labels: dict[str, str]) -> str:
         """Return the result in a sentence."""
@@ -71,14 +71,13 @@ class Board:
         value = f"{percent(row.accuracy)} % (95 % interval {percent(row.low)} to {percent(row.high)})"
         if not others:
             return f"{labels[first]} reaches {value}; there is nothing to compare it with."
-        pairs = {other: self.pairs.get((first, other)) or self.pairs[other, first] for other in others}
-        nearest = next((other for other in others if not pairs[other].is_told_apart), others[0])
-        pair = pairs[nearest]
-        by = f"{fixed(100 * pair.difference, 1)} points, {p_value(pair.p)}"
-        if pair.is_told_apart:
+        apart = {other: self.difference(first, other) for other in others}
+        nearest = next((other for other in others if not apart[other][2]), others[0])
+        difference, p, is_told_apart = apart[nearest]
+        by = f"{fixed(100 * (difference or 0.0), 1)} points, {p_value(p)}"
+        if is_told_apart:
             return f"{labels[first]} is ahead with {value}, beyond chance; {labels[nearest]} follows ({by})."
         level = [labels[other] for other in self.leaders if other != first]
-        level = [*level[:2], counted(len(level) - 2, "other")] if len(level) > 3 else level
         shared = f"; it shares the lead with {listed(level)}" if len(level) > 1 else ""
         return (
             f"{labels[first]} has the highest accuracy, {value}, but that may be chance: it is not told apart"
@@ -141,10 +140,9 @@ def board(task: str, found: dict[str, tuple[list[str], Answers]]) -> Board | Non
 
 def records(run: Run) -> list[dict[str, Any]]:
     """Return the boards of all probes as rows: a network on a task, or over all tasks if the task is ""."""
-    labels = run.labels()
     return [
         {
-            "network": labels[row.Index],
+            "network": run.labels()[row.Index],
             "task": found.task,
             "probe": probe,
             "accuracy": float(row.accuracy),

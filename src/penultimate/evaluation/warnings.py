@@ -1,9 +1,9 @@
 """What readers need to know before they trust the numbers of an evaluation: networks below a baseline or at
-chance, odd features, splits that part groups, numbers that are missing."""
+chance, constant features, splits that part groups, numbers that are missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from penultimate.data.catalog import card
@@ -18,8 +18,6 @@ from penultimate.statistics.paired import Answers, paired_p
 TITLES = {"pixels": "Pixels, 8 x 8", "colours": "Colour statistics", "convolutions": "Random convolutions"}
 NAMED = 3
 """The most networks that are named one by one as worse than a baseline."""
-TINY, SAME = 1e-6, 0.5
-"""The root mean square below which features are tiny, and the share of constant ones that is suspicious."""
 OF_TASKS = ("probed", "given", "extract", "data")
 """The kinds of steps without which a network has no accuracy on a task."""
 
@@ -82,7 +80,8 @@ def shortfalls(run: Run) -> list[Shortfall]:
         values = of_all.accuracies().tolist()
         corrected = holm([paired_p([of_all], *pair) for pair in pairs])
         for (row, other), p in zip(pairs, corrected, strict=True):
-            network, known = networks[other - len(NAMES)], found.get((networks[other - len(NAMES)], task))
+            network = networks[other - len(NAMES)]
+            known = found.get((network, task))
             if p <= LEVEL and values[other] < values[row] > (known.of_baseline if known else 0):
                 found[network, task] = Shortfall(network, task, NAMES[row], values[other], values[row], p)
     return list(found.values())
@@ -93,43 +92,38 @@ def warnings(run: Run) -> list[str]:
     labels, of_network = run.labels(), dict[str, list[Shortfall]]()
     for each in shortfalls(run):
         of_network.setdefault(each.network, []).append(each)
-    told = []
+    sentences = []
     for network, fallen in [*of_network.items()][:NAMED]:
         worst = max(fallen, key=lambda each: each.of_baseline - each.value)
         more = [card(each.task).title for each in fallen if each != worst]
         also = f", and below a baseline on {listed(more)} too" if more else ""
-        told.append(
+        sentences.append(
             f"{labels[network]} is {worst.text} on {card(worst.task).title}{also}: check how its images are"
             " prepared, and its weights."
         )
     if others := [labels[network] for network in [*of_network][NAMED:]]:
-        told.append(f"Below a baseline {'is' if len(others) == 1 else 'are'} also {listed(others)}.")
+        sentences.append(f"Below a baseline {'is' if len(others) == 1 else 'are'} also {listed(others)}.")
     for task in tasks_of(run):
-        shared, groups, images = (
-            _number(run, metric, task) for metric in ("crossing_groups", "groups", "crossing_images")
-        )
+        metrics = "crossing_groups", "groups", "crossing_images"
+        shared, groups, images = (_number(run, metric, task) for metric in metrics)
         if shared:
-            told.append(
+            sentences.append(
                 f"The split of {card(task).title} parts groups: {shared:,} of {counted(groups, 'group')} of"
                 f" test images {'is' if shared == 1 else 'are'} in training too, with"
                 f" {counted(images, 'test image')}; accuracies may be too high for images of new groups."
             )
-    return told
+    return sentences
 
 
 def grouping_notes(run: Run) -> list[str]:
     """Return how the images of each task are grouped, and what that changes."""
-    told = [
-        f"{card(task).title} in {counted(groups, 'group')} of test images"
-        for task in tasks_of(run)
-        if (groups := _number(run, "groups", task))
-    ]
+    counts = {task: _number(run, "groups", task) for task in tasks_of(run)}
+    parts = [f"{card(task).title} in {counted(n, 'group')} of test images" for task, n in counts.items() if n]
     units = (
-        "Intervals and tests are of whole groups, because images of one group are not independent"
-        " (Korn and Graubard; Obuchowski for areas under ROC curves); the choice of the probes' strengths"
-        " treats each image as independent."
+        "Intervals and tests are of whole groups, because images of one group are not independent (Korn and"
+        " Graubard; Obuchowski for areas under ROC curves)."
     )
-    return [f"Images come in groups: {listed(told)}. {units}"] if told else []
+    return [f"Images come in groups: {listed(parts)}. {units}"] if parts else []
 
 
 def tasks_of(run: Run) -> list[str]:
@@ -142,52 +136,28 @@ def _number(run: Run, metric: str, task: str) -> int:
     return int(values.iloc[0]) if len(values) else 0
 
 
-def of_networks(run: Run, metric: str, split: str = "test", **where: Any) -> dict[str, float]:
-    """Return a number of each network, by slug."""
-    values: dict[str, float] = seeds(run, metric, split, **where).mean().to_dict()
-    return values
-
-
 def cautions(run: Run) -> list[Caution]:
     """Return the warnings about single networks: from loading them, of their features and their accuracy."""
-    noted = run.provenance.get("noted", {})
-    return [
-        *(
-            Caution(network.slug, "", plain(short), plain(text))
-            for network in run.objectives()
-            for short, text in noted.get(network.spec, {}).items()
-        ),
-        *_of_features(run),
-        *(
-            Caution(each.network, each.task, f"below {each.baseline}", f"it is {each.text}")
-            for each in shortfalls(run)
-        ),
-        *_at_chance(run),
+    found = [
+        Caution(network.slug, "", plain(short), plain(text))
+        for network in run.objectives()
+        for short, text in run.provenance.get("noted", {}).get(network.spec, {}).items()
     ]
-
-
-def _of_features(run: Run) -> Iterator[Caution]:
-    sizes, same, widths = (of_networks(run, name) for name in ("feature_size", "constant_features", "width"))
-    for network in [slug for slug in sizes if slug in same and slug in widths]:
-        if same[network] == widths[network]:
-            yield Caution(network, "", "constant", "its features are the same for all test images")
-        elif sizes[network] < TINY:
-            text = f"its features are tiny (root mean square {sizes[network]:.0e}), and probes expect about 1"
-            yield Caution(network, "", "tiny features", text)
-        elif same[network] > SAME * widths[network]:
-            which = f"{same[network]:,.0f} of its {widths[network]:,.0f} features"
-            yield Caution(network, "", "many constant", f"{which} are the same for all test images")
-
-
-def _at_chance(run: Run) -> Iterator[Caution]:
-    for found in (found for found in boards(run) if found.task):
-        chance = found.answers[0].chance()
-        for row in found.standings[found.standings["low"] <= chance].itertuples():
+    same, widths = (seeds(run, name).mean().to_dict() for name in ("constant_features", "width"))
+    for network in same:
+        if same[network] == widths.get(network):
+            found.append(Caution(network, "", "constant", "its features are the same for all test images"))
+    for each in shortfalls(run):
+        found.append(Caution(each.network, each.task, f"below {each.baseline}", f"it is {each.text}"))
+    for board in (board for board in boards(run) if board.task):
+        chance = board.answers[0].chance()
+        for row in board.standings[board.standings["low"] <= chance].itertuples():
             text = (
                 f"its linear probe ({percent(row.accuracy)} %) is not better, beyond chance, than always"
                 f" naming one class ({percent(chance)} %)"
             )
-            yield Caution(str(row.Index), found.task, "at chance", text)
+            found.append(Caution(str(row.Index), board.task, "at chance", text))
+    return found
 
 
 def caution_notes(run: Run) -> list[str]:
@@ -200,16 +170,15 @@ def caution_notes(run: Run) -> list[str]:
 
 
 def missing_numbers(run: Run, of_tasks: bool) -> list[str]:
-    """Return a sentence for each network without a number, and the reason; either of tasks, or of the
-    rest."""
+    """Return a sentence for each number that is missing, and the reason; either of tasks, or of the rest."""
     failed = {step: of["why"] for step, of in run.provenance.get("failed", {}).items()}
-    told = []
+    sentences = []
     for step, reason in {**run.provenance.get("undefined", {}), **failed}.items():
         kind = step.partition(".")[0]
         if (kind in OF_TASKS) == of_tasks:
             what = "No number" if of_tasks else "As a classifier, no number" if kind == "classifier" else kind
-            told.append(as_sentence(f"{what} of {_whose(run.provenance, step)}: {plain(reason)}"))
-    return told
+            sentences.append(as_sentence(f"{what} of {_whose(run.provenance, step)}: {plain(reason)}"))
+    return sentences
 
 
 def _whose(provenance: Mapping[str, Any], step: str) -> str:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from penultimate.portrait.exhibits.inside import inside_words
-from penultimate.portrait.exhibits.place import frames, standing
+from penultimate.portrait.exhibits.place import standing
 from penultimate.portrait.exhibits.search import loss_panel, lost, own_search
 from penultimate.portrait.traits import subject_of, traits
 from penultimate.results import escape
 from penultimate.results.beside import why_apart
 from penultimate.results.page import Answer, Page, Section
 from penultimate.results.rows import USUAL_PAGE, Objective, Run
-from penultimate.results.text import counted, listed
+from penultimate.results.text import counted
 
-HARDLY_TRAINED = (
-    "It is less than half as accurate as the least accurate of the others, so that this page may say more of"
-    " a recipe that does not suit it than of the objective. Another learning rate may help, as in `--grid"
-    " recipe.learning_rate=0.3,0.6,1.2`."
-)
 SECTIONS = {
     "portrait": Section("The portrait"),
     "": Section("The paper's exhibits, with this objective in them"),
@@ -24,24 +19,16 @@ SECTIONS = {
 
 
 def answer(run: Run) -> Answer:
-    """Return what a portrait comes to, in one sentence, and the sentences after it."""
+    """Return what a portrait comes to, in one sentence, and what is unusual about the objective."""
     subject = subject_of(run)
     if subject is None:
         return Answer("This is the portrait of no objective.")
-    if told := _diverged(run, subject):
-        return Answer(told)
-    said = standing(run, subject)
-    if run.limited or not said:
-        return Answer(said or f"{subject.label} was trained; nothing to compare it with was measured.")
-    found = traits(run, subject)
-    accuracy = frames(run)[0].mean()
-    others = accuracy.drop(subject.slug, errors="ignore")
-    is_poor = subject.slug in accuracy and len(others) and 2 * accuracy[subject.slug] < others.min()
-    points = [
-        *([HARDLY_TRAINED] if is_poor else []),
-        *([inside_words(run, found)] if found else []),
-    ]
-    return Answer(said, tuple(points), ("portrait-accuracy", "portrait-separation"))
+    sentence = _diverged(run, subject) or standing(run, subject)
+    if not sentence:
+        return Answer(f"{subject.label} was trained; nothing to compare it with was measured.")
+    found = [] if run.limited else traits(run, subject)
+    points = (inside_words(run, found),) if found else ()
+    return Answer(sentence, points, ("portrait-accuracy", "portrait-separation"))
 
 
 def _diverged(run: Run, subject: Objective) -> str:
@@ -63,14 +50,13 @@ def _diverged(run: Run, subject: Objective) -> str:
 
 def before(run: Run) -> str:
     """Return what stands beside the objective, or why nothing does, as HTML."""
-    stands = run.provenance.get("beside", {})
-    rounding = " ".join(str(of.get("rounding", "")) for of in stands.values()).strip()
-    beside = listed([f"`{name}`" for name in stands])
-    told = (
-        f"The other objectives are those of the kept run {beside}: networks of the same recipe, seeds and"
-        f" images, which were trained and measured before, and not again. {rounding}"
-    )
-    return f"<p>{escape.html((told if stands else why_apart(run)).strip())}</p>"
+    words = why_apart(run)
+    for name, kept in run.provenance.get("beside", {}).items():
+        words = (
+            f"The other objectives are those of the kept run `{name}`: networks of the same recipe, seeds and"
+            f" images, which were trained and measured before, and not again. {kept['rounding']}"
+        )
+    return f"<p>{escape.html(words.strip())}</p>"
 
 
 PAGE = Page(

@@ -107,9 +107,9 @@ class PortraitRequest:
         search of the kept run.
         """
         of_run = self._searched_as
-        if all(len(axis.grid) < 2 for axis in self.axes(of_run.main.recipe).values()):
-            return None
         main = of_run.main
+        if all(len(axis.grid) < 2 for axis in self.axes(main.recipe).values()):
+            return None
         seeds = main.seeds if self.thorough else main.seeds[:1]
         study = dataclasses.replace(
             of_run,
@@ -156,13 +156,10 @@ class PortraitRequest:
             beside="" if self.run else self.whole.name,
             expected_seconds=_untimed(self.whole),
         )
-        missing = sorted({*self.seeds} - {seed for seed, _ in self._known})
-        if missing:
-            known = sorted({seed for seed, _ in self._known})
-            raise RequestError(
-                f"the kept run {self.whole.name} has no {'seed' if len(missing) == 1 else 'seeds'}"
-                f" {', '.join(map(str, missing))}; it has {', '.join(map(str, known))}"
-            )
+        known = {seed for seed, _ in held_of_all(self.kept.description, self.seeds)[1]}
+        if missing := {*self.seeds} - known:
+            seeds = [", ".join(map(str, sorted(each))) for each in (missing, known)]
+            raise RequestError(f"the kept run {self.whole.name} has no seeds {seeds[0]}; it has {seeds[1]}")
         return study
 
     def _at_strengths(self, spec: str, recipe: Recipe, tuned: Tuned | None) -> tuple[Runs, ...]:
@@ -196,10 +193,6 @@ class PortraitRequest:
         )
 
     @cached_property
-    def _known(self) -> frozenset[tuple[int, int]]:
-        return held_of_all(self.kept.description, self.seeds)[1]
-
-    @cached_property
     def measured(self) -> tuple[str, ...]:
         """What the kept run holds of every seed asked for, and is measured of one network by itself."""
         held = held_of_all(self.kept.description, self.seeds)[0]
@@ -219,27 +212,27 @@ def _untimed(study: Study) -> dict[str, float]:
 
 def plan_words(request: PortraitRequest) -> list[str]:
     """Return what a portrait will do, in sentences."""
-    axes = request.axes(request.whole.main.recipe)
-    values = ", ".join(f"{axis.key} = {axis.centre!r}" for axis in axes.values())
-    alone = f"Each hyperparameter has one value ({values}), so there is no search."
-    told = [alone if values else "There is no strength to search for."]
+    sentences = ["There is no strength to search for."]
     if request.search is not None and request.search.tunes is not None:
-        axes_text = "; ".join(map(str, request.search.tunes.objectives[0].axes))
+        axes = "; ".join(map(str, request.search.tunes.objectives[0].axes))
         runs, seeds = len(request.search.keys()), len(request.search.main.seeds)
-        told = [f"Search on the holdout: {axes_text}; {_trainings(runs)} ({counted(seeds, 'seed')})."]
+        sentences = [f"Search on the holdout: {axes}; {_trainings(runs)} ({counted(seeds, 'seed')})."]
         if not request.thorough:
-            told.append("--thorough searches with as many values and seeds as the others were.")
-    listed = ", ".join(map(str, request.seeds))
-    told.append(
-        f"Then {_trainings(len(request.seeds))} (seeds {listed}) and {len(request.measured)} measurements of"
-        f" each network, beside the kept run {request.whole.name}."
+            sentences.append("--thorough searches with as many values and seeds as the others were.")
+    elif axes_given := request.axes(request.whole.main.recipe):
+        values = ", ".join(f"{axis.key} = {axis.centre!r}" for axis in axes_given.values())
+        sentences = [f"Each hyperparameter has one value ({values}), so there is no search."]
+    seeds_text = ", ".join(map(str, request.seeds))
+    sentences.append(
+        f"Then {_trainings(len(request.seeds))} (seeds {seeds_text}) and {len(request.measured)} measurements"
+        f" of each network, beside the kept run {request.whole.name}."
     )
     for block in [block for block in request.study().runs if block.arm == STRENGTHS]:
         others = _trainings(len(block.objectives) - 1)
-        told.append(
+        sentences.append(
             f"On seed {request.seeds[0]}, the other values ({others}) show what the strength changes."
         )
-    return told
+    return sentences
 
 
 def _trainings(count: int) -> str:

@@ -10,7 +10,7 @@ from penultimate.engine.run import run
 from penultimate.portrait.page import answer
 from penultimate.portrait.request import PortraitRequest
 from penultimate.records.reading import study_folder
-from penultimate.results.refreshing import refresh_page
+from penultimate.results.page import refresh_page
 from penultimate.results.rows import read_run
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -49,7 +49,7 @@ class Gap(NamedTuple):
     p: float
 
     @property
-    def told(self) -> str:
+    def beyond_chance(self) -> str:
         """Whether it is beyond chance, and its p."""
         return f"{'yes' if self.p <= LEVEL else 'no'}, {p_value(self.p)}"
 
@@ -130,24 +130,21 @@ def trait(name: str, runs: pd.DataFrame, own: str, digits: int = 1) -> Trait | N
 
 def traits(run: Run, own: Objective) -> list[Trait]:
     """Return every trait of the penultimate features and the predictions, in the order of the rows."""
-    found = [(metric, made) for metric, made in _every(run, own) if made is not None]
+    found = list(_every(run, own))
     names = [made.name for _, made in found]
     return [
-        Trait(f"{made.name} ({metric})", made.runs, made.own, made.digits)
-        if names.count(made.name) > 1
-        else made
+        made if names.count(made.name) == 1 else replace(made, name=f"{made.name} ({metric})")
         for metric, made in found
     ]
 
 
-def _every(run: Run, own: Objective) -> Iterator[tuple[str, Trait | None]]:
+def _every(run: Run, own: Objective) -> Iterator[tuple[str, Trait]]:
     rows = run.frame[run.frame["objective"] == own.spec]
     rows = rows[rows[["epoch", "layer", "setting", "arm"]].isna().all(axis=1) & rows["unit"].isin(UNITS)]
     kinds = rows[["metric", "split", "target"]].astype(object)
     known = set()
     for metric, split, target in kinds.where(kinds.notna(), None).itertuples(index=False):
-        of_source, split = (target or run.source) == run.source, split or "test"
-        name = metric
+        of_source, split, name = (target or run.source) == run.source, split or "test", metric
         if not of_source and metric.endswith(("_top1", "_mean_per_class")):
             name = metric.removesuffix("_mean_per_class").removesuffix("_top1") + "_{accuracy}"
         is_wanted = (of_source or target in run.targets) and not any(word in metric for word in PASSING)
@@ -157,8 +154,9 @@ def _every(run: Run, own: Objective) -> Iterator[tuple[str, Trait | None]]:
         declared = declared_yield(name.format(accuracy="top1"))
         runs = values(run, name, split, declared.scale, over_tasks=not of_source)
         where = SPLITS.get(split, split) if of_source else "mean of the tasks"
-        called = declared.called or name.replace("_", " ")
-        yield name, trait(f"{called}, {where}", runs, own.slug, declared.digits)
+        title = f"{declared.called or name.replace('_', ' ')}, {where}"
+        if made := trait(title, runs, own.slug, declared.digits):
+            yield name, made
 
 
 def likeness(found: list[Trait]) -> dict[str, float]:

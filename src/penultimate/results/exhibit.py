@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,14 +21,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from penultimate import registry
 from penultimate.errors import RequestError, as_sentence
 from penultimate.lazy import found
+from penultimate.results.escape import WORSE
 from penultimate.results.table import MISSING, Table, write_csv
 from penultimate.results.text import plain
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from penultimate.results.drawing.palette import Mark
-    from penultimate.results.figure import Figure
+    from penultimate.results.figure import Figure, Panel
+    from penultimate.results.palette import Mark
     from penultimate.results.rows import Run
 
 Part: TypeAlias = "Table | Figure | Gallery | str | None"
@@ -35,10 +37,8 @@ Make: TypeAlias = "Callable[[Run], Iterator[Part]]"
 POINTS = ("panel", "label", "x", "y", "x_se", "y_se", "x_label", "y_label", "detail", "source", "value")
 """The columns of the points of figures."""
 BETTER = "better beyond chance"
-BOLD, WORSE_NOTE = (
-    f"Bold: no other in the column is {BETTER}.",
-    f"▾: another in the column is {BETTER}.",
-)
+BOLD = f"Bold: no other in the column is {BETTER}."
+BEATEN = f"{WORSE}: another in the column is {BETTER}."
 
 
 class Pictures(NamedTuple):
@@ -104,28 +104,17 @@ class Exhibit:
 
     def _shown(self, run: Run) -> Shown:
         is_shown = run.are_given or self.page != "evaluation"
-        made = self.make(run) if is_shown else ()
-        parts = list(mark([part for part in made if part is not None]))
-        shown = Shown(
-            self.name, self.title.format_map(words(run)), self.caption.format_map(words(run)), tuple(parts)
-        )
-        is_complete = shown.is_measured and not any(
-            table.has_gaps for table in shown.tables if table.source == "ours"
-        )
-        command = (
-            str(run.provenance.get("command", "")) if run.unfinished else f"penultimate run {self.study}"
-        )
-        gap = "" if is_complete or run.are_given or not self.study else f"Not measured: `{plain(command)}`."
-        if shown.is_measured and gap:
-            gap = f"{MISSING} {gap[0].lower()}{gap[1:]}"
-        notes = [gap, *diverged(run)]
-        return replace(
-            shown,
-            parts=(*parts, *filter(None, notes)),
-            limited=run.limited,
-            unfinished=run.unfinished,
-            section=self.section,
-        )
+        parts = list(mark([part for part in (self.make(run) if is_shown else ()) if part is not None]))
+        words = {"source": run.title, "name": plain(run.name), "backbone": plain(run.backbone)}
+        title, caption = (text.format_map(words) for text in (self.title, self.caption))
+        shown = Shown(self.name, title, caption, tuple(parts), run.limited, run.unfinished, self.section)
+        has_gaps = any(table.has_gaps for table in shown.tables if table.source == "ours")
+        notes = diverged(run)
+        if (has_gaps or not shown.is_measured) and self.study and not run.are_given:
+            command = run.provenance.get("command", "") if run.unfinished else f"penultimate run {self.study}"
+            start = f"{MISSING} not" if shown.is_measured else "Not"
+            notes = [f"{start} measured: `{plain(command)}`.", *notes]
+        return replace(shown, parts=(*parts, *notes))
 
 
 def exhibit(
@@ -178,6 +167,11 @@ class Shown:
         return [part for part in self.parts if not isinstance(part, Table | Gallery | str)]
 
     @property
+    def panels(self) -> list[Panel]:
+        """The panels of all figures."""
+        return [panel for figure in self.figures for panel in figure.panels]
+
+    @property
     def galleries(self) -> list[Gallery]:
         """The galleries, which only a page shows."""
         return [part for part in self.parts if isinstance(part, Gallery)]
@@ -190,15 +184,18 @@ class Shown:
     @property
     def is_measured(self) -> bool:
         """Whether it shows any number of this run, rather than printed numbers alone."""
-        panels = [panel for figure in self.figures for panel in figure.panels]
-        sources = {*(table.source for table in self.tables), *(panel.source for panel in panels)}
+        sources = {*(table.source for table in self.tables), *(panel.source for panel in self.panels)}
         return "ours" in sources or bool(self.galleries)
+
+    @property
+    def number(self) -> str:
+        """The paper's name for the exhibit, or nothing if it has none."""
+        return "" if number_of(self.name) == self.name else number_of(self.name)
 
     @property
     def heading(self) -> str:
         """The title, preceded by the paper's name for the exhibit if it has one."""
-        number = number_of(self.name)
-        return self.title if number == self.name else f"{number}. {self.title}"
+        return ". ".join(filter(None, (self.number, self.title)))
 
     def only(self, text: str) -> Shown:
         """Return the exhibit with only the rows whose heading has all of some words; RequestError if none."""
@@ -219,39 +216,35 @@ class Shown:
         import pandas as pd
 
         frames = {table.name: table.to_pandas() for table in self.tables}
-        if self.figures:
+        if self.panels:
             frames[f"{self.name}_points"] = pd.DataFrame(self._points(), columns=list(POINTS))
         return frames
 
     def _points(self) -> list[list[Any]]:
-        return [point for figure in self.figures for panel in figure.panels for point in panel.records()]
+        return [point for panel in self.panels for point in panel.records()]
 
     def csv(self) -> dict[str, str]:
         """Return the CSV of each table, and of the points of its figures, by the name of its file."""
         files = {f"{table.name}.csv": table.csv() for table in self.tables}
-        if self.figures:
-            files[f"{self.name}_points.csv"] = write_csv(POINTS, self._points())
-        return files
+        return files | ({f"{self.name}_points.csv": write_csv(POINTS, self._points())} if self.panels else {})
 
     def latex(self) -> dict[str, str]:
-        """Return each table in LaTeX, by the name of its file."""
-        far = f" [{self.unfinished}]" if self.unfinished else ""
-        number = number_of(self.name)
-        before = "" if number == self.name else f"{number}. "
+        """Return each table in LaTeX with the notes on its signs, by the name of its file."""
+        state = f" [{self.unfinished}]" if self.unfinished else ""
+        before = f"{self.number}. " if self.number else ""
+        legends = [note for note in self.notes if note.startswith(("Bold", WORSE, "†", "‡"))]
         return {
-            f"{table.name}.tex": table.latex(f"{before}{table.title}{far}", legends_of(table, self.notes))
+            f"{table.name}.tex": table.latex(f"{before}{table.title}{state}", legends)
             for table in self.tables
         }
 
     def svg(self) -> dict[str, str]:
         """Return each panel as a drawing of its own, by the name of its file."""
-        from penultimate.results.figure import draw
+        from penultimate.results.drawing import draw
 
         known = marks_of([self])
         return {
-            f"{panel.name}.svg": draw(panel, known).styled(panel.name, page=False)
-            for figure in self.figures
-            for panel in figure.panels
+            f"{panel.name}.svg": draw(panel, known).styled(panel.name, page=False) for panel in self.panels
         }
 
     def write(self, folder: Path | str) -> list[Path]:
@@ -267,22 +260,16 @@ class Shown:
 
     def text(self, width: int = 100) -> str:
         """Return the exhibit for a terminal: title, caption, tables, points of figures, notes."""
-        import textwrap
 
-        state = ["LIMITED RUN, not evidence"] * self.limited + [f"UNFINISHED, {self.unfinished}"] * bool(
-            self.unfinished
-        )
-        parts = [". ".join([*state, plain(self.heading)]), plain(self.caption)]
-        parts = [textwrap.fill(part, min(width, 100), break_on_hyphens=False) for part in parts if part]
+        def filled(text: str) -> str:
+            return textwrap.fill(plain(text), min(width, 100), break_on_hyphens=False)
+
+        state = ["LIMITED RUN, not evidence"] * self.limited
+        state += [f"UNFINISHED, {self.unfinished}"] if self.unfinished else []
+        parts = [filled(". ".join([*state, self.heading])), filled(self.caption)]
         parts += [table.text(width) for table in self.tables]
-        panels = [panel for figure in self.figures for panel in figure.panels]
-        parts += [panel.text() for panel in panels if panel.points and panel.numbered]
-        parts += [
-            "\n".join(
-                textwrap.fill(plain(note), min(width, 100), break_on_hyphens=False) for note in self.notes
-            )
-        ]
-        return "\n\n".join(filter(None, parts)) + "\n"
+        parts += [panel.text() for panel in self.panels if panel.points and panel.numbered]
+        return "\n\n".join(filter(None, [*parts, "\n".join(map(filled, self.notes))])) + "\n"
 
     def __repr__(self) -> str:
         held = ", ".join([*(table.name for table in self.tables), *(figure.name for figure in self.figures)])
@@ -296,11 +283,11 @@ class Shown:
 
 def marks_of(shown: Iterable[Shown], first: Sequence[str] = ()) -> dict[str, Mark]:
     """Return the mark of each objective that exhibits draw, after those that come `first`."""
-    from penultimate.results.drawing.palette import marks
+    from penultimate.results.palette import marks
 
     slugs = [*first]
     for each in shown:
-        slugs += [slug for figure in each.figures for panel in figure.panels for slug in panel.objectives()]
+        slugs += [slug for panel in each.panels for slug in panel.objectives()]
         slugs += [slug for table in each.tables for slug in table.slugs]
     return marks(list(dict.fromkeys(filter(None, slugs))))
 
@@ -321,39 +308,22 @@ def mark(parts: Iterable[Table | Figure | Gallery | str]) -> Iterator[Table | Fi
     for part in parts:
         yield replace(part, marks_worse=marks_worse) if part in tables and marks_worse else part
     if best + worse:
-        yield (
-            BOLD if not marks_worse else WORSE_NOTE if worse else f"Nothing is marked: no value is {BETTER}."
-        )
+        yield (BOLD if not marks_worse else BEATEN if worse else f"Nothing is marked: no value is {BETTER}.")
         yield from dict.fromkeys(table.test for table in tables)
     elif tables:
         yield "Nothing is bold: three seeds are needed to tell which is best."
 
 
-def legends_of(table: Table, notes: Iterable[str]) -> list[str]:
-    """Return the notes that explain a mark or a dagger of a table."""
-    marked = {cell for row in table.marked() for cell in row}
-    heads = "".join([*(column.label for column in table.columns), *table.labels])
-    uses = {"Bold": "best" in marked, "▾": "worse" in marked, "†": "†" in heads, "‡": "‡" in heads}
-    return [note for note in notes if any(note.startswith(sign) and used for sign, used in uses.items())]
-
-
 def diverged(run: Run) -> list[str]:
     """Return a note on the networks whose loss was no longer a number, or an empty list."""
     labels = {each.spec: each.label for arm in reversed(run.arms) for each in run.objectives(arm)}
-    rows = run.frame[run.frame["status"] == "diverged"]
-    names = [
-        (str(row.objective), row.seed) for row in rows[["objective", "seed"]].drop_duplicates().itertuples()
-    ]
-    reasons = run.provenance.get("diverged", {})
-    told = run.provenance.get("diverged_networks", {})
-    names += [(of["objective"], of["seed"]) for step in reasons for of in told.get(step, ())]
-    listed = [f"{labels.get(spec, plain(spec))}, seed {seed}" for spec, seed in dict.fromkeys(names)]
-    return [as_sentence(f"Diverged, and left out of every mean: {'; '.join(listed)}")] if listed else []
-
-
-def words(run: Run) -> dict[str, str]:
-    """Return the words that captions and titles may hold in braces."""
-    return {"source": run.title, "name": plain(run.name), "backbone": plain(run.backbone)}
+    rows = run.frame[run.frame["status"] == "diverged"][["objective", "seed"]].drop_duplicates()
+    lost = [(str(row.objective), row.seed) for row in rows.itertuples()]
+    networks = run.provenance.get("diverged_networks", {})
+    for step in run.provenance.get("diverged", {}):
+        lost += [(network["objective"], network["seed"]) for network in networks.get(step, ())]
+    named = [f"{labels.get(spec, plain(spec))}, seed {seed}" for spec, seed in dict.fromkeys(lost)]
+    return [as_sentence(f"Diverged, and left out of every mean: {'; '.join(named)}")] if named else []
 
 
 def number_of(name: str) -> str:

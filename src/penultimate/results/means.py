@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penultimate import registry
-from penultimate.data.catalog import card
+from penultimate.data.catalog import CARDS, card
+from penultimate.data.readers.entries import ENTRIES
 from penultimate.results.rows import MEAN, Run
 from penultimate.results.table import Column, Table
-from penultimate.results.text import plain
+from penultimate.results.text import as_name, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,27 +48,24 @@ def table_of_means(
     index = [slug for slug in labels if any(slug in columns[column].columns for column in kept)]
     if not index:
         return None
-    parts: dict[str, dict[str, Any]] = {"values": {}, "errors": {}, "counts": {}, "marks": {}}
-    for column, frame in columns.items():
-        frame = frame.reindex(columns=index)
-        counts = frame.count()
-        parts["values"][column.key] = frame.mean()
-        parts["errors"][column.key] = frame.sem()
-        parts["counts"][column.key] = counts.where(counts > 0)
-        if column.better:
-            parts["marks"][column.key] = compared(frame, column.better == "high")
-    made = {
-        key: pd.DataFrame(of, index=index).set_axis([labels[slug] for slug in index])
-        for key, of in parts.items()
-    }
-    marks = made.pop("marks")
+    frames = {column.key: frame.reindex(columns=index) for column, frame in columns.items()}
+
+    def of_each(summary: Callable[[pd.DataFrame], pd.Series], keys: Iterable[str] = frames) -> pd.DataFrame:
+        found = pd.DataFrame({key: summary(frames[key]) for key in keys}, index=index)
+        return found.set_axis([labels[slug] for slug in index])
+
+    counts = of_each(pd.DataFrame.count)
+    higher, lower = ([column.key for column in columns if column.better == end] for end in ("high", "low"))
+    marks = of_each(compared, higher).join(of_each(lambda frame: compared(frame, False), lower))
     return Table(
         name,
         title,
         tuple(columns),
-        **made,
-        marks=None if marks.empty else marks,
+        of_each(pd.DataFrame.mean),
         corner=corner,
+        errors=of_each(pd.DataFrame.sem),
+        counts=counts.where(counts > 0),
+        marks=None if marks.empty else marks,
         notes=tuple(notes),
         slugs=tuple(index) if slugs else (),
         folded=folded,
@@ -107,6 +105,17 @@ def task_label(task: str) -> str:
         return "Mean"
     is_per_class = card(task).accuracy == "mean_per_class"
     return plain(task.replace("_", " ")).capitalize() + PER_CLASS * is_per_class
+
+
+def name_on(figure: str, target: str) -> str:
+    """Return the name of a panel that shows a figure on a data set.
+
+    A data set of a user's own may be called like another panel: "mean", "scale", "published-pets".
+
+    >>> name_on("figureD2", "digits"), name_on("figureD2", "mean"), name_on("figureD2", "My pets")
+    ('figureD2-digits', 'figureD2--mean', 'figureD2--My_pets---e21fef100836')
+    """
+    return f"{figure}-{target}" if target in CARDS or target in ENTRIES else f"{figure}--{as_name(target)}"
 
 
 def printed(name: str, numbers: bool = True) -> pd.DataFrame:
@@ -150,36 +159,30 @@ def table_of_printed(
     import pandas as pd
 
     texts = printed(source, numbers=False) if rows is None else rows
-    numbers = texts.replace("", None).apply(lambda column: pd.to_numeric(column, errors="coerce"))
-    values, errors, shown = {}, {}, {}
+    texts = texts.replace("", None)
+    numbers = texts.apply(lambda column: pd.to_numeric(column, errors="coerce"))
+    values, errors, shown = pd.DataFrame(index=texts.index), {}, pd.DataFrame(index=texts.index)
     for column, key in columns.items():
         if callable(key):
             values[column.key] = key(numbers)
             continue
-        values[column.key] = numbers[key].where(numbers[key].notna(), texts[key].replace("", None))
-        of_error = next((each for each in (f"{key}_se", f"{key.rpartition('_')[0]}_se") if each in texts), "")
-        text = texts[key].replace("", None)
-        if of_error:
-            errors[column.key] = numbers[of_error]
-            beside = texts[of_error].map(lambda error: f" ± {error}" if error else "")
-            text = text + beside
-        shown[column.key] = text
-    made = {
-        what: pd.DataFrame(of, index=texts.index).set_axis(list(map(printed_label, texts.index)))
-        for what, of in (("values", values), ("errors", errors), ("texts", shown))
-    }
-    is_named = texts.index.name == "objective"
+        values[column.key] = numbers[key].where(numbers[key].notna(), texts[key])
+        shown[column.key] = texts[key]
+        for error in [each for each in (f"{key}_se", f"{key.rpartition('_')[0]}_se") if each in texts][:1]:
+            errors[column.key] = numbers[error]
+            shown[column.key] += texts[error].map(lambda text: f" ± {text}" if text else "")
+    labels = list(map(printed_label, texts.index))
     return Table(
         f"{name}_published",
         title,
         tuple(columns),
-        made["values"],
+        values.set_axis(labels),
         "published",
         corner,
-        made["errors"] if errors else None,
-        texts=made["texts"],
+        pd.DataFrame(errors).set_axis(labels) if errors else None,
+        texts=shown.set_axis(labels),
         notes=tuple(notes),
-        slugs=tuple(map(str, texts.index)) if is_named else (),
+        slugs=tuple(map(str, texts.index)) if texts.index.name == "objective" else (),
         folded=folded,
     )
 

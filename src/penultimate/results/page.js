@@ -33,7 +33,10 @@
       one.setAttribute("aria-pressed", String(one.dataset.mark === pinned));
     }
   };
-  const keyOf = (event) => event.target.closest?.("[data-mark]")?.dataset.mark ?? "";
+  const keyOf = (event) => {
+    const on = event.target.closest?.("[data-mark], tbody tr");
+    return on?.dataset.mark ?? on?.querySelector("[data-mark]")?.dataset.mark ?? "";
+  };
   document.addEventListener("pointerover", (event) => {
     if (event.pointerType === "mouse") show(keyOf(event) || pinned);
   });

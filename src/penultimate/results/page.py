@@ -7,7 +7,7 @@ import gzip
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,15 +16,19 @@ from urllib.parse import quote
 from penultimate import registry
 from penultimate.errors import RequestError, legible
 from penultimate.files import atomic_write, given_path, make_folder
+from penultimate.records.reading import PAGE, PAGE_STATE, study_folder
 from penultimate.records.table import COLUMNS
 from penultimate.results import escape
-from penultimate.results.exhibit import Exhibit, Shown, marks_of, number_of
-from penultimate.results.figure import Drawing, Figure, Panel, draw, mark_icon, mark_variables
-from penultimate.results.rows import Run
+from penultimate.results.drawing import draw, mark_icon, mark_variables
+from penultimate.results.exhibit import Exhibit, Shown, marks_of
+from penultimate.results.palette import INK, PAPER
+from penultimate.results.rows import Run, read_run
 from penultimate.results.table import TAGS
 from penultimate.results.text import plain
 
 HERE = Path(__file__).parent
+MOST_DRAWINGS = 5
+"""The most panels of an exhibit whose drawings are listed below it."""
 
 
 class Answer(NamedTuple):
@@ -74,32 +78,16 @@ class Page:
     others: Callable[[Exhibit], bool] = field(default=lambda exhibit: False)
 
 
-@dataclass(frozen=True)
-class Chapter:
-    """The exhibits of a section."""
+class Chapter(NamedTuple):
+    """The exhibits of a section, by its key in the page."""
 
     key: str
     section: Section
-    exhibits: tuple[Shown, ...]
-
-    @property
-    def title(self) -> str:
-        """Its title."""
-        return self.section.title
-
-    @property
-    def question(self) -> str:
-        """Its question."""
-        return self.section.question
-
-    @property
-    def part(self) -> str:
-        """The part of the page that it stands in."""
-        return self.section.part
+    exhibits: list[Shown]
 
     @property
     def place(self) -> str:
-        """Its place in the paper: a number is a section, a letter an appendix, and a word neither."""
+        """Its place in the paper: a number is a section, a capital an appendix, and a word neither."""
         if not self.key[:1].isdigit() and not self.key[:1].isupper():
             return ""
         return f"The paper, {'section' if self.key[0].isdigit() else 'appendix'} {self.key}"
@@ -123,6 +111,26 @@ def exhibits_of(page: Page) -> list[Exhibit]:
     return [each for each in known if each.page == page.name or page.others(each)]
 
 
+def refresh_page(out: Path | str, study: str, again: bool = False) -> Path:
+    """Write a study's page into its folder if it is out of date (or if `again`), and return its path.
+
+    The state that it shows (`StudyFolder.state`) is kept beside it, so that an older page is recognised.
+    """
+    folder = study_folder(out, study)
+    page, shown, state = folder.path / PAGE, folder.path / PAGE_STATE, folder.state()
+    if again or not page.is_file() or not shown.is_file() or shown.read_bytes() != state:
+        write_page(read_run(out, study), page)
+        atomic_write(shown, state, durable=False)
+    return page
+
+
+def study_answer(out: Path | str, study: str) -> str:
+    """Return the verdict of a study by a rule of its own, in a sentence; empty if it has no such rule."""
+    run = read_run(out, study)
+    answer = None if run.limited else page_of(run).answer(run)
+    return plain(answer.sentence) if answer and answer.decides else ""
+
+
 def write_page(run: Run, path: Path | str, page: Page | None = None) -> list[Path]:
     """Write the page to `path` and its tables and drawings into the folder `STEM_files` beside it.
 
@@ -137,8 +145,8 @@ def write_page(run: Run, path: Path | str, page: Page | None = None) -> list[Pat
             " something else; move it away, or give another file with --to"
         )
     try:
-        for parent in (path.parent, folder):
-            make_folder(parent)
+        make_folder(path.parent)
+        make_folder(folder)
     except OSError as error:
         raise RequestError(f"the report cannot be written to '{path}' ({error.strerror or error})") from None
     files = render_page(run, path.stem, page)
@@ -150,33 +158,52 @@ def write_page(run: Run, path: Path | str, page: Page | None = None) -> list[Pat
 
 def render_page(run: Run, stem: str = "report", page: Page | None = None) -> dict[str, bytes]:
     """Return every file of the page by its name in the folder; the page is first, with an empty name."""
+    from markupsafe import Markup
+
     page = page or page_of(run)
     made = [each(run, allow_limited=True) for each in exhibits_of(page) if each.of_given or not run.are_given]
     measured = [shown for shown in made if shown.is_measured]
     known = marks_of(measured, [each.slug for arm in run.arms for each in run.objectives(arm)])
-    panels = [panel for shown in measured for figure in shown.figures for panel in figure.panels]
+    panels = [panel for shown in measured for panel in shown.panels]
     drawings = {panel.name: draw(panel, known) for panel in panels}
-    files = side_files(run, measured, drawings)
-    unmeasured = [shown for shown in made if not shown.is_measured]
-    html = _html(run, page, measured, unmeasured, known, drawings, panels, f"{stem}_files", files)
-    return {
-        "": html.encode(errors="replace"),
-        **{name: text.encode(errors="replace") for name, text in files.items()},
-    }
-
-
-def side_files(run: Run, shown: Iterable[Shown], drawings: Mapping[str, Drawing]) -> dict[str, str]:
-    """Return the tables and drawings of exhibits, and all rows, by file name; each name is given once."""
     files: dict[str, str] = {}
-    for each in shown:
-        panels = [panel.name for figure in each.figures for panel in figure.panels]
-        svg = {f"{name}.svg": drawings[name].styled(name, page=False) for name in panels}
-        for name, content in {**each.csv(), **each.latex(), **svg}.items():
+    for shown in measured:
+        svg = {
+            f"{panel.name}.svg": drawings[panel.name].styled(panel.name, page=False) for panel in shown.panels
+        }
+        for name, content in {**shown.csv(), **shown.latex(), **svg}.items():
             if files.setdefault(name, content) != content:
                 raise RequestError(
                     f"two tables or panels of the page are called '{name}': rename one of them"
                 )
-    return {**files, "results.csv": run.frame[[*COLUMNS]].to_csv(index=False)}
+    files["results.csv"] = run.frame[[*COLUMNS]].to_csv(index=False)
+    answer, script = page.answer(run), (HERE / "page.js").read_text(encoding="utf-8")
+    html = _template().render(
+        run=run,
+        title=plain(run.description.get("title", "") or run.name),
+        question=plain(run.description.get("question", "")) or page.question,
+        answer=answer,
+        leading=[panel for panel in panels if panel.name in answer.panels],
+        page=page,
+        chapters=chapters_of(page, measured),
+        unmeasured=[shown for shown in made if not shown.is_measured],
+        provenance=_provenance(run),
+        sheet=base64.b64encode(run.sheet).decode() if run.sheet else "",
+        marks=known,
+        icons=defaultdict(str, {slug: mark_icon(mark) for slug, mark in known.items()}),
+        labels=defaultdict(str, run.labels(*run.arms)),
+        drawings=drawings,
+        folder=quote(os.fsencode(f"{stem}_files")),
+        files=files,
+        most_drawings=MOST_DRAWINGS,
+        styles=Markup((HERE / "page.css").read_text(encoding="utf-8")),
+        light=Markup(mark_variables(known, dark=False)),
+        dark=Markup(mark_variables(known, dark=True)),
+        script=Markup(script),
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+    texts = {"": html, **files}
+    return {name: text.encode(errors="replace") for name, text in texts.items()}
 
 
 def chapters_of(page: Page, exhibits: Iterable[Shown]) -> list[Chapter]:
@@ -185,54 +212,8 @@ def chapters_of(page: Page, exhibits: Iterable[Shown]) -> list[Chapter]:
     for shown in exhibits:
         fits = [key for key in page.sections if key and shown.section.startswith(key)]
         grouped[max(fits, key=len, default="")].append(shown)
-    beyond = {"": Section("More")} | dict(page.sections)
-    order = [*page.sections, *({""} - {*page.sections})]
-    return [Chapter(key, beyond[key], tuple(grouped[key])) for key in order if key in grouped]
-
-
-def _html(
-    run: Run,
-    page: Page,
-    shown: Sequence[Shown],
-    unmeasured: Sequence[Shown],
-    known: Mapping[str, Any],
-    drawings: Mapping[str, Drawing],
-    panels: Sequence[Panel],
-    folder: str,
-    files: Mapping[str, str],
-) -> str:
-    from markupsafe import Markup
-
-    answer = page.answer(run)
-    script = (HERE / "page.js").read_text(encoding="utf-8")
-    labels: dict[str, str] = defaultdict(str, run.labels(*run.arms))
-    made: str = _template().render(
-        run=run,
-        title=plain(run.description.get("title", "") or run.name),
-        question=plain(run.description.get("question", "")) or page.question,
-        answer=answer,
-        leading=[panel for panel in panels if panel.name in answer.panels],
-        before=page.before(run),
-        chapters=chapters_of(page, shown),
-        unmeasured=unmeasured,
-        glossary=page.glossary(run),
-        source=page.source,
-        provenance=record_of(run),
-        sheet=base64.b64encode(run.sheet).decode() if run.sheet else "",
-        marks=known,
-        icons=defaultdict(str, {slug: mark_icon(mark) for slug, mark in known.items()}),
-        keys={slug: mark.key for slug, mark in known.items()},
-        labels=labels,
-        drawings=drawings,
-        folder=quote(os.fsencode(folder)),
-        files=files,
-        styles=Markup((HERE / "page.css").read_text(encoding="utf-8")),
-        light=Markup(mark_variables(known, dark=False)),
-        dark=Markup(mark_variables(known, dark=True)),
-        script=Markup(script),
-        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-    )
-    return made
+    sections = {**page.sections, "": page.sections.get("", Section("More"))}
+    return [Chapter(key, section, grouped[key]) for key, section in sections.items() if key in grouped]
 
 
 def _template() -> Any:
@@ -247,38 +228,29 @@ def _template() -> Any:
         lstrip_blocks=True,
         finalize=lambda value: legible(value) if type(value) is str else value,
     )
-    environment.filters["say"] = lambda text: Markup(escape.html(text))
-    environment.filters["packed"] = lambda text: base64.b64encode(
-        gzip.compress(text.encode(), mtime=0)
-    ).decode()
-    environment.filters["base64"] = lambda content: base64.b64encode(content).decode()
-    environment.filters["objectives"] = _objectives
-    environment.filters["drawings"] = _drawing_files
-    environment.filters["number"] = lambda shown: (
-        "" if number_of(shown.name) == shown.name else number_of(shown.name)
-    )
+    environment.filters |= {
+        "say": lambda text: Markup(escape.html(text)),
+        "packed": lambda text: base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode(),
+        "base64": lambda content: base64.b64encode(content).decode(),
+        "objectives": lambda panels: list(
+            dict.fromkeys(slug for panel in panels for slug in panel.objectives())
+        ),
+    }
     return environment.get_template("page.html")
 
 
-def _objectives(figure: Figure) -> list[str]:
-    return list(dict.fromkeys(slug for panel in figure.panels for slug in panel.objectives()))
-
-
-def _drawing_files(shown: Shown) -> list[tuple[str, str]]:
-    """Return the drawings of an exhibit as (title, file), unless they are many."""
-    panels = [panel for figure in shown.figures for panel in figure.panels]
-    return [(f"{panel.title} (SVG)", f"{panel.name}.svg") for panel in panels] if len(panels) < 6 else []
-
-
-def record_of(run: Run) -> dict[str, Any]:
+def _provenance(run: Run) -> dict[str, Any]:
     """Return the provenance and the settings of a run as texts and nested records."""
-    blocks = [block for block in run.description.get("networks", ()) if "recipe" in block]
-    recipe = blocks[0]["recipe"] if blocks else {}
-    told = {**run.provenance, "recipe": recipe, "measurements": list(run.description.get("measure", ()))}
+    recipes = [block["recipe"] for block in run.description.get("networks", ()) if "recipe" in block]
+    entries = {
+        **run.provenance,
+        "recipe": (recipes or [{}])[0],
+        "measurements": run.description.get("measure"),
+    }
     return {
         plain(name.replace("_", " ")).capitalize(): _record(value)
-        for name, value in told.items()
-        if value not in ("", None, {}, []) and name not in ("diverged_networks", "undefined_of")
+        for name, value in entries.items()
+        if value not in ("", None, {}, [], ()) and name not in ("diverged_networks", "undefined_of")
     }
 
 
@@ -290,32 +262,26 @@ def _record(value: Any) -> Any:
 
 def inline(shown: Shown) -> str:
     """Return an exhibit as HTML that stands alone, for a notebook: its drawings lie on paper of their own."""
-    from penultimate.results.drawing.palette import INK, PAPER
-
-    known = marks_of([shown])
+    known, say = marks_of([shown]), escape.html
+    state = [shown.unfinished, "Limited run: not evidence." if shown.limited else ""]
+    lines = [f"<div><p><b>{say(shown.heading)}</b></p>"]
+    lines += [f"<p>{say(text)}</p>" for text in (shown.caption, *state) if text]
     sheet = (
         f"display: flex; flex-wrap: wrap; gap: 12px; padding: 8px; background: {PAPER[0]}; color: {INK[0]}"
     )
-    state = [shown.unfinished, "Limited run: not evidence." if shown.limited else ""]
-    lines = [f"<div><p><b>{escape.html(shown.heading)}</b></p><p>{escape.html(shown.caption)}</p>"]
-    lines += [f"<p>{escape.html(text)}</p>" for text in state if text]
     for figure in shown.figures:
-        lines.append(
-            f'<div style="{sheet}">{"".join(_inline_panel(panel, known) for panel in figure.panels)}</div>'
-        )
+        lines.append(f'<div style="{sheet}">')
+        for panel in figure.panels:
+            drawing = draw(panel, known)
+            prefix = f"pu{hashlib.sha256(drawing.raw.encode()).hexdigest()[:10]}"
+            head = say(f"{panel.title} [{TAGS[panel.source]}] {panel.finding}")
+            lines += [
+                f'<figure style="width: {panel.size[0]:g}px; margin: 0"><figcaption>{head}</figcaption>'
+            ]
+            lines += [drawing.styled(prefix, page=False), "</figure>"]
+        lines.append("</div>")
     for table in shown.tables:
-        head = f"{escape.html(table.title)} [{TAGS[table.source]}] {escape.html(table.runs)}"
-        is_open = table.source == "ours" and not table.folded
-        opening = "<details open>" if is_open else "<details>"
+        head = say(f"{table.title} [{TAGS[table.source]}] {table.runs}")
+        opening = "<details open>" if table.source == "ours" and not table.folded else "<details>"
         lines.append(f"{opening}<summary>{head}</summary>{table.html()}</details>")
-    lines += [f"<p>{escape.html(note)}</p>" for note in shown.notes]
-    return "\n".join([*lines, "</div>"])
-
-
-def _inline_panel(panel: Panel, known: Mapping[str, Any]) -> str:
-    drawing = draw(panel, known)
-    prefix = f"pu{hashlib.sha256(drawing.raw.encode()).hexdigest()[:10]}"
-    said = f"{panel.title} [{TAGS[panel.source]}] {panel.finding}"
-    head = f"<figcaption>{escape.html(said)}</figcaption>"
-    svg = drawing.styled(prefix, page=False)
-    return f'<figure style="width: {panel.size[0]:g}px; margin: 0">{head}{svg}</figure>'
+    return "\n".join([*lines, *(f"<p>{say(note)}</p>" for note in shown.notes), "</div>"])

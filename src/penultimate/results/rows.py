@@ -174,19 +174,20 @@ class Run:
 
         Objectives that share a label have their hyperparameters behind it.
         """
-        return self._objectives.setdefault(arm, self._objectives_of(arm))
+        if arm not in self._objectives:
+            self._objectives[arm] = self._objectives_of(arm)
+        return self._objectives[arm]
 
     @cached_property
     def _objectives(self) -> dict[str, list[Objective]]:
         return {}
 
     def _objectives_of(self, arm: str) -> list[Objective]:
-        of_arm = self.frame[_equals(self.frame["arm"], arm)]
-        measured = list(of_arm["objective"].dropna().unique())
-        specs_of_arm = {*measured}
+        column = self.frame["arm"]
+        named = {*self.frame["objective"][column == arm if arm else column.isna()].dropna().unique()}
         for block in self.grids(arm):
-            specs_of_arm |= {*block.get("objectives", ()), *block.get("given", ())}
-        listed = [each for spec, each in self._listed.items() if spec in specs_of_arm]
+            named |= {*block.get("objectives", ()), *block.get("given", ())}
+        listed = [each for spec, each in self._listed.items() if spec in named]
         labels = [each.label.casefold() for each in listed]
         found = [
             each._replace(label=f"{each.label} ({arguments})")
@@ -236,18 +237,16 @@ class Run:
         return [str(value) for value in self.frame[column].dropna().unique()]
 
     @cached_property
-    def _by_metric(self) -> dict[str, Frame]:
-        return {}
-
-    @cached_property
     def _places(self) -> Any:
-        return self.frame.groupby("metric", observed=True, sort=False).indices
-
-    def of_metric(self, metric: str) -> Frame:
-        """Return all rows of a metric, whatever their status."""
-        if metric not in self._by_metric:
-            self._by_metric[metric] = self.frame.iloc[self._places.get(metric, [])]
-        return self._by_metric[metric]
+        """Where the rows of each (metric, split, target, arm) stand; an empty cell has its usual value."""
+        usual = {"metric": "", "split": "test", "target": self.source, "arm": ""}
+        keys = []
+        for name, value in usual.items():
+            column = self.frame[name].astype("category")
+            if value not in column.cat.categories:
+                column = column.cat.add_categories([value])
+            keys.append(column.fillna(value))
+        return self.frame.groupby(keys, observed=True, sort=False).indices
 
     def rows(
         self,
@@ -263,19 +262,37 @@ class Run:
         The target is by default the source, and the architecture the main one. Rows about pairs compare two
         networks, and rows about images belong to no network that was pretrained.
         """
-        rows = self.of_metric(metric)
-        is_pair, is_network = rows["objective_b"].notna(), rows["objective"].notna()
-        kinds = {"pairs": is_pair, "networks": is_network & ~is_pair, "images": ~is_network}
-        where = kinds.get(about, is_pair | ~is_pair)
-        where = where & rows["status"].isin(("done", "limited")) & (rows["value"].abs() <= LARGEST)
-        where &= _equals(rows["arm"], arm) & (
-            _equals(rows["split"], split) | _absent(rows["split"], split, "test")
-        )
-        where &= _equals(rows["target"], target or self.source) | _absent(rows["target"], target, "")
-        # A row without an architecture belongs to a given network.
-        where &= _equals(rows["backbone"], backbone or self.backbone) | rows["backbone"].isna()
-        found = rows[where]
+        places = self._places.get((metric, split, target or self.source, arm), self._nowhere)
+        of_backbone = self._of_backbone(backbone or self.backbone)
+        found = self.frame.iloc[places[self._kinds[about][places] & of_backbone[places]]]
         return found if about == "networks" else self._read(found)
+
+    @cached_property
+    def _nowhere(self) -> Any:
+        import numpy as np
+
+        return np.array([], dtype=int)
+
+    @cached_property
+    def _kinds(self) -> dict[str, Any]:
+        """Whether each row is a finite number of a run that did not diverge, by what it is about."""
+        frame = self.frame
+        is_pair, is_network = frame["objective_b"].notna(), frame["objective"].notna()
+        usable = frame["status"].isin(("done", "limited")) & (frame["value"].abs() <= LARGEST)
+        kinds = {"pairs": is_pair, "networks": is_network & ~is_pair, "images": ~is_network}
+        found = {about: (usable & where).to_numpy() for about, where in kinds.items()}
+        return {**found, "all": usable.to_numpy()}
+
+    def _of_backbone(self, backbone: str) -> Any:
+        """Return whether each row is of an architecture; a row without one belongs to a given network."""
+        if backbone not in self._backbones:
+            column = self.frame["backbone"]
+            self._backbones[backbone] = ((column == backbone) | column.isna()).to_numpy()
+        return self._backbones[backbone]
+
+    @cached_property
+    def _backbones(self) -> dict[str, Any]:
+        return {}
 
     def _read(self, rows: Frame) -> Frame:
         if self.log is not None:
@@ -286,51 +303,96 @@ class Run:
         """Return the short names of objectives in a column of rows."""
         return specs_of_rows.astype(object).map({spec: each.slug for spec, each in self._listed.items()})
 
-    def pivot(self, rows: Frame, index: str = "seed", columns: Sequence[str] = ("objective",)) -> Frame:
-        """Return final values as a frame [seed, objective], or by other columns, in the study's order.
+    def finals(self, *where: str) -> dict[tuple[str, str], Frame]:
+        """Return the final values [seed, objective] for each (setting, layer); `where` is as in `rows`.
+
+        The frames are kept for other readers, so that nobody may change one.
+        """
+        if where not in self._finals:
+            rows = self.rows(*where)  # type: ignore[arg-type]
+            rows = rows[rows["epoch"].isna()]
+            self._finals[where] = self._pivoted(rows, _conditions(rows))
+        return self._finals[where]
+
+    @cached_property
+    def _finals(self) -> dict[tuple[str, ...], dict[tuple[str, str], Frame]]:
+        return {}
+
+    def final(self, condition: tuple[str, str], *where: str) -> Frame:
+        """Return the final values [seed, objective] under one (setting, layer); `where` is as in `rows`."""
+        if self.log is not None:
+            rows = self.rows(*where)  # type: ignore[arg-type]
+            rows = rows[rows["epoch"].isna()]
+            self.log.append(rows[[each == condition for each in _conditions(rows)]])
+        found = self.finals(*where)
+        return found[condition] if condition in found else self._frame({})
+
+    def pivot(self, rows: Frame, over_epochs: bool = False) -> Frame:
+        """Return values as a frame [seed, objective], or [epoch, (objective, seed)], in the study's order.
 
         Raises RequestError if there are two values of one quantity.
         """
+        self._read(rows)
+        found = self._pivoted(rows, [""] * len(rows), over_epochs)
+        return found[""] if found else self._frame({}, over_epochs)
+
+    def _pivoted(self, rows: Frame, keys: Sequence[Any], over_epochs: bool = False) -> dict[Any, Frame]:
+        """Return a frame of `pivot` for each of the keys, of which every row has one."""
+        slugs = {spec: each.slug for spec, each in self._listed.items()}
+        columns: list[Any] = [slugs[spec] for spec in rows["objective"].astype(object)]
+        places = numbers = _whole_numbers(rows["seed"])
+        if over_epochs:
+            columns, places = list(zip(columns, numbers, strict=True)), _whole_numbers(rows["epoch"])
+        cells: dict[Any, dict[Any, dict[int, float]]] = {}
+        every = zip(keys, columns, places, rows["value"].tolist(), strict=True)
+        for number, (key, column, place, value) in enumerate(every):
+            if cells.setdefault(key, {}).setdefault(column, {}).setdefault(place, value) != value:
+                one = rows.iloc[number]
+                raise RequestError(
+                    f"two values of one quantity: {one['metric']} of '{one['objective']}', seed"
+                    f" {one['seed']}, on '{one['target']}' ({one['split']}). Read one study's rows at a time."
+                )
+        return {key: self._frame(of, over_epochs) for key, of in cells.items()}
+
+    def _frame(self, cells: Mapping[Any, Mapping[int, float]], over_epochs: bool = False) -> Frame:
+        """Return the frame of {column: {place: value}}."""
+        import numpy as np
         import pandas as pd
 
-        self._read(rows)
-        cells = pd.DataFrame(
-            {
-                name: _key(rows[name])
-                for name in dict.fromkeys(("seed", index, *columns))
-                if name != "objective"
-            }
-            | {"objective": self.slugs(rows["objective"]), "value": rows["value"]}
-        ).drop_duplicates()
-        keys = [index, *columns]
-        if (twice := cells.duplicated(keys)).any():
-            one = rows.loc[twice.index[twice][0]]
-            raise RequestError(
-                f"two values of one quantity: {one['metric']} of '{one['objective']}', seed {one['seed']}, on"
-                f" '{one['target']}' ({one['split']}). Read one study's rows at a time."
-            )
-        found = cells.pivot(index=index, columns=[*columns], values="value")
         order = {each.slug: place for place, each in enumerate(self._listed.values())}
-        if self.are_given and index == "seed":
-            return found
-        names = found.columns if len(columns) == 1 else found.columns.get_level_values("objective")
-        return found.iloc[:, sorted(range(len(names)), key=lambda place: order[names[place]])]
+        if over_epochs:
+            named = sorted(cells, key=lambda run: (order[run[0]], run[1]))
+            levels = [[run[level] for run in named] for level in (0, 1)]
+            columns: Any = pd.MultiIndex.from_arrays(levels, names=["objective", "seed"])
+        else:
+            named = sorted(cells, key=order.__getitem__)
+            columns = pd.Index(named, name="objective", dtype=object)
+        places = {
+            place: at for at, place in enumerate(sorted({place for of in cells.values() for place in of}))
+        }
+        values = np.full((len(places), len(named)), np.nan)
+        for at, column in enumerate(named):
+            of = cells[column]
+            values[[places[place] for place in of], at] = [*of.values()]
+        index = pd.Index([*places], name="epoch" if over_epochs else "seed", dtype=int)
+        return pd.DataFrame(values, index, columns)
 
 
-def _equals(column: Any, text: str) -> Any:
-    return column == text if text else column.isna()
+def _texts(column: Any) -> list[str]:
+    """Return the texts of a column, "" for an empty cell."""
+    texts: list[str] = column.astype(object).where(column.notna(), "").tolist()
+    return texts
 
 
-def _absent(column: Any, text: str, usual: str) -> Any:
-    """Return where a column is empty, if a text is the one that an empty cell stands for."""
-    return column.isna() & (text == usual)
+def _conditions(rows: Frame) -> list[tuple[str, str]]:
+    """Return the (setting, layer) of each row."""
+    return list(zip(_texts(rows["setting"]), _texts(rows["layer"]), strict=True))
 
 
-def _key(column: Any) -> Any:
-    """Return a column that keys a pivot: whole numbers without gaps, or texts."""
-    if column.name in ("seed", "seed_b", "epoch"):
-        return column.fillna(UNTRAINED_HERE).astype(int)
-    return column.astype(object).where(column.notna(), "")
+def _whole_numbers(column: Any) -> list[int]:
+    """Return the seeds or epochs of a column; the seed of a network that was not trained here is -1."""
+    numbers: list[int] = column.fillna(UNTRAINED_HERE).astype(int).tolist()
+    return numbers
 
 
 def _arguments(spec: str) -> str:
@@ -369,22 +431,27 @@ def seeds(
 
     `setting` is the condition as rows write it, such as "head=fresh", and `layer` a layer by its name.
     """
-    rows = run.rows(metric, split, target, arm, backbone)
-    where = rows["epoch"].isna() & _equals(rows["setting"], setting) & _equals(rows["layer"], layer)
-    return scale * run.pivot(rows[where])
+    return scale * run.final((setting, layer), metric, split, target, arm, backbone)
 
 
 def by_setting(
-    run: Run, metric: str, names: Sequence[str], split: str = "test", *, scale: float = 1.0, **where: Any
+    run: Run,
+    metric: str,
+    names: Sequence[str],
+    split: str = "test",
+    *,
+    target: str = "",
+    arm: str = "",
+    backbone: str = "",
+    scale: float = 1.0,
 ) -> dict[tuple[str, ...], Frame]:
     """Return the final values [seed, objective] for each value of the settings of these names, ascending."""
-    rows = run.rows(metric, split, **where)
-    rows = rows[rows["epoch"].isna() & rows["layer"].isna() & rows["setting"].notna()]
+    where = metric, split, target, arm, backbone
     found = {}
-    for text in rows["setting"].unique():
-        parts = dict(part.split("=", 1) for part in text.split(", "))
-        if parts.keys() == {*names}:
-            found[tuple(parts[name] for name in names)] = scale * run.pivot(rows[rows["setting"] == text])
+    for setting, layer in run.finals(*where):
+        parts = dict(part.split("=", 1) for part in setting.split(", ") if setting)
+        if not layer and parts.keys() == {*names}:
+            found[tuple(parts[name] for name in names)] = scale * run.final((setting, ""), *where)
     return dict(sorted(found.items(), key=lambda item: [_natural(text) for text in item[0]]))
 
 
@@ -397,29 +464,34 @@ def _natural(text: str) -> tuple[float, str]:
 
 
 def layers(
-    run: Run, metric: str, split: str = "test", *, scale: float = 1.0, **where: Any
+    run: Run,
+    metric: str,
+    split: str = "test",
+    *,
+    target: str = "",
+    arm: str = "",
+    backbone: str = "",
+    scale: float = 1.0,
 ) -> dict[str, Frame]:
     """Return the final values [seed, objective] in each layer, the penultimate features last.
 
     The others come in the study's order, then by the numbers in their names.
     """
-    rows = run.rows(metric, split, **where)
-    rows = rows[rows["epoch"].isna() & rows["setting"].isna() & rows["layer"].notna()]
+    where = metric, split, target, arm, backbone
     place = {name: number for number, name in enumerate(run.description.get("layers") or ())}
 
     def order(name: str) -> tuple[bool, int, list[tuple[float, str]]]:
         parts = [_natural(part) for part in re.split(r"(\d+)", name)]
         return name == "penultimate", place.get(name, len(place)), parts
 
-    names = sorted(rows["layer"].unique(), key=order)
-    return {name: scale * run.pivot(rows[rows["layer"] == name]) for name in names}
+    names = sorted((layer for setting, layer in run.finals(*where) if layer and not setting), key=order)
+    return {name: scale * run.final(("", name), *where) for name in names}
 
 
 def epochs(run: Run, metric: str, split: str = "test", *, scale: float = 1.0, **where: Any) -> Frame:
     """Return the values of every run over the epochs [epoch, (objective, seed)]."""
     rows = run.rows(metric, split, **where)
-    rows = rows[rows["epoch"].notna() & rows["layer"].isna()]
-    return scale * run.pivot(rows, "epoch", ("objective", "seed"))
+    return scale * run.pivot(rows[rows["epoch"].notna() & rows["layer"].isna()], over_epochs=True)
 
 
 def transfer(
@@ -477,7 +549,7 @@ def pairs(run: Run, metric: str, split: str = "test", *, scale: float = 1.0, **w
     for name in ("objective", "objective_b"):
         found[name] = run.slugs(rows[name])
     for name in ("seed", "seed_b"):
-        found[name] = _key(rows[name])
+        found[name] = _whole_numbers(rows[name])
     return found.assign(value=scale * rows["value"])
 
 
@@ -489,19 +561,14 @@ def means_of_pairs(pairs: Frame, order: Sequence[str]) -> tuple[Frame, Frame]:
     import pandas as pd
 
     swapped = {"objective": "objective_b", "objective_b": "objective", "seed": "seed_b", "seed_b": "seed"}
-    twice = pd.concat([pairs, pairs.rename(columns=swapped)])
-    twice = twice.drop_duplicates(["objective", "seed", "objective_b", "seed_b"])
-    apart = twice[twice["seed"] != twice["seed_b"]]
-    keys = ["objective", "objective_b"]
-    listed = set(map(tuple, apart[keys].to_numpy()))
-    alone = twice[[tuple(pair) not in listed for pair in twice[keys].to_numpy()]]
-    of_both = pd.concat([apart, alone])
+    twice = pd.concat([pairs, pairs.rename(columns=swapped)], ignore_index=True).drop_duplicates([*swapped])
     # A pair of two networks of one objective is listed once, in either order.
-    of_both = of_both[
-        (of_both["objective"] != of_both["objective_b"]) | (of_both["seed"] <= of_both["seed_b"])
-    ]
-    grouped = of_both.groupby(keys)["value"]
-    there = [slug for slug in order if slug in {*of_both["objective"]}]
+    twice = twice[(twice["objective"] != twice["objective_b"]) | (twice["seed"] <= twice["seed_b"])]
+    keys = ["objective", "objective_b"]
+    apart = twice["seed"] != twice["seed_b"]
+    some_apart = apart.groupby([twice[key] for key in keys]).transform("any")
+    grouped = twice[apart | ~some_apart].groupby(keys)["value"]
+    there = [slug for slug in order if slug in {*twice["objective"]}]
     mean, count = (
         found.unstack().reindex(index=there, columns=there) for found in (grouped.mean(), grouped.count())
     )
@@ -515,9 +582,10 @@ def arrays_of(
     if run.arrays is None:
         return
     rows = run.rows(metric, split, **where)
-    rows = run._read(rows[rows["epoch"].isna() & _equals(rows["setting"], setting)])
+    column = rows["setting"]
+    rows = run._read(rows[rows["epoch"].isna() & (column == setting if setting else column.isna())])
     order = [each.slug for each in run.objectives(where.get("arm", ""))]
-    keyed = rows.assign(slug=run.slugs(rows["objective"]), number=_key(rows["seed"]))
+    keyed = rows.assign(slug=run.slugs(rows["objective"]), number=_whole_numbers(rows["seed"]))
     for slug in order:
         for _, row in keyed[keyed["slug"] == slug].sort_values("number", kind="stable").iterrows():
             held = run.arrays(str(row["step"]), metric)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from penultimate.results import escape
 from penultimate.results.escape import WORSE
-from penultimate.results.text import fixed, plain
+from penultimate.results.text import NO_BREAK, fixed, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,10 +23,8 @@ Source: TypeAlias = Literal["ours", "published"]
 Mark: TypeAlias = Literal["best", "worse", ""]
 TAGS = {"ours": "measured here", "published": "published"}
 MISSING = "–"
-LONG_WORDS = 30
-"""Words of more characters than this are wrapped in a table."""
-SHORT = 10
-"""The most characters of a heading that is never broken, such as "Top-1, %"."""
+LONG_WORDS, SHORT_HEAD = 30, 10
+"""Words of more characters are wrapped in a table, and headings of at most as many are never broken."""
 
 
 @dataclass(frozen=True)
@@ -85,19 +84,22 @@ class Table:
         """The headings of the rows."""
         return [str(label) for label in self.values.index]
 
-    def _aligned(self, frame: pd.DataFrame | None) -> list[list[Any]]:
+    def _cells(self, frame: pd.DataFrame | None) -> list[list[Any]]:
         """Return the cells of a frame in the order of the table's columns, None where there is none."""
-        keys, rows = [column.key for column in self.columns], len(self.values)
-        if frame is None:
-            return [[None] * len(keys) for _ in range(rows)]
-        found = {key: [None if _is_absent(cell) else cell for cell in frame[key]] for key in frame.columns}
-        return [list(row) for row in zip(*(found.get(key, [None] * rows) for key in keys), strict=True)]
+        rows = len(self.values)
+        columns = [
+            [None] * rows
+            if frame is None or column.key not in frame.columns
+            else [None if cell is None or cell != cell else cell for cell in frame[column.key]]
+            for column in self.columns
+        ]
+        return [list(row) for row in zip(*columns, strict=True)] or [[] for _ in range(rows)]
 
     def shown(self) -> list[list[str]]:
         """Return the text of each cell."""
         return [
             [self._text(column, *cell) for column, *cell in zip(self.columns, *row, strict=True)]
-            for row in zip(*map(self._aligned, (self.values, self.errors, self.texts)), strict=True)
+            for row in zip(*map(self._cells, (self.values, self.errors, self.texts)), strict=True)
         ]
 
     def _text(self, column: Column, value: Any, error: Any, text: Any) -> str:
@@ -111,21 +113,20 @@ class Table:
     def marked(self) -> list[list[Mark]]:
         """Return the mark that each cell bears: "best" for bold, or "worse"."""
         kept = "worse" if self.marks_worse else "best"
-        return [[mark if mark == kept else "" for mark in row] for row in self._aligned(self.marks)]
+        return [[mark if mark == kept else "" for mark in row] for row in self._cells(self.marks)]
 
     @property
     def has_gaps(self) -> bool:
         """Whether a number was not measured; the word MISSING is a dash that says something else."""
-        shown = zip(self._aligned(self.values), self._aligned(self.texts), strict=True)
+        shown = zip(self._cells(self.values), self._cells(self.texts), strict=True)
         return any(pair == (None, None) for row in shown for pair in zip(*row, strict=True))
 
     @property
     def runs(self) -> str:
         """How many runs the means are over: "n = 9", or per column if columns differ; empty without runs."""
         spans: dict[str, str] = {}
-        counts = list(zip(*self._aligned(self.counts), strict=True))
-        for column, of_column in zip(self.columns, counts, strict=True):
-            known = {int(count) for count in of_column if count is not None}
+        counts = [[int(n) for n in of if n is not None] for of in zip(*self._cells(self.counts), strict=True)]
+        for column, known in zip(self.columns, counts, strict=True):
             if known:
                 ends = dict.fromkeys((min(known), max(known)))
                 spans[column.group or column.label] = "–".join(map(str, ends))
@@ -137,33 +138,26 @@ class Table:
         """Return the table with only those rows whose heading has all of some words; None if none has."""
         wanted = words.lower().split()
         keep = [all(word in label.lower() for word in wanted) for label in self.labels]
-        if not any(keep):
-            return None
-        parts = {
-            name: frame[keep]
-            for name in ("values", "errors", "counts", "texts", "marks")
-            if (frame := getattr(self, name)) is not None
-        }
+        frames = {name: getattr(self, name) for name in ("values", "errors", "counts", "texts", "marks")}
+        kept: dict[str, Any] = {name: frame[keep] for name, frame in frames.items() if frame is not None}
         slugs = tuple(itertools.compress(self.slugs, keep))
-        return replace(self, slugs=slugs, **parts)
+        return replace(self, slugs=slugs, **kept) if any(keep) else None
 
     def records(self) -> tuple[list[str], list[list[Any]]]:
         """Return the names of columns and the rows of the CSV: each number, any standard error and count."""
-        values, errors, counts = map(self._aligned, (self.values, self.errors, self.counts))
-        texts = self.shown()
-        head, lines = [plain(self.corner)], [list[Any]([label]) for label in self.labels]
-        for place, column in enumerate(self.columns):
-            head.append(column.key)
-            for line, value, text in zip(lines, values, texts, strict=True):
-                line.append(text[place] if value[place] is None else value[place])
-            for ending, cells in (("se", errors), ("n", counts)):
-                if any(row[place] is not None for row in cells):
-                    head.append(f"{column.key}_{ending}")
-                    for line, row in zip(lines, cells, strict=True):
-                        line.append(
-                            int(row[place]) if ending == "n" and row[place] is not None else row[place]
-                        )
-        return [*head, "source"], [[*line, self.source] for line in lines]
+        columns: dict[str, list[Any]] = {plain(self.corner): [*self.labels]}
+        parts = map(self._cells, (self.values, self.errors, self.counts))
+        values, errors, counts = (list(zip(*part, strict=True)) for part in parts)
+        texts = list(zip(*self.shown(), strict=True))
+        for place, column in enumerate(self.columns if len(self.values) else ()):
+            pairs = zip(values[place], texts[place], strict=True)
+            columns[column.key] = [text if value is None else value for value, text in pairs]
+            if any(error is not None for error in errors[place]):
+                columns[f"{column.key}_se"] = [*errors[place]]
+            if any(count is not None for count in counts[place]):
+                columns[f"{column.key}_n"] = [None if n is None else int(n) for n in counts[place]]
+        columns["source"] = [self.source] * len(self.values)
+        return [*columns], [list(row) for row in zip(*columns.values(), strict=True)]
 
     def to_pandas(self) -> pd.DataFrame:
         """Return the unrounded numbers, with standard errors and counts: the columns of the CSV."""
@@ -174,234 +168,168 @@ class Table:
 
     def json(self) -> dict[str, Any]:
         """Return the table as JSON: each row with its heading, and its numbers or words by column."""
-        rows = zip(self.labels, self._aligned(self.values), self.shown(), strict=True)
+        head, lines = self.records()
         keys = [column.key for column in self.columns]
-        listed = [
-            {
-                self.corner: label,
-                **{
-                    key: text if value is None else value
-                    for key, value, text in zip(keys, values, texts, strict=True)
-                },
-            }
-            for label, values, texts in rows
-        ]
+        named = [(line[0], dict(zip(head, line, strict=True))) for line in lines]
+        listed = [{self.corner: label, **{key: row[key] for key in keys}} for label, row in named]
         return {"name": self.name, "title": self.title, "source": self.source, "rows": listed}
 
     def marked_columns(self) -> Iterator[str]:
-        """Yield for each row the keys of its marked cells, such as "bold top1; worse mean"."""
+        """Yield for each row the keys of its marked cells, such as "bold top1, mean" or "worse mean"."""
+        word = "worse" if self.marks_worse else "bold"
         for row in self.marked():
-            by_mark: dict[str, list[str]] = {"bold": [], "worse": []}
-            for column, mark in zip(self.columns, row, strict=True):
-                if mark:
-                    by_mark["bold" if mark == "best" else mark].append(column.key)
-            yield "; ".join(f"{mark} {', '.join(keys)}" for mark, keys in by_mark.items() if keys)
+            keys = [column.key for column, mark in zip(self.columns, row, strict=True) if mark]
+            yield f"{word} {', '.join(keys)}" if keys else ""
 
     def csv(self) -> str:
         """Return comma-separated values: unrounded numbers; text that no spreadsheet takes for a formula."""
         return write_csv(*self.records())
 
-    def _styler(self, cells: Sequence[Sequence[str]], labels: Sequence[str], heads: Sequence[str]) -> Styler:
-        """Return a Styler of finished texts, whose rows and columns are numbers with these headings."""
+    def _styler(
+        self, escaped: Callable[[object], str], write: Callable[[str, Mark], str], labels: Sequence[str]
+    ) -> Styler:
+        """Return a Styler of finished cells under escaped headings; rows and columns are numbered."""
         import pandas as pd
 
-        frame = pd.DataFrame(cells, range(len(labels)), range(len(heads)), dtype=object)
-        return frame.style.format_index(labels.__getitem__, axis=0).format_index(heads.__getitem__, axis=1)
+        cells = [list(map(write, *row)) for row in zip(self.shown(), self.marked(), strict=True)]
+        frame = pd.DataFrame(cells, range(len(cells)), range(len(self.columns)), dtype=object)
+        heads = [escaped(column.label) for column in self.columns]
+        groups = [escaped(column.group) for column in self.columns]
+        if any(groups):
+            # Neighbours with the same group share its number, and so one heading.
+            changes = [before != group for before, group in itertools.pairwise(["", *groups])]
+            numbers = [sum(changes[: place + 1]) for place in range(len(groups))]
+            frame.columns = pd.MultiIndex.from_arrays([numbers, range(len(heads))])
+            named = dict(zip(numbers, groups, strict=True))
+            styler = frame.style.format_index(named.__getitem__, axis=1, level=0)
+        else:
+            styler = frame.style
+        styler.columns.names = [*[""] * (styler.columns.nlevels - 1), escaped(self.corner)]
+        last = styler.columns.nlevels - 1
+        return styler.format_index(labels.__getitem__).format_index(heads.__getitem__, axis=1, level=last)
 
-    def html(self, icons: Mapping[str, str] | None = None, keys: Mapping[str, str] | None = None) -> str:
-        """Return an HTML table; `icons` are the marks of objectives, `keys` their names in the page."""
+    def html(self, icons: Mapping[str, str] | None = None) -> str:
+        """Return an HTML table; `icons` are the marks of objectives."""
         import pandas as pd
 
-        cells = [
-            [self._html_cell(text, mark) for text, mark in zip(*row, strict=True)]
-            for row in zip(self.shown(), self.marked(), strict=True)
-        ]
-        icons = icons or {}
         slugs = self.slugs or [""] * len(self.values)
+        icons = icons or {}
         labels = [
             icons.get(slug, "") + escape.html(label) for slug, label in zip(slugs, self.labels, strict=True)
         ]
-        heads = [
-            f'<span class="short">{head}</span>' if len(head) <= SHORT else head for head in self._heads()
-        ]
-        styler = self._styler(cells, labels, heads)
-        words = self._hold_words()
-        classes = pd.DataFrame(
+        styler, words = self._styler(_html_heading, _html_cell, labels), self._hold_words()
+        classes = [
             [
-                [
-                    "words" * is_words + " long" * (is_words and len(text) > LONG_WORDS)
-                    for is_words, text in zip(words, row, strict=True)
-                ]
-                for row in self.shown()
-            ],
-            styler.data.index,
-            styler.data.columns,
-        )
-        name = ("words" if all(words) else "numbers") + " marked" * any(map(any, self.marked()))
-        kind = f'class="{name}" aria-label="{escape.html(self.title)}"'
-        made = styler.set_td_classes(classes).to_html(
-            table_attributes=kind, cell_ids=False, sparse_columns=True
-        )
-        made = re.sub(r"<style.*?</style>\s*", "", made, flags=re.DOTALL)
-        made = re.sub(r' id="T_[^"]*"', "", made)
-        corner = f'<th class="corner" scope="col">{escape.html(self.corner)}</th>'
-        made = re.sub(r'<th class="blank level0"\s*>&nbsp;</th>', corner, made, count=1)
-        made = made.replace("<thead>", f"<thead>{self._groups_html()}", 1)
-        rows = iter(slugs)
-        if keys:
-            before, body = made.split("<tbody>", 1)
-            body = re.sub(
-                r"<tr>",
-                lambda _: f'<tr data-mark="{k}">' if (k := keys.get(next(rows), "")) else "<tr>",
-                body,
-            )
-            made = f"{before}<tbody>{body}"
-        return made
-
-    def _heads(self) -> list[str]:
-        return [escape.html(column.label) for column in self.columns]
-
-    def _html_cell(self, text: str, mark: Mark) -> str:
-        number, plus, error = text.partition(" ± ")
-        shown = escape.html(number)
-        shown = f"<b>{shown}</b>" if mark == "best" else shown
-        shown += f'<sup class="worse">{WORSE}</sup>' if mark == "worse" else ""
-        return f'{shown} <span class="se">± {escape.html(error)}</span>' if plus else shown
-
-    def _groups_html(self) -> str:
-        groups = self.groups()
-        if not any(group for group, _ in groups):
-            return ""
-        heads = [(f"<span>{escape.html(group)}</span>" if group else "", span) for group, span in groups]
-        cells = "".join(f'<th colspan="{span}" scope="colgroup">{head}</th>' for head, span in heads)
-        return f'<tr class="groups"><th></th>{cells}</tr>'
-
-    def groups(self) -> list[tuple[str, int]]:
-        """Return the headings that neighbouring columns share, and how many columns each spans."""
-        return [
-            (group, len(list(of)))
-            for group, of in itertools.groupby(self.columns, lambda column: column.group)
+                "words" * of_words + " long" * (of_words and len(text) > LONG_WORDS)
+                for of_words, text in zip(words, row, strict=True)
+            ]
+            for row in self.shown()
         ]
+        styler.set_td_classes(pd.DataFrame(classes, styler.index, styler.columns))
+        name = ("words" if all(words) else "numbers") + " marked" * any(map(any, self.marked()))
+        made = styler.to_html(table_attributes=f'class="{name}" aria-label="{escape.html(self.title)}"')
+        return re.sub(r'(?s)<style.*?</style>\s*| id="T_[^"]*"', "", made)
 
     def _hold_words(self) -> list[bool]:
         """Return for each column whether it holds words alone."""
-        values = self._aligned(self.values)
-        places = range(len(self.columns))
-        return [all(row[place] is None or isinstance(row[place], str) for row in values) for place in places]
+        columns = zip(*self._cells(self.values), strict=True)
+        return [all(cell is None or isinstance(cell, str) for cell in column) for column in columns]
 
     def latex(self, caption: str = "", legends: Sequence[str] = ()) -> str:
         """Return a booktabs table with its notes and the `legends` of its marks below."""
-        signs = {
-            "best": (r"\textbf{", "}"),
-            "worse": ("", rf"\rlap{{{escape.LATEX_SPECIALS[WORSE]}}}"),
-            "": ("", ""),
-        }
-        cells = [
-            [signs[mark][0] + escape.latex(text) + signs[mark][1] for text, mark in zip(*row, strict=True)]
-            for row in zip(self.shown(), self.marked(), strict=True)
-        ]
-        labels = [escape.latex(label) for label in self.labels]
-        styler = self._styler(cells, labels, [escape.latex(column.label) for column in self.columns])
+        styler = self._styler(escape.latex, _latex_cell, [*map(escape.latex, self.labels)])
         wide = [any(len(text) > LONG_WORDS for text in texts) for texts in zip(*self.shown(), strict=True)]
-        share = 0.6 / max(sum(wide), 1)
-        kinds = (
-            f"p{{{share:.2f}\\linewidth}}" if is_wide else "l" if words else "r"
-            for words, is_wide in zip(self._hold_words(), wide or [False] * len(self.columns), strict=True)
-        )
+        paragraph = f"p{{{0.6 / max(sum(wide), 1):.2f}\\linewidth}}"
+        kinds = [
+            paragraph if long else "l" if words else "r"
+            for long, words in zip(wide, self._hold_words(), strict=True)
+        ]
         made = styler.to_latex(
             hrules=True,
             column_format=f"l{''.join(kinds)}",
+            multicol_align="c",
             caption=f"{escape.latex(caption or self.title)} ({TAGS[self.source]})",
             label=f"tab:{re.sub(r'[^A-Za-z0-9]+', '-', self.name).strip('-')}",
             position_float="centering",
         )
-        head = [rf"\multicolumn{{{span}}}{{c}}{{{escape.latex(group)}}}" for group, span in self.groups()]
-        if any(column.group for column in self.columns):
-            made = made.replace(r"\toprule", "\\toprule\n" + " & ".join(["", *head]) + r" \\", 1)
         notes = r" \par ".join(escape.latex(note) for note in (*self.notes, *legends))
-        below = rf"\par\smallskip\parbox{{\linewidth}}{{\footnotesize {notes}}}" if notes else ""
-        made = made.replace(r"\end{table}", f"{below}\n\\end{{table}}" if below else r"\end{table}")
+        below = f"\\par\\smallskip\\parbox{{\\linewidth}}{{\\footnotesize {notes}}}\n" if notes else ""
+        made = made.replace(r"\end{table}", rf"{below}\end{{table}}")
         return f"% needs \\usepackage{{booktabs}}; source: {TAGS[self.source]}\n{made}"
 
     def text(self, width: int = 100) -> str:
         """Return the table for a terminal of this width; columns that do not fit follow below."""
-        texts = [
-            [
-                text + {"best": "*", "worse": WORSE, "": " " * bool(self.marks is not None)}[mark]
-                for text, mark in zip(*row, strict=True)
-            ]
+        signs = {"best": "*", "worse": WORSE, "": " " * (self.marks is not None)}
+        rows = [
+            [text + signs[mark] for text, mark in zip(*row, strict=True)]
             for row in zip(self.shown(), self.marked(), strict=True)
         ]
-        lines = [f"{plain(self.title)} [{TAGS[self.source]}]", *self._blocks(texts, width)]
-        return "\n".join(line.rstrip() for block in lines for line in block.split("\n"))
-
-    def _blocks(self, texts: Sequence[Sequence[str]], width: int) -> Iterator[str]:
         first = min(max(map(len, [self.corner, *self.labels])), width // 3)
-        widths = [
-            min(
-                max([len(row[place]) for row in texts] + [max(map(len, column.label.split() or [""]))]),
-                width // 2,
+        blocks, room = [dict[int, int]()], width - first
+        for place, column in enumerate(self.columns):
+            needed = max(
+                [len(row[place]) for row in rows] + [*map(len, f"{column.group} {column.label}".split())]
             )
-            for place, column in enumerate(self.columns)
-        ]
-        places = list(range(len(self.columns)))
-        while places:
-            count, taken = 0, first
-            while count < len(places) and (not count or taken + 2 + widths[places[count]] <= width):
-                taken += 2 + widths[places[count]]
-                count += 1
-            yield self._rich([(place, [row[place] for row in texts]) for place in places[:count]], width)
-            places = places[count:]
+            taken = min(needed, width // 2)
+            if blocks[-1] and taken + 2 > room:
+                blocks.append({})
+                room = width - first
+            blocks[-1][place] = taken
+            room -= taken + 2
+        drawn = "".join(self._drawn(rows, first, widths) for widths in blocks)
+        lines = [f"{plain(self.title)} [{TAGS[self.source]}]", *drawn.splitlines()]
+        return "\n".join(line.rstrip() for line in lines)
 
-    def _rich(self, chosen: Sequence[tuple[int, list[str]]], width: int) -> str:
+    def _drawn(self, rows: Sequence[Sequence[str]], first: int, widths: Mapping[int, int]) -> str:
+        """Return the columns with these widths as rich draws them, beside headings that are `first` wide."""
         from rich.console import Console
         from rich.table import Table as RichTable
         from rich.text import Text
 
-        words = self._hold_words()
+        words, groups = self._hold_words(), [column.group for column in self.columns]
         drawn = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="", show_edge=False)
-        drawn.add_column(Text(plain(self.corner)), vertical="bottom", overflow="fold")
-        group = ""
-        for place, _ in chosen:
-            column = self.columns[place]
-            above = f"{plain(column.group)}\n" if column.group != group else ""
-            group = column.group
-            align: Literal["left", "right"] = "left" if words[place] else "right"
-            drawn.add_column(
-                Text(above + plain(column.label)), justify=align, vertical="bottom", overflow="fold"
-            )
-        for number, label in enumerate(self.labels):
-            drawn.add_row(Text(plain(label)), *(Text(cells[number]) for _, cells in chosen))
+        drawn.add_column(Text(plain(self.corner)), vertical="bottom", overflow="fold", width=first)
+        for place, width in widths.items():
+            is_first = place == min(widths) or groups[place - 1] != groups[place]
+            head = f"{plain(groups[place])}\n" * is_first + plain(self.columns[place].label)
+            side: Literal["left", "right"] = "left" if words[place] else "right"
+            drawn.add_column(Text(head), justify=side, vertical="bottom", overflow="fold", width=width)
+        for label, row in zip(self.labels, rows, strict=True):
+            drawn.add_row(Text(plain(label)), *(Text(row[place]) for place in widths))
         file = io.StringIO()
-        Console(file=file, width=width, color_system=None, legacy_windows=False).print(drawn)
+        full = first + sum(width + 2 for width in widths.values())
+        Console(file=file, width=full, color_system=None, legacy_windows=False).print(drawn)
         return file.getvalue()
 
 
-def table_of_rows(
-    name: str,
-    title: str,
-    columns: Sequence[Column],
-    rows: Sequence[tuple[str, Sequence[Any]]],
-    **table: Any,
-) -> Table | None:
-    """Return a table of (label, cells), each cell a number, a word or None; None without a row."""
-    import pandas as pd
+def _html_heading(text: object) -> str:
+    heading = escape.html(text)
+    return heading.replace(" ", NO_BREAK) if len(heading) <= SHORT_HEAD else heading
 
-    cells = [list(row) for _, row in rows]
-    keys = [column.key for column in columns]
-    frame = pd.DataFrame(cells, [label for label, _ in rows], keys, dtype=object)
-    return Table(name, title, tuple(columns), frame, **table) if rows else None
+
+def _html_cell(text: str, mark: Mark) -> str:
+    number, plus, error = map(escape.html, text.partition(" ± "))
+    number = f"<b>{number}</b>" if mark == "best" else number
+    number += f'<sup class="worse">{WORSE}</sup>' if mark == "worse" else ""
+    return f'{number} <span class="se">± {error}</span>' if plus else number
+
+
+def _latex_cell(text: str, mark: Mark) -> str:
+    cell = escape.latex(text)
+    if mark == "worse":
+        return rf"{cell}\rlap{{{escape.LATEX_SPECIALS[WORSE]}}}"
+    return rf"\textbf{{{cell}}}" if mark == "best" else cell
 
 
 class Cell(NamedTuple):
-    """A cell of `table_of_cells`: its number or word, what is shown instead, and its mark."""
+    """A cell of `table_of_rows`: its number or word, what is shown instead, and its mark."""
 
     value: Any = None
     text: str | None = None
     mark: Mark = ""
 
 
-def table_of_cells(
+def table_of_rows(
     name: str,
     title: str,
     columns: Sequence[Column],
@@ -422,24 +350,8 @@ def table_of_cells(
     return Table(name, title, tuple(columns), values, **made) if rows else None
 
 
-def _is_absent(cell: Any) -> bool:
-    return cell is None or cell != cell
-
-
 def write_csv(head: Sequence[str], lines: Sequence[Sequence[Any]]) -> str:
     """Return lines as comma-separated values; numbers read back to the same value, None is an empty cell."""
-    import csv
-
     file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(map(escape.csv, head))
-    writer.writerows([_written(cell) for cell in line] for line in lines)
+    csv.writer(file, lineterminator="\n").writerows([[*map(escape.csv, line)] for line in (head, *lines)])
     return file.getvalue()
-
-
-def _written(cell: Any) -> object:
-    if _is_absent(cell):
-        return ""
-    return (
-        escape.csv(cell) if isinstance(cell, str) else repr(float(cell)) if isinstance(cell, float) else cell
-    )

@@ -71,6 +71,19 @@ def fixed(value: float, digits: int) -> str:
     return f"{0:.{digits}f}" if float(rounded) == 0 else rounded.replace("-", MINUS)
 
 
+def short(value: float) -> str:
+    """Return a number with two decimals and without the zero before the point.
+
+    >>> short(0.934), short(1.0), short(-0.02)
+    ('.93', '1', '−.02')
+    """
+    rounded = f"{abs(value):.2f}"
+    if float(rounded) == 0:
+        return "0"
+    sign = MINUS if value < 0 else ""
+    return sign + (rounded.removeprefix("0") if abs(value) < 0.995 else rounded.rstrip("0").rstrip("."))
+
+
 def p_value(p: float) -> str:
     """Return a p value with its relation: at most two significant digits and four decimals, never "0".
 

@@ -14,7 +14,7 @@ from penultimate.paper.arms import AUTOAUGMENT, COMBINATIONS, LONG, LONG_MIXUP, 
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.means import printed, table_of_means, table_of_printed
 from penultimate.results.rows import Run, epochs, seeds, shared_seeds
-from penultimate.results.table import Cell, Column, Table, table_of_cells
+from penultimate.results.table import Cell, Column, Table, table_of_rows
 from penultimate.results.text import plain
 
 ADDED = {"": "Standard", AUTOAUGMENT: "AutoAugment", MIXUP: "Mixup"}
@@ -220,7 +220,7 @@ def combined_in_paper() -> Table | None:
         columns.setdefault(base, Column(base, label, "Objective"))
         cells[base, with_value(row["added_regularizer"], row["regularizer_value"])] = Cell(float(text), text)
     additions = dict.fromkeys(added for _, added in cells)
-    return table_of_cells(
+    return table_of_rows(
         "tableC4_published",
         "The paper's Table C.4: ResNet-50, ImageNet, holdout accuracy, %",
         [*columns.values()],

@@ -14,8 +14,8 @@ from penultimate.paper.arms import ONE_DRAW
 from penultimate.paper.printed import figure
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.figure import Panel, heat
+from penultimate.results.means import name_on
 from penultimate.results.rows import Objective, Run, arrays_of
-from penultimate.results.sets import name_on
 from penultimate.results.table import Column, table_of_rows
 
 UNTRAINED = Objective("", "At initialisation", "")

@@ -13,7 +13,7 @@ from penultimate.paper.printed import TASKS, printed_columns
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.means import PER_CLASS, printed, table_of_means, table_of_printed
 from penultimate.results.rows import Run, both, by_setting, seeds
-from penultimate.results.table import MISSING, Cell, Column, Table, table_of_cells, table_of_rows
+from penultimate.results.table import MISSING, Cell, Column, Table, table_of_rows
 from penultimate.results.text import as_name, plain
 from penultimate.statistics import spearman
 
@@ -34,7 +34,7 @@ def tableA2(run: Run) -> Iterator[Part]:
     """What the networks were trained on, the new tasks that their features were tried on, and other images of
     the pretraining classes if robustness was measured. Sizes count images; the measure is the accuracy that
     counts there. The paper trains on ImageNet's 1,000 classes and transfers to eight tasks."""
-    sets = {} if run.of_metric("corruption_error").empty else shifted(run.source)
+    sets = shifted(run.source) if (run.frame["metric"] == "corruption_error").any() else {}
     roles = {
         run.source: "pretraining",
         **dict.fromkeys((*run.targets, *run.several_labels), "transfer"),
@@ -63,7 +63,7 @@ def sizes(roles: dict[str, str], cards: dict[str, DatasetCard], hard: list[Datas
         rows.append((of.title, [roles[name], whole(of.classes), *images, MEASURES[of.accuracy]]))
     title, columns = "The data sets of this study", [*columns, MEASURE]
     notes = tuple(f"{of.title}: the {of.images:,} images are those to choose from. {of.note}" for of in hard)
-    return table_of_cells("tableA2", title, columns, rows, corner="Data set", notes=notes)
+    return table_of_rows("tableA2", title, columns, rows, corner="Data set", notes=notes)
 
 
 def whole(number: float, sign: str = "") -> Cell:
@@ -82,7 +82,7 @@ def printed_sets() -> Table | None:
             for key in keys
         ]
         rows.append((row["dataset_name"], [*numbers, MEASURES[row[MEASURE.key]], row["note"]]))
-    return table_of_cells(
+    return table_of_rows(
         "tableA2_published",
         "The paper's Table A.2: its transfer data sets",
         [*columns, MEASURE, Column("note", "Note")],

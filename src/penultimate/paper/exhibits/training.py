@@ -8,9 +8,8 @@ from penultimate.data.catalog import card
 from penultimate.paper.printed import figure
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.figure import Axis, Panel, lines, scatter, scatter_printed
-from penultimate.results.means import printed
+from penultimate.results.means import name_on, printed
 from penultimate.results.rows import MEAN, Run, epochs, seeds, transfer
-from penultimate.results.sets import name_on
 
 TOP1 = Axis("Top-1 accuracy, %", unit="%")
 

@@ -21,9 +21,15 @@ from penultimate.paper.printed import (
 )
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.figure import SMALL, Axis, Figure, scatter, scatter_printed
-from penultimate.results.means import PER_CLASS_NOTE, printed, table_of_means, table_of_printed, task_columns
+from penultimate.results.means import (
+    PER_CLASS_NOTE,
+    name_on,
+    printed,
+    table_of_means,
+    table_of_printed,
+    task_columns,
+)
 from penultimate.results.rows import MEAN, Run, mean_of, seeds, shared_seeds, transfer
-from penultimate.results.sets import name_on
 from penultimate.results.table import Column, Table
 from penultimate.results.text import plain
 

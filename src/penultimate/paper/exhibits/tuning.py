@@ -27,7 +27,7 @@ from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.figure import Curve, Panel, Point
 from penultimate.results.means import printed, printed_label
 from penultimate.results.rows import Objective, Run
-from penultimate.results.table import Cell, Column, Table, table_of_cells
+from penultimate.results.table import Cell, Column, Table, table_of_rows
 from penultimate.results.text import MINUS, fixed, listed
 
 SIZE = (210.0, 160.0)
@@ -95,7 +95,7 @@ def iclr_tableA2(run: Run) -> Iterator[Part]:
     title = f"Chosen on the holdout of {sources_of(searches)}, {backbones}"
     title = title if searches else f"The values that this study uses on {run.title}"
     columns = (*SETTINGS, CELLS) if searches else SETTINGS
-    yield table_of_cells("iclr_tableA2", title, columns, rows, slugs=tuple(slugs))
+    yield table_of_rows("iclr_tableA2", title, columns, rows, slugs=tuple(slugs))
     for dataset in CIFAR:
         yield settings_in_paper(dataset)
 
@@ -180,7 +180,7 @@ def search_table(run: Run, searches: Sequence[Tuning]) -> Table | None:
     frames = (pd.DataFrame(of, [label for label, _ in rows], ends, dtype=object) for of in (errors, counts))
     parts = dict(zip(("errors", "counts"), frames, strict=True))
     title = f"The search on the holdout of {sources_of(searches)}"
-    return table_of_cells("tableA1", title, columns, rows, slugs=tuple(slugs), **parts)
+    return table_of_rows("tableA1", title, columns, rows, slugs=tuple(slugs), **parts)
 
 
 def axis_cells(tuned: Tuned, place: int, axis: TunedAxis) -> list[Any]:
@@ -255,7 +255,7 @@ def grids_in_paper() -> Table | None:
         slugs.append(row["objective"])
     title = "The paper's Table A.1: ResNet-50, ImageNet"
     of_paper: dict[str, Any] = {"source": "published", "slugs": tuple(slugs)}
-    return table_of_cells("tableA1_published", title, columns, rows, **of_paper)
+    return table_of_rows("tableA1_published", title, columns, rows, **of_paper)
 
 
 def settings_in_paper(dataset: str) -> Table | None:
@@ -273,7 +273,7 @@ def settings_in_paper(dataset: str) -> Table | None:
         cells = [Cell(number, f"{number:.3g}".replace("-", MINUS)) for number in numbers]
         rows.append((PRESETS[row["objective"]].label, [*cells, ", ".join(values) or None]))
     damaged = "The print of sigmoid's η is damaged: it may be 0.1."
-    return table_of_cells(
+    return table_of_rows(
         f"iclr_tableA2_{dataset}_published",
         f"The paper's ICLR Table A.2: {CIFAR[dataset]}, {of_set[0]['architecture']}",
         SETTINGS,

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pandas as pd
+
 from penultimate.portrait.exhibits import shows
 from penultimate.portrait.traits import Trait, likeness, subject_of, traits
 from penultimate.results.exhibit import Part
 from penultimate.results.figure import Figure, heat
 from penultimate.results.rows import Run
-from penultimate.results.table import Cell, Column, table_of_cells
+from penultimate.results.table import Cell, Column, table_of_rows
 from penultimate.results.text import counted, fixed, listed, p_value, signed
 
 MOST, MOST_NAMED = 12, 3
@@ -23,23 +25,21 @@ ENDS: dict[str, Any] = {"low": -3.0, "high": 3.0, "width": 420.0}
 def portrait_inside(run: Run) -> Iterator[Part]:
     """Every number that both this objective and the others have, of features, final layer and predictions:
     how far it lies from the others' mean, counted in the standard deviations of their means."""
-    import pandas as pd
-
     subject = subject_of(run)
     found = traits(run, subject) if subject else []
     if not found:
         return
     shown, labels = farthest(found), run.labels()
     slugs = (found[0].own, *(slug for slug in labels if slug in shown[0].others))
-    steps = [one.steps.reindex(slugs).to_list() for one in shown]
     numbers = [str(place) for place in range(1, len(shown) + 1)]
+    steps = [one.steps.reindex(slugs).to_list() for one in shown]
     matrix = pd.DataFrame(steps, numbers, [labels[slug] for slug in slugs])
     title = "Each trait, in the others' standard deviations from their mean"
     legend = "Dark: high; pale: low. The table below names the rows, the legend the marks."
     panel = heat("portrait-inside", title, matrix, slugs=((), slugs), finding=legend, **ENDS)
     yield Figure("portrait_inside", "What it does inside", (panel,), legend=True)
     heads = {"value": "Its value", "others": "The others", "steps": "Standard deviations", "told": "Unusual?"}
-    yield table_of_cells(
+    yield table_of_rows(
         "portrait_inside",
         "What is unusual about it",
         [Column(key, label) for key, label in heads.items()],
@@ -48,7 +48,7 @@ def portrait_inside(run: Run) -> Iterator[Part]:
         notes=("p: of the difference from the nearest other objective, within seeds, not corrected.",),
     )
     near = likeness(found)
-    yield table_of_cells(
+    yield table_of_rows(
         "portrait_alike",
         "What it resembles",
         [Column("distance", "Distance", digits=2)],
@@ -67,23 +67,17 @@ def farthest(found: Sequence[Trait]) -> list[Trait]:
 def _cells(one: Trait) -> list[Any]:
     gap, steps = one.minus(str((one.others - one.value).abs().idxmin())), float(one.steps[one.own])
     p = f", {p_value(gap.p)}" if gap else ""
-    told = f"beyond all others{p}" if one.is_outside else "within the others' range"
-    return [Cell(one.value, one.text()), one.span(), Cell(steps, signed(steps, 1)), told]
+    words = f"beyond all others{p}" if one.is_outside else "within the others' range"
+    return [Cell(one.value, one.text()), one.span(), Cell(steps, signed(steps, 1)), words]
 
 
 def inside_words(run: Run, found: list[Trait]) -> str:
     """Return a sentence on the traits in which the objective is unusual, and one on what it resembles."""
-    every, near = sum(one.is_outside for one in found), [*likeness(found).items()][:2]
     outside = [one for one in farthest(found) if one.is_outside][:MOST_NAMED]
-    short = [one.name.partition(", ")[0] for one in outside]
-    named = [
-        # The images are named where the same trait stands out on two sets of them.
-        f"{name} ({one.name.partition(', ')[2] + ': ' if short.count(name) > 1 else ''}{one.text()},"
-        f" others {one.span()})"
-        for name, one in zip(short, outside, strict=True)
-    ]
-    said = f"It lies beyond all others in {every} of {counted(len(found), 'trait')}"
-    said += f", farthest in {listed(named)}." if named else "."
-    labels = {slug: f"{label[:1].lower()}{label[1:]}" for slug, label in run.labels().items()}
-    like = [f"{labels[slug]} ({fixed(distance, 2)})" for slug, distance in near]
-    return f"{said} It resembles most, by their distance, {listed(like)}." if like else said
+    named = [f"{one.name} ({one.text()}, others {one.span()})" for one in outside]
+    every = sum(one.is_outside for one in found)
+    sentence = f"It lies beyond all others in {every} of {counted(len(found), 'trait')}"
+    sentence += f", farthest in {listed(named)}." if named else "."
+    labels, near = run.labels(), [*likeness(found).items()][:2]
+    like = [f"{labels[slug][:1].lower()}{labels[slug][1:]} ({fixed(far, 2)})" for slug, far in near]
+    return f"{sentence} It resembles most, by their distance, {listed(like)}." if like else sentence

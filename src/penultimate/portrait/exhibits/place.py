@@ -1,4 +1,4 @@
-"""Where an objective stands: accuracy against transfer, class separation against transfer, and its ranks."""
+"""Where an objective stands: accuracy and class separation against transfer, its ranks, its strengths."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from penultimate.data.catalog import shifted
+from penultimate.portrait import STRENGTHS
 from penultimate.portrait.exhibits import shows
 from penultimate.portrait.traits import Trait, subject_of, trait, values
 from penultimate.results.exhibit import Part
-from penultimate.results.figure import Axis, Figure, scatter
+from penultimate.results.figure import Axis, Curve, Figure, Panel, Point, scatter
 from penultimate.results.rows import Objective, Run
-from penultimate.results.table import Cell, Column, table_of_cells
+from penultimate.results.table import Cell, Column, table_of_rows
 from penultimate.results.text import fixed
+from penultimate.specs import parse_sum
 from penultimate.statistics.comparison import LEVEL
 
 if TYPE_CHECKING:
@@ -56,20 +58,19 @@ def portrait_place(run: Run) -> Iterator[Part]:
         "Calibration error (ECE), %": values(run, "ece", scale=100),
     }
     if nearest := shifted(run.source).get("v2"):
-        name = "Test accuracy on the nearest shifted set, %"
-        asked[name] = values(run, "top1", scale=100, target=nearest)
-    found = {name: (runs, 3 if runs is r2 else 1) for name, runs in asked.items()}
-    made = [trait(name, runs, subject.slug, digits) for name, (runs, digits) in found.items()]
-    rows = [(one.name, _cells(one, run.baseline)) for one in made if one is not None]
-    alone = [
-        (name, [_own(runs[subject.slug], digits)])
-        for name, (runs, digits) in found.items()
-        if subject.slug in runs and not rows
-    ]
+        found = values(run, "top1", scale=100, target=nearest)
+        asked["Test accuracy on the nearest shifted set, %"] = found
+    rows, alone = [], []
+    for name, runs in asked.items():
+        digits = 3 if runs is r2 else 1
+        if one := trait(name, runs, subject.slug, digits):
+            rows.append((name, _cells(one, run.baseline)))
+        if subject.slug in runs:
+            alone.append((name, [_own(runs[subject.slug], digits)]))
     minus = f"Minus {run.labels().get(run.baseline, 'the first').lower()} (95 %)"
     heads = {"value": "Its value", "difference": minus, "rank": "Its place", "range": "The others"}
     columns = [Column(key, label) for key, label in {**heads, "told": "Beyond chance"}.items()]
-    yield table_of_cells(
+    yield table_of_rows(
         "portrait_place",
         "Its ranks, beside the others" if rows else "Its own numbers",
         columns if rows else columns[:1],
@@ -89,27 +90,82 @@ def _cells(one: Trait, baseline: str) -> list[Any]:
     gap, place = one.minus(baseline), 1 + int((one.others > one.value).sum())
     difference = Cell(gap.mean, one.change(gap)) if gap else None
     of = f"{place} of {len(one.others) + 1}"
-    return [_own(one.runs[one.own], one.digits), difference, of, one.span(), gap.told if gap else None]
+    own = _own(one.runs[one.own], one.digits)
+    return [own, difference, of, one.span(), gap.beyond_chance if gap else None]
 
 
 def standing(run: Run, subject: Objective) -> str | None:
     """Return a sentence on accuracy and transfer, against the baseline if it can be compared with it."""
     top1, _, linear = frames(run)
-    verbs = (
-        (top1, "is {} points {} where it was trained", ("more accurate", "less accurate")),
-        (linear, "transfers {} points {}", ("better", "worse")),
-    )
-    parts = []
-    for runs, verb, words in verbs:
+    compared, alone = [], []
+    for runs, verb, words, own in (
+        (
+            top1,
+            "is {} points {} accurate where it was trained",
+            ("more", "less"),
+            "is {} % accurate where it was trained",
+        ),
+        (linear, "transfers {} points {}", ("better", "worse"), "transfers at {} %"),
+    ):
         one = trait("", runs, subject.slug)
         if one is not None and run.baseline in one.others:
             gap, size = one.minus(run.baseline), one.value - float(one.others[run.baseline])
             sure = "beyond chance" if gap and gap.p <= LEVEL else "not beyond chance"
-            parts.append(f"{verb.format(fixed(abs(size), 1), words[size < 0])} ({sure})")
-    if parts:
+            compared.append(f"{verb.format(fixed(abs(size), 1), words[size < 0])} ({sure})")
+        if subject.slug in runs:
+            alone.append(own.format(fixed(runs[subject.slug].mean(), 1)))
+    if compared:
         label = run.labels()[run.baseline].lower()
-        return f"Compared with {label}, {subject.label} {' and '.join(parts)}."
-    own = ((top1, "is {} % accurate where it was trained"), (linear, "transfers at {} %"))
-    parts = [verb.format(fixed(of[subject.slug].mean(), 1)) for of, verb in own if subject.slug in of]
-    alone = " No other objective stands beside it." if len(run.objectives()) == 1 else ""
-    return f"{subject.label} {' and '.join(parts)}.{alone}" if parts else None
+        return f"Compared with {label}, {subject.label} {' and '.join(compared)}."
+    end = " No other objective stands beside it." if len(run.objectives()) == 1 else ""
+    return f"{subject.label} {' and '.join(alone)}.{end}" if alone else None
+
+
+@shows("portrait_strengths", "What its strength changes")
+def portrait_strengths(run: Run) -> Iterator[Part]:
+    """Networks at each value that the search tried, trained and measured as the one that was chosen, but on
+    one seed. Faint: the other objectives on the same seed, at the strengths of their own searches."""
+    subject, grids = subject_of(run), run.grids(STRENGTHS)
+    if subject is None or not grids:
+        return
+    owner, _, name = str(grids[0].get("swept", "")).rpartition(".")
+    (seed,), slug = grids[0]["seeds"], subject.slug
+    of_arm, found = frames(run, STRENGTHS), dict[float, list[float]]()
+    for each in run.objectives(STRENGTHS):
+        numbers = _at(of_arm, seed, each.slug)
+        if numbers and each.spec in grids[0]["objectives"]:
+            value = next(term.arguments[name] for term in parse_sum(each.spec) if term.name == owner)
+            found[float(value)] = numbers
+    if len(found) < 2:
+        return
+    own, rows = [], []
+    for value in sorted(found):
+        label, (_, x, y) = f"{name} = {value:g}", found[value]
+        own.append(Point(x, y, slug, label, f"{fixed(x, R2.digits)}, {fixed(y, LINEAR.digits)} %"))
+        rows.append((label, found[value]))
+    main, labels = frames(run), run.labels()
+    others = {other: _at(main, seed, other) for other in labels if other != slug}
+    faint = [
+        Point(at[1], at[2], other, labels[other], f"seed {seed}", faint=True)
+        for other, at in others.items()
+        if at
+    ]
+    curve = Curve(tuple((point.x, point.y) for point in own), slug, f"from small to large {name}")
+    title = "Class separation against transfer, as its strength changes"
+    panel = Panel("portrait-strengths", title, R2.label, LINEAR.label, (*faint, *own), (curve,))
+    yield Figure("portrait_strengths", "What its strength changes", (panel,))
+    columns = [
+        Column("accuracy", TOP1.label),
+        Column("separation", "Class separation R²", digits=3),
+        Column("transfer", "Linear transfer, mean of the tasks, %"),
+    ]
+    notes = (f"All on seed {seed}.",)
+    yield table_of_rows(
+        "portrait_strengths", "At each strength", columns, rows, corner="Strength", notes=notes
+    )
+
+
+def _at(of_each: Any, seed: int, slug: str) -> list[float]:
+    """Return the numbers of one network in each frame [seed, objective]; nothing if one lacks it."""
+    numbers = [float(frame.at[seed, slug]) for frame in of_each if slug in frame and seed in frame.index]
+    return numbers if len(numbers) == len(of_each) and all(value == value for value in numbers) else []

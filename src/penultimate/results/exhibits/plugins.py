@@ -11,7 +11,7 @@ from penultimate import registry
 from penultimate.data.catalog import card
 from penultimate.results.exhibit import exhibit
 from penultimate.results.means import table_of_means, task_columns
-from penultimate.results.rows import LARGEST, Run, mean_of, seeds
+from penultimate.results.rows import LARGEST, MEAN, Run, mean_of, seeds
 from penultimate.results.table import Column, Table
 from penultimate.results.text import as_name
 
@@ -52,14 +52,15 @@ def _name(text: str) -> str:
 
 def _scores(run: Run, arm: str, text: str) -> Table | None:
     """Return a table of a plug-in probe's scores on each target, beside the accuracy on the source."""
-    of_tasks = {task: 100 * seeds(run, _score(text, task), target=task, arm=arm) for task in run.targets}
+    of_tasks = {task: seeds(run, _score(text, task), target=task, arm=arm, scale=100) for task in run.targets}
     if all(frame.empty for frame in of_tasks.values()):
         return None
-    tasks = task_columns({**of_tasks, "mean": mean_of([*of_tasks.values()])}, f"Transfer, {text}")
-    group = f"{run.title}, test"
+    tasks = task_columns({**of_tasks, MEAN: mean_of([*of_tasks.values()])}, f"Transfer, {text}")
     accuracies = {
-        Column(f"{metric}_percent", label, group, 1, "high"): seeds(run, metric, arm=arm, scale=100)
-        for metric, label in (("top1", "Top-1"), ("top5", "Top-5"))
+        Column(f"top{k}_percent", f"Top-{k}", f"{run.title}, test", 1, "high"): seeds(
+            run, f"top{k}", arm=arm, scale=100
+        )
+        for k in (1, 5)
     }
     title = f"Classifiers on frozen features, {text}, %"
     return _table(run, arm, ("plugins_probe", text), title, accuracies | tasks, [*tasks])
@@ -75,11 +76,11 @@ def _numbers(run: Run, arm: str, text: str) -> Table | None:
     rows = run.frame
     rows = rows[rows["step"].astype(str).str.partition(".")[0] == _name(text)]
     rows = rows[rows["epoch"].isna() & rows["objective"].notna() & rows["objective_b"].isna()]
-    rows = rows[(rows["arm"].astype(object).fillna("") == arm) & (rows["value"].abs() <= LARGEST)]
-    rows = rows[rows["status"].isin(("done", "limited"))]
-    sizes = rows.groupby(rows["metric"].astype(str))["value"].apply(lambda values: values.abs().max())
+    rows = rows[(rows["arm"].astype(object).fillna("") == arm) & rows["status"].isin(("done", "limited"))]
+    rows = rows[rows["value"].abs() <= LARGEST]
     columns: dict[Column, pd.DataFrame] = {}
     places = rows[["metric", "target", "split", "layer", "setting"]].astype(object).fillna("")
+    largest = rows["value"].abs().groupby(places["metric"]).max()
     for place, of_place in rows.groupby([places[name] for name in places], sort=False):
         metric, target, split, layer, setting = map(str, place)
         if target in run.targets and metric == _score(text, target):
@@ -87,24 +88,23 @@ def _numbers(run: Run, arm: str, text: str) -> Table | None:
         part = metric.removeprefix(text).removeprefix(".")
         on, condition = "" if target == run.source else target, layer or setting
         where = ", ".join(filter(None, (on and card(on).title, split, condition)))
-        label = f"{part.replace('_', ' ') or 'Value'} ({where})"
         key = "_".join(filter(None, (on, condition, split, part or "value")))
-        columns[Column(key, label, "", _decimals(sizes[metric]), with_error=True)] = run.pivot(of_place)
+        label = f"{part.replace('_', ' ') or 'Value'} ({where})"
+        columns[Column(key, label, "", _decimals(largest[metric]), with_error=True)] = run.pivot(of_place)
     return _table(run, arm, ("plugins_metric", text), text, columns, [*columns])
 
 
 def _table(
     run: Run,
     arm: str,
-    called: tuple[str, str],
+    name: tuple[str, str],
     title: str,
     columns: dict[Column, pd.DataFrame],
     needs: list[Column],
 ) -> Table | None:
     """Return the table under a name that suits a file; its title names the arm unless it is the main one."""
-    name = as_name(*called, *([arm] if arm else []))
-    title = f"{title}, {arm}" if arm else title
-    return table_of_means(run, name, title, columns, needs=needs, arms=(arm,))
+    file, title = as_name(*name, *filter(None, [arm])), ", ".join(filter(None, (title, arm)))
+    return table_of_means(run, file, title, columns, needs=needs, arms=(arm,))
 
 
 def _decimals(largest: float) -> int:

@@ -1,30 +1,31 @@
-"""What was measured of networks: features, likeness, transferability, fine-tuning, classification."""
+"""What was measured of networks: features, likeness, cost, transferability, fine-tuning, classification."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
+
+import pandas as pd
 
 from penultimate.data.catalog import card
 from penultimate.evaluation.exhibits import shows
-from penultimate.evaluation.warnings import missing_numbers, of_networks, order_of_classes
+from penultimate.evaluation.standings import boards
+from penultimate.evaluation.warnings import missing_numbers, order_of_classes
 from penultimate.results.exhibit import Part
-from penultimate.results.figure import Figure, Panel, heat
+from penultimate.results.figure import Figure, Panel, Point, heat
 from penultimate.results.means import table_of_means
 from penultimate.results.rows import MEAN, Run, seeds, transfer
-from penultimate.results.table import Column, Table, table_of_cells
-from penultimate.results.text import as_name, counted, fixed, in_words
+from penultimate.results.table import Cell, Column, Table, table_of_rows
+from penultimate.results.text import as_name, counted, fixed, in_words, percent
 from penultimate.statistics import holm, spearman
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 ALIKE = {
-    "likeness_cka": "cka",
-    "likeness_cka_p": "cka_p",
-    "mutual_neighbours": "neighbours",
-    "procrustes": "procrustes",
+    "likeness_cka": Column("cka", "CKA", "CKA, unbiased", 3),
+    "likeness_cka_p": Column("cka_p", "p", "CKA, unbiased", 3),
+    "mutual_neighbours": Column("neighbours", "Neighbours in common", "Other measures", 3),
+    "procrustes": Column("procrustes", "Procrustes", "Other measures", 3),
 }
 SCORES = {
     "logme": "LogME",
@@ -40,6 +41,8 @@ SCORES = {
 }
 MOST_PAIRS, FEWEST = 6, 3
 """The most pairs whose layers are drawn, and the fewest networks of a rank correlation."""
+BYTES = 4
+"""Bytes of a number of the features that are kept."""
 
 
 def _table(run: Run, name: str, title: str, columns: Mapping[Column, pd.DataFrame]) -> Table | None:
@@ -53,12 +56,11 @@ def features(run: Run) -> Iterator[Part]:
     """The geometry of the penultimate features of {source}: how far its classes are apart (R², with equal
     weight for each class), how many activations are not zero, and over how many directions the variance is
     spread."""
+    unbiased = seeds(run, "class_separation_unbiased")
     columns = {
         Column("width", "Features", digits=0): seeds(run, "width"),
         Column("class_separation", "Class separation R²", digits=3): seeds(run, "class_separation"),
-        Column("class_separation_unbiased", "without bias", digits=3): seeds(
-            run, "class_separation_unbiased"
-        ),
+        Column("class_separation_unbiased", "without bias", digits=3): unbiased,
         Column("nonzero_percent", "Not zero, %"): seeds(run, "nonzero_share", scale=100),
         Column("effective_rank", "Effective rank"): seeds(run, "effective_rank"),
         Column("parameters_million", "Parameters, million"): seeds(run, "parameters", scale=1e-6),
@@ -73,8 +75,6 @@ def likeness(run: Run) -> Iterator[Part]:
     rotation and a scale, near 0 where they have nothing in common. Below, with the p of a permutation of the
     images, beside nearest neighbours in common (of ten, by cosine) and the best rotation of one onto the
     other (Procrustes)."""
-    import pandas as pd
-
     cka, labels = _between(run, "pair_cka"), run.labels()
     slugs = tuple(slug for slug in labels if any(slug in pair for pair in cka))
     if not slugs:
@@ -83,22 +83,32 @@ def likeness(run: Run) -> Iterator[Part]:
     names = [labels[slug] for slug in slugs]
     matrix = pd.DataFrame(cells, names, names, dtype=float)
     panels = [heat("likeness", "Penultimate features", matrix, width=330.0, slugs=(slugs, slugs))]
-    yield Figure("likeness", "How alike the networks are", (*panels, *_layers(run)), legend=True)
+    of_specs = {each.spec: each.label for each in run.objectives()}
+    for step in run.rows("pair_layers", about="pairs")["step"].head(MOST_PAIRS):
+        held = run.arrays(str(step), "pair_layers") if run.arrays else {}
+        if held:
+            one, other = map(str, held["networks"])
+            numbers = ([str(at + 1) for at in range(size)] for size in held["matrix"].shape)
+            name, title = as_name("likeness", one, other), f"{of_specs[one]} (rows) and {of_specs[other]}"
+            finding = "layer by layer, from the image on"
+            panels.append(
+                heat(name, title, pd.DataFrame(held["matrix"], *numbers), width=330.0, finding=finding)
+            )
+    yield Figure("likeness", "How alike the networks are", tuple(panels), legend=True)
     found = {metric: _between(run, metric) for metric in ALIKE}
-    heads = ("CKA", "p", "Neighbours in common", "Procrustes")
-    groups = ("CKA, unbiased", "CKA, unbiased", "Other measures", "Other measures")
     rows = [
-        (" – ".join(labels[slug] for slug in labels if slug in pair), [of.get(pair) for of in found.values()])
+        (_named(pair, labels), [of.get(pair) for of in found.values()])
         for pair in cka
         if any(pair in of for of in found.values())
     ]
-    columns = [Column(*named, 3) for named in zip(ALIKE.values(), heads, groups, strict=True)]
     title = "Every two networks, on the same sample of test images"
-    yield table_of_cells("likeness_measures", title, columns, rows, corner="Networks")
+    yield table_of_rows("likeness_measures", title, [*ALIKE.values()], rows, corner="Networks")
     if ps := [*found["likeness_cka_p"].values()]:
         beyond = in_words(sum(p <= 0.05 for p in holm(ps)), "none")
-        pairs = counted(len(ps), "pair")
-        yield f"CKA is above chance for {beyond} of {pairs} of networks (permutations, corrected by Holm)."
+        yield (
+            f"CKA is above chance for {beyond} of {counted(len(ps), 'pair')} of networks (permutations,"
+            " corrected by Holm)."
+        )
 
 
 def _between(run: Run, metric: str) -> dict[frozenset[str], float]:
@@ -108,20 +118,82 @@ def _between(run: Run, metric: str) -> dict[frozenset[str], float]:
     return dict(zip(map(frozenset, pairs), rows["value"].tolist(), strict=True))
 
 
-def _layers(run: Run) -> list[Panel]:
-    """Return maps of all layers of pairs of networks."""
-    import pandas as pd
+def _named(pair: frozenset[str], labels: Mapping[str, str]) -> str:
+    return " – ".join(labels[slug] for slug in labels if slug in pair)
 
-    panels, labels = [], {each.spec: each.label for each in run.objectives()}
-    for step in run.rows("pair_layers", about="pairs")["step"].head(MOST_PAIRS):
-        held = run.arrays(str(step), "pair_layers") if run.arrays else {}
-        if held:
-            one, other = map(str, held["networks"])
-            of_rows, of_columns = ([str(at + 1) for at in range(size)] for size in held["matrix"].shape)
-            matrix = pd.DataFrame(held["matrix"], of_rows, of_columns)
-            name, title = as_name("likeness", one, other), f"{labels[one]} (rows) and {labels[other]}"
-            panels.append(heat(name, title, matrix, width=330.0, finding="layer by layer, from the image on"))
-    return panels
+
+@shows("cost", "What the accuracy costs", section="cost")
+def cost(run: Run) -> Iterator[Part]:
+    """Parameters, multiply-adds and bytes of features of each network (and, with --speed, images a second),
+    beside the accuracy of the linear probe; bold: on the front of accuracy against multiply-adds."""
+    names = ("multiply_adds", "parameters", "width")
+    adds, parameters, width = (seeds(run, name).mean().to_dict() for name in names)
+    speeds = run.provenance.get("speed", {})
+    if not adds and not speeds:
+        return
+    found = boards(run)[:1]
+    accuracy: dict[str, float] = found[0].standings["accuracy"].to_dict() if found else {}
+    both = {slug: (accuracy[slug], -adds[slug]) for slug in accuracy if slug in adds}
+
+    def is_on_front(slug: str) -> bool:
+        ahead = (
+            all(a >= b for a, b in zip(of, both[slug], strict=True))
+            for of in both.values()
+            if of != both[slug]
+        )
+        return not any(ahead)
+
+    rows, points = [], []
+    for each in run.objectives():
+        slug, speed = each.slug, speeds.get(each.spec, {}).get("images_a_second")
+        billions = f"{adds[slug] / 1e9:.3g}" if slug in adds else None
+        front = slug in both and is_on_front(slug)
+        cells = [
+            _scaled(accuracy.get(slug), 100)._replace(mark="best" if front else ""),
+            _scaled(parameters.get(slug), 1e-6, 2),
+            Cell(adds.get(slug, math.nan) / 1e9, billions),
+            *([_scaled(speed, 1, 0)] if speeds else []),
+            _scaled(width.get(slug), BYTES, 0),
+        ]
+        rows.append((each.label, cells))
+        if slug in both:
+            x, y = math.log10(adds[slug] / 1e9), 100 * accuracy[slug]
+            points.append(Point(x, y, slug, each.label, f"{billions} billion, {percent(accuracy[slug])} %"))
+    where = found[0].title if found and found[0].task else "mean"
+    columns = [
+        Column("linear_percent", f"Linear probe ({where}), %"),
+        Column("parameters_million", "Parameters, million"),
+        Column("multiply_adds_billion", "Multiply-adds, billion"),
+        *([Column("images_a_second", "Images a second")] if speeds else []),
+        Column("bytes", "Bytes of features, an image"),
+    ]
+    slugs = tuple(each.slug for each in run.objectives())
+    title = "Accuracy and what it takes"
+    yield table_of_rows("cost", title, columns, rows, corner="Network", slugs=slugs, own_marks=True)
+    if len({point.x for point in points}) > 1:
+        heads = (
+            "Linear probe against multiply-adds",
+            "Billion multiply-adds an image, log10",
+            "Linear probe, %",
+        )
+        yield Figure("cost", "Accuracy against cost", (Panel("cost", *heads, tuple(points)),), legend=True)
+    yield (
+        "Multiply-adds: of convolutions and matrix products, for one image at the network's own size, up to"
+        " its features; half of what PyTorch's FlopCounterMode counts."
+    )
+    for of in [*speeds.values()][:1]:
+        machine = run.provenance.get("processor") or "this machine"
+        yield (
+            f"Images a second: from the median forward pass over {of['batch']} images in memory, float32,"
+            f" {of['device']}, {counted(of['threads'], 'thread')}, on {machine}."
+        )
+
+
+def _scaled(value: float | None, factor: float, digits: int = 1) -> Cell:
+    if value is None:
+        return Cell()
+    text = f"{factor * value:,.0f}" if digits == 0 else fixed(factor * value, digits)
+    return Cell(factor * value, text)
 
 
 @shows("foretold", "Can transfer be foretold without testing?", section="foretold")
@@ -146,23 +218,22 @@ def foretold(run: Run) -> Iterator[Part]:
 
 def _with_correlations(table: Table) -> Table:
     """Return a table with a row of each score's rank correlation with accuracy."""
-    import pandas as pd
-
-    label, values = "Rank correlation with accuracy", {}
+    values: dict[str, Any] = {}
     for column in table.columns[1:]:
         both = table.values[["linear_percent", column.key]].dropna()
         enough = len(both) >= FEWEST and both.nunique().min() > 1
         found = spearman(*both.to_numpy().T.tolist()) if enough else None
         values[column.key] = found.rho if found else None
+    label = ["Rank correlation with accuracy"]
     texts = {key: None if value is None else fixed(value, 2) for key, value in values.items()}
-    empty = pd.DataFrame(index=table.values.index, columns=table.values.columns, dtype=object)
-    below = pd.DataFrame([values], [label])
+    whole = pd.concat([table.values.astype(object), pd.DataFrame([values], label, dtype=object)])
+    shown = pd.DataFrame([texts], label, dtype=object).reindex(whole.index)
     return replace(
         table,
-        values=pd.concat([table.values.astype(object), below.astype(object)]),
-        texts=pd.concat([empty, pd.DataFrame([texts], [label], dtype=object)]),
+        values=whole,
+        texts=shown,
         errors=None,
-        counts=pd.concat([table.counts, below * float("nan")]) if table.counts is not None else None,
+        counts=None if table.counts is None else table.counts.reindex(whole.index),
         slugs=(*table.slugs, ""),
     )
 
@@ -183,15 +254,12 @@ def tuned(run: Run) -> Iterator[Part]:
         yield "Not measured (`--fine-tune`), or no task has images of one label each."
         return
     yield _table(run, "tuned", "Test accuracy, all weights trained on the task", columns)
-    edges = [
-        count > 0
-        for task in run.targets
-        for count in of_networks(run, "given_fine_tuned_edges", "train", target=task).values()
-    ]
-    if any(edges):
+    edges = [seeds(run, "given_fine_tuned_edges", "train", target=task).mean() for task in run.targets]
+    if any((of_task > 0).any() for of_task in edges):
         yield (
-            f"For {in_words(sum(edges))} of {counted(len(edges), 'combination')} of network and task the"
-            " learning rate or decay that was chosen is the lowest or highest tried; others may be better."
+            f"For {in_words(sum(int((of_task > 0).sum()) for of_task in edges))} of"
+            f" {counted(sum(map(len, edges)), 'combination')} of network and task the learning rate or decay"
+            " that was chosen is the lowest or highest tried; others may be better."
         )
 
 
@@ -211,8 +279,8 @@ def classifiers(run: Run) -> Iterator[Part]:
     }
     title = f"The networks' own final layers on the test images of {run.title}"
     table = _table(run, "classifiers", title, columns)
-    told = [*order_of_classes(run.description), *classifier_gaps(run)]
-    if table is None and not told:
+    remarks = [*order_of_classes(run.description), *classifier_gaps(run)]
+    if table is None and not remarks:
         yield "Not measured: it needs the networks' classes (`--source FOLDER --classifies all`)."
         return
     yield table
@@ -224,15 +292,12 @@ def classifiers(run: Run) -> Iterator[Part]:
         shared = seeds(run, "semantic_overlap", "train", target=task)
         overlap[Column(f"{task}_shared", "Shared classes", group, 0)] = shared
     yield _table(run, "overlap", "The tasks' classes among those of the source", overlap)
-    same, labels = _between(run, "agreement_same"), run.labels()
-    rows = [
-        (" – ".join(labels[slug] for slug in labels if slug in pair), [100 * share])
-        for pair, share in same.items()
-    ]
+    labels, same = run.labels(), _between(run, "agreement_same")
+    rows = [(_named(pair, labels), [100 * share]) for pair, share in same.items()]
     heads = [Column("same_percent", "Same class predicted, %")]
     title = "How often two networks predict the same class"
-    yield table_of_cells("classifiers_alike", title, heads, rows, corner="Networks")
-    yield from told
+    yield table_of_rows("classifiers_alike", title, heads, rows, corner="Networks")
+    yield from remarks
     yield (
         "ECE: the expected calibration error, over 15 bins of equal width. Temperature scaling: all logits"
         " divided by the number that makes the labels of held-out images most likely (without a holdout, each"
@@ -242,4 +307,4 @@ def classifiers(run: Run) -> Iterator[Part]:
 
 def classifier_gaps(run: Run) -> list[str]:
     """Return the reasons for which networks have no accuracy as classifiers."""
-    return [told for told in missing_numbers(run, of_tasks=False) if told.startswith("As a classifier")]
+    return [said for said in missing_numbers(run, of_tasks=False) if said.startswith("As a classifier")]

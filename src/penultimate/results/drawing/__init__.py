@@ -1,1 +1,0 @@
-"""How panels are drawn: colours and shapes, places of labels, and SVG for light and dark pages."""
