@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
@@ -195,28 +193,3 @@ def test_the_bins_of_all_runs_are_pooled_and_rare_ones_left_out() -> None:
     (figure,) = shown("tableC3", run(rows)).figures
     (point,) = figure.panels[0].points
     assert (point.x, point.y) == pytest.approx((65.0, 5.0))
-
-
-def test_directions_are_those_that_hold_most_of_the_squared_length() -> None:
-    spectra = {"few": np.array([3.0, 1.0]), "many": np.array([1.0, 1.0]), "none": np.array([0.0, 0.0])}
-    rows = [row("softmax", 0, "singular_values", 2.0, split="train", step="spectra.0")]
-    names = dict(zip(("activations", "weights", "centroids"), spectra.values(), strict=True))
-    found = frame("figureE2", "figureE2", replace(run(rows), arrays=lambda step, metric: names))
-    columns = [f"directions_{name}" for name in names]
-    assert found.loc["Softmax", columns].tolist() == [1.0, 2.0, "–"]
-
-
-def test_too_few_objectives_have_no_rank_correlation() -> None:
-    labels = [f"objective{number}" for number in range(5)] + ["softmax"]
-    rows = [
-        row(slug, 0, metric, place, target=target, split=split)
-        for place, slug in enumerate(labels)
-        for metric, target, split in (
-            ("class_separation", "glyphs", "train"),
-            ("linear_top1", "digits", "test"),
-            ("assignment_accuracy", "digits", "test"),
-        )
-    ]
-    for cells, expected in ((rows, 1.0), (rows[3:], "–")):
-        found = frame("tableF1", "tableF1", run(cells, dict(zip(labels, labels, strict=True))))
-        assert found.at["Handwritten digits", "correlation"] == expected

@@ -262,16 +262,13 @@ class Run:
         The target is by default the source, and the architecture the main one. Rows about pairs compare two
         networks, and rows about images belong to no network that was pretrained.
         """
-        places = self._places.get((metric, split, target or self.source, arm), self._nowhere)
-        of_backbone = self._of_backbone(backbone or self.backbone)
-        found = self.frame.iloc[places[self._kinds[about][places] & of_backbone[places]]]
+        places = self._places.get((metric, split, target or self.source, arm))
+        if places is None:
+            return self.frame.iloc[:0]
+        found = self.frame.iloc[places[self._kinds[about][places]]]
+        # A row without an architecture belongs to a given network.
+        found = found[(found["backbone"] == (backbone or self.backbone)) | found["backbone"].isna()]
         return found if about == "networks" else self._read(found)
-
-    @cached_property
-    def _nowhere(self) -> Any:
-        import numpy as np
-
-        return np.array([], dtype=int)
 
     @cached_property
     def _kinds(self) -> dict[str, Any]:
@@ -283,17 +280,6 @@ class Run:
         found = {about: (usable & where).to_numpy() for about, where in kinds.items()}
         return {**found, "all": usable.to_numpy()}
 
-    def _of_backbone(self, backbone: str) -> Any:
-        """Return whether each row is of an architecture; a row without one belongs to a given network."""
-        if backbone not in self._backbones:
-            column = self.frame["backbone"]
-            self._backbones[backbone] = ((column == backbone) | column.isna()).to_numpy()
-        return self._backbones[backbone]
-
-    @cached_property
-    def _backbones(self) -> dict[str, Any]:
-        return {}
-
     def _read(self, rows: Frame) -> Frame:
         if self.log is not None:
             self.log.append(rows)
@@ -301,7 +287,15 @@ class Run:
 
     def slugs(self, specs_of_rows: Any) -> Any:
         """Return the short names of objectives in a column of rows."""
-        return specs_of_rows.astype(object).map({spec: each.slug for spec, each in self._listed.items()})
+        return specs_of_rows.astype(object).map(self._slugs)
+
+    @cached_property
+    def _slugs(self) -> dict[str, str]:
+        return {spec: each.slug for spec, each in self._listed.items()}
+
+    @cached_property
+    def _order(self) -> dict[str, int]:
+        return {each.slug: place for place, each in enumerate(self._listed.values())}
 
     def finals(self, *where: str) -> dict[tuple[str, str], Frame]:
         """Return the final values [seed, objective] for each (setting, layer); `where` is as in `rows`.
@@ -338,8 +332,7 @@ class Run:
 
     def _pivoted(self, rows: Frame, keys: Sequence[Any], over_epochs: bool = False) -> dict[Any, Frame]:
         """Return a frame of `pivot` for each of the keys, of which every row has one."""
-        slugs = {spec: each.slug for spec, each in self._listed.items()}
-        columns: list[Any] = [slugs[spec] for spec in rows["objective"].astype(object)]
+        columns: list[Any] = [self._slugs[spec] for spec in rows["objective"].astype(object)]
         places = numbers = _whole_numbers(rows["seed"])
         if over_epochs:
             columns, places = list(zip(columns, numbers, strict=True)), _whole_numbers(rows["epoch"])
@@ -359,7 +352,7 @@ class Run:
         import numpy as np
         import pandas as pd
 
-        order = {each.slug: place for place, each in enumerate(self._listed.values())}
+        order = self._order
         if over_epochs:
             named = sorted(cells, key=lambda run: (order[run[0]], run[1]))
             levels = [[run[level] for run in named] for level in (0, 1)]

@@ -130,9 +130,9 @@ def density_panel(name: str, title: str, x_label: str, curves: list[Curve]) -> P
     points = [point for of in curves for point in of.points]
     highest = max(y for _, y in points)
     visible = [x for x, y in points if y > VISIBLE * highest] or [x for x, _ in points]
+    low, high = min(visible), max(visible)
     trimmed = tuple(
-        of._replace(points=tuple(point for point in of.points if min(visible) <= point[0] <= max(visible)))
-        for of in curves
+        of._replace(points=tuple(point for point in of.points if low <= point[0] <= high)) for of in curves
     )
     limits = (0.0, 1.05 * highest)
     return Panel(name, title, x_label, "Density", curves=trimmed, labelled=False, y_limits=limits)
