@@ -323,8 +323,9 @@ def _label(axes: Axes, panel: Panel, renderer: RendererBase) -> None:
         text.set_transform(IdentityTransform())
         text.set_position((placed.box.left, placed.box.bottom + DESCENT))
         if placed.leader is not None:
-            across, up = placed.leader[::2], placed.leader[1::2]
-            (line,) = axes.plot(across, up, color=MUTED, linewidth=0.6, zorder=1.5, clip_on=False)
+            (line,) = axes.plot(
+                placed.leader[::2], placed.leader[1::2], color=MUTED, linewidth=0.6, zorder=1.5, clip_on=False
+            )
             line.set_transform(IdentityTransform())
 
 

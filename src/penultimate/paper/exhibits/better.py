@@ -22,7 +22,7 @@ from penultimate.records.references import references
 from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.figure import Curve, Panel, Point
 from penultimate.results.rows import Objective, Run, read_reference
-from penultimate.results.table import MISSING, Cell, Column, Table, table_of_cells
+from penultimate.results.table import MISSING, Cell, Column, Table, table_of_rows
 from penultimate.results.text import fixed, signed
 
 ROWS = {
@@ -126,7 +126,7 @@ def candidates_table(found: Sequence[Candidate], chosen: str) -> Table | None:
         rows.append((f"{place}. {one.label}", [*numbers, len(one.gains), one.study, choice]))
     title = "The candidates, by score, on the tasks that the choice sees"
     slugs = tuple(one.slug for one in found)
-    return table_of_cells("better_candidates", title, columns, rows, slugs=slugs, corner="Candidate")
+    return table_of_rows("better_candidates", title, columns, rows, slugs=slugs, corner="Candidate")
 
 
 def confirmed_table(of: Numbers, other: Objective, gains: Mapping[str, Effect | None]) -> Table | None:
@@ -155,7 +155,7 @@ def confirmed_table(of: Numbers, other: Objective, gains: Mapping[str, Effect | 
         errors.append([*frame.sem()])
         counts.append([*frame.count()])
     keys = [column.key for column in columns[:2]]
-    return table_of_cells(
+    return table_of_rows(
         "better_confirmed",
         "The chosen objective beside softmax, on the tasks that the choice did not see",
         columns,

@@ -33,7 +33,7 @@ from penultimate.results.exhibit import Part, exhibit
 from penultimate.results.figure import Axis, Curve, Panel, Point, scatter_printed
 from penultimate.results.means import printed
 from penultimate.results.rows import MEAN, Run, epochs, transfer
-from penultimate.results.table import MISSING, Cell, Column, Table, table_of_cells, table_of_rows
+from penultimate.results.table import MISSING, Cell, Column, Table, table_of_rows
 from penultimate.results.text import fixed, listed, signed
 from penultimate.statistics import PartialSlope, partial_slopes, resampled_mean
 
@@ -155,7 +155,7 @@ def covariates_table(found: pd.DataFrame) -> Table | None:
         Column("together", "With the two others", "Points of transfer"),
         Column("inflation", "Variance inflation"),
     )
-    return table_of_cells(
+    return table_of_rows(
         "doses_covariates",
         "Covariates: linear transfer within each family and seed",
         columns,
