@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 
 from penultimate.data.corruptions.catalogue import BENCHMARK, SEVERITIES
