@@ -91,8 +91,9 @@ def as_features(values: Data, what: str = "X") -> Float[Array, "n p"]:
 
 def as_labels(values: Data, examples: int, what: str = "y") -> Labels:
     """Return labels [n] on the host: whole numbers (also as floats), booleans or text; see `read_labels`."""
-    given = read_labels(values, what)
-    given = to_numpy(given)
+    if values is None:
+        raise RequestError(f"a probe requires {what} to be passed, but the target {what} is None")
+    given = to_numpy(read_labels(values, what))
     if given.ndim == 2 and given.shape[1] == 1:
         given = column_or_1d(given, warn=True)
     expect_column(given, what)

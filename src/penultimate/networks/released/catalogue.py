@@ -60,4 +60,4 @@ def releases() -> Iterator[Release]:
 
 def download_command(folder: Path) -> str:
     """Return the command of Google's client that downloads every checkpoint into a folder."""
-    return f"gcloud storage cp --recursive {BUCKET} '{folder}'"
+    return f"gcloud storage cp -r {BUCKET} '{folder}'"
