@@ -43,7 +43,10 @@ def test_arguments_in_the_other_order_are_told() -> None:
     for wrong, said in (
         (lambda: pu.LinearProbe().fit(labels, features), "X comes before y"),
         (lambda: pu.LinearProbe().fit(features, labels[:-1]), "6 examples, but y has 5 labels"),
-        (lambda: pu.class_separation(labels, features), "look like labels"),
+        (
+            lambda: pu.class_separation(labels, features),
+            r"features must be \[examples, dimensions\]; got shape",
+        ),
         (lambda: pu.exhibit("runs", "table1"), r"pu.exhibit\('table1', 'runs'\)"),
         (lambda: pu.evaluate({"digits": "digits"}, {"net": "timm:resnet18"}), "'timm:resnet18' is a network"),
         (lambda: pu.evaluate({"digits": "digits"}, {"glyphs": ""}), "'digits' is a data set"),

@@ -106,9 +106,7 @@ def test_a_folder_of_checkpoints_becomes_a_table(tmp_path: Path) -> None:
 
 
 def test_without_checkpoints_the_message_says_how_to_download_them(tmp_path: Path) -> None:
-    with pytest.raises(
-        RequestError, match=r"no checkpoints of the authors in .* gcloud storage cp -r"
-    ):
+    with pytest.raises(RequestError, match=r"no checkpoints of the authors in .* gcloud storage cp -r"):
         get(tmp_path, print)
     (tmp_path / "savedmodels" / "softmax").mkdir(parents=True)
     (tmp_path / "savedmodels" / "softmax" / "saved_model.pb").touch()
