@@ -279,6 +279,8 @@ def states() -> tuple[Any, ...]:
 )
 def test_a_model_whose_passes_differ_is_told(draw: Callable[[torch.Tensor], torch.Tensor]) -> None:
     random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    torch.manual_seed(0)
     with pytest.warns(
         UserWarning, match=r"two passes over the same images differ by up to .*not deterministic"
     ):

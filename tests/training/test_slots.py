@@ -114,22 +114,6 @@ def test_what_needs_the_final_layers_weight_is_not_measured_behind_a_projector(t
     assert not OF_WEIGHTS & of_folders["projected"]
 
 
-def test_an_objective_that_gpus_cannot_share_is_refused_before_the_start() -> None:
-    smoke = load_study("smoke")
-    recipe = dataclasses.replace(RECIPE, ghost_batch=8)
-
-    def shared(objective: str, gpus: float) -> None:
-        runs = Runs((objective,), recipe, smoke.backbones[:1], measure=("accuracy",))
-        unfold(dataclasses.replace(smoke, networks=(runs,), measure=("accuracy",), targets=(), gpus=gpus))
-
-    for gpus in (0.0, 0.5, 1.0):
-        shared("koleo + sigmoid", gpus)
-    shared("center_loss + projector(depth=1)", 2.0)
-    for name in ("koleo", "entropy"):
-        with pytest.raises(RequestError, match=r"which 2 processes share: train on one GPU \(--gpus 1\)"):
-            shared(f"{name} + projector(depth=1)", 2.0)
-
-
 def test_a_projector_is_not_taken_from_a_table_of_networks(tmp_path: Path) -> None:
     study = dataclasses.replace(
         load_study("smoke"), networks=(Runs((PROJECTED, "softmax"), RECIPE),), measure=("accuracy",)
