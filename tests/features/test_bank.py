@@ -280,7 +280,7 @@ def states() -> tuple[Any, ...]:
 def test_a_model_whose_passes_differ_is_told(draw: Callable[[torch.Tensor], torch.Tensor]) -> None:
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002
-    torch.manual_seed(3)
+    torch.manual_seed(1)
     with pytest.warns(
         UserWarning, match=r"two passes over the same images differ by up to .*not deterministic"
     ):
@@ -293,7 +293,7 @@ def test_the_check_of_two_passes_leaves_the_callers_generators_alone() -> None:
     torch.manual_seed(3)
     expected = nn.functional.dropout(ONCE[0][0])
     after = states()
-    torch.manual_seed(0)
+    torch.manual_seed(3)
     with pytest.warns(UserWarning, match="two passes"):
         bank = extract(net, ONCE)
     assert np.array_equal(bank.features, expected)
