@@ -197,9 +197,9 @@ def tell_plan(study: Study, options: argparse.Namespace, as_json: bool = False) 
         return 0
     say(f"{study.name}: {title}", f"{'step':<18} {'done':>6} {'of':>6} {'each':>9} {'left':>9}")
     for cost in made.costs:
-        each, left = cost.seconds_each, cost.seconds_left
-        short = f"{each:.1f} s" if each is not None and each < 60 else _time(each)
-        say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {short:>9} {_time(left):>9}")
+        seconds, remaining = cost.seconds_each, cost.seconds_left
+        short = f"{seconds:.1f} s" if seconds is not None and seconds < 60 else _time(seconds)
+        say(f"{cost.name:<18} {cost.done:>6} {cost.total:>6} {short:>9} {_time(remaining):>9}")
     counts = [counted(steps, "step")]
     if made.trainings:
         counts.insert(0, f"{counted(made.trainings, 'training')} of {made.training_steps:,} batches")

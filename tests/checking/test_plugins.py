@@ -63,7 +63,7 @@ WRONG: dict[str, dict[str, dict[str, str]]] = {
         "unseeded": {"draw": "seed every generator from the draw alone"},
         "not_a_module": {"module": "build a torch.nn.Module"},
         "Unpooled": {"features": "pool and flatten it: .mean((2, 3))"},
-        "WithClassifier": {"parameters": "of which 2 take no part in the features"},
+        "WithClassifier": {"parameters": "has 2 of 4 parameters that take no part in the features"},
         "Hidden": {"state": "register what it learns as parameters or buffers"},
         "OfTheBatch": {"batch": "depend on the others of its batch in eval()"},
         "Overwriting": {"parameters": "changes its input in place", "batch": "in eval()"},

@@ -110,7 +110,7 @@ def at_tokens(module: nn.Module, pooling: Pooling) -> nn.Module:
 
 
 def _layer_of_tokens(module: nn.Module) -> str:
-    """Return the layer whose output is the last tokens, by the library's conventions; "" if there is none."""
+    """Return the name of the layer that returns the last tokens in its library, or "" if it has none."""
     if hasattr(module, "num_prefix_tokens") and isinstance(getattr(module, "norm", None), nn.Module):
         return "norm"  # timm
     if isinstance(getattr(module, "class_token", None), Tensor) and isinstance(

@@ -80,7 +80,7 @@ def parameters(examined: Examined) -> str:
     unused = [name for name, each in weights.items() if each.requires_grad and each.grad is None]
     if unused:
         raise WrongError(
-            f"has {len(weights)} parameters, of which {len(unused)} take no part in the features (the first:"
+            f"has {len(unused)} of {len(weights)} parameters that take no part in the features (the first:"
             f" {unused[0]}); a classifier on top belongs to the objective: leave it out"
         )
     return f"All of its {sum(each.numel() for each in weights.values()):,} weights take part"

@@ -44,8 +44,8 @@ def legacy_square(
     """
     height, width = image.shape[:2]
     side = int(np.rint(crop / resize * min(height, width)))
-    top, left = (height - side + 1) // 2, (width - side + 1) // 2
-    square = legacy_bicubic(image[top : top + side, left : left + side], crop)
+    row, column = (height - side + 1) // 2, (width - side + 1) // 2
+    square = legacy_bicubic(image[row : row + side, column : column + side], crop)
     made: npt.NDArray[np.uint8] = np.rint(square).clip(0, 255).astype(np.uint8)
     return made
 

@@ -155,8 +155,8 @@ class Listing:
     @cached_property
     def digest(self) -> str:
         """sha256 of the names and bytes of the images, their labels, ids and class names, in their order."""
-        told = ["\0".join(self.names), list(self.class_names), *(["cropped"] if self.cropped else [])]
-        state = hashlib.sha256(canonical_json(told).encode())
+        names = ["\0".join(self.names), list(self.class_names), *(["cropped"] if self.cropped else [])]
+        state = hashlib.sha256(canonical_json(names).encode())
         with ThreadPoolExecutor() as pool:  # a block at a time: `map` holds a future for each of its images
             blocks = (range(at, min(at + BLOCK, len(self))) for at in range(0, len(self), BLOCK))
             digests = b"".join(digest for block in blocks for digest in pool.map(self.digest_of, block))

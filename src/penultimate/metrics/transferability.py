@@ -38,8 +38,8 @@ def logme(features: ArrayLike | Bank, labels: Names | None = None) -> float:
 
     `features` are [n m] and `labels` [n] class indices or names, or a feature bank holds both; a class
     without examples does not count. As in the authors' definition, the features are not centred and there is
-    no intercept. The maximum is the highest one over t = a/b, of which there may be several, whereas the
-    authors stop after a few steps of a fixed-point iteration. The score does not change if the features are
+    no intercept. We maximise over t = a/b on a grid and refine its best point, whereas the authors stop
+    after a few steps of a fixed-point iteration. The score does not change if the features are
     scaled or rotated.
 
     Raise RequestError for NaN or infinity (it lists the rows), labels that are not class indices, and unequal

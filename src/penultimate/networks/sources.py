@@ -182,7 +182,7 @@ def _source(text: str, kind: str, name: str, listed: str | None) -> Source:
 
 
 def check_settings(text: str, kind: str, settings: Mapping[str, Any]) -> None:
-    """Raise RequestError for settings that a kind does not have, or of which two say the features."""
+    """Raise RequestError for settings that a kind does not have, and for two that name the features."""
     known = SETTINGS[kind]
     for setting, value in settings.items():
         if setting not in known:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -57,13 +58,13 @@ def accuracy_of(metric: str) -> Callable[[ArrayLike, ArrayLike], float]:
 class DisplayedProbe:
     """What a notebook shows of a probe: its parameters, and what it learnt once it is fitted."""
 
+    @abstractmethod
     def _learnt(self) -> dict[str, object]:
         """Return what a reader wants to know of a fitted probe, by name."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _fits(self) -> tuple[tuple[str, ...], Sequence[tuple[object, ...]]]:
         """Return names of columns, and a row for each value that was tried."""
-        raise NotImplementedError
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a pandas DataFrame with a row for each value that `fit` tried."""

@@ -122,5 +122,6 @@ def arrays(path: Path) -> tuple[dict[str, Listing], list[str]]:
     made, notes = listings(path, found, names)
     paired = {"class_names", *(name for pair in pairs.values() for name in pair)}
     others = [name for name in files if name not in paired]
-    told = [f"in no pair of images and labels, and left out: {some(others, 'array', 'arrays')}"]
-    return made, [*(told if others else []), *notes]
+    if others:
+        notes = [f"left out, in no pair of images and labels: {some(others, 'array', 'arrays')}", *notes]
+    return made, notes

@@ -59,20 +59,20 @@ def read_class_order(said: str | Path | Sequence[str] | Mapping[Any, Any]) -> Cl
     return _names(f"'{path}'", held)
 
 
-def _names(what: str, said: Any) -> tuple[str, ...]:
-    if isinstance(said, Mapping):
-        said = next((said[name] for name in WITHIN if isinstance(said.get(name), dict | list)), said)
-    if isinstance(said, Mapping):
-        by_name = all(type(place) is int for place in said.values())
-        name_of = {str(place): name for name, place in said.items()} if by_name else said
+def _names(what: str, order: Any) -> tuple[str, ...]:
+    if isinstance(order, Mapping):
+        order = next((order[name] for name in WITHIN if isinstance(order.get(name), dict | list)), order)
+    if isinstance(order, Mapping):
+        by_name = all(type(place) is int for place in order.values())
+        name_of = {str(place): name for name, place in order.items()} if by_name else order
         name_of = {str(place): name for place, name in name_of.items()}
-        if name_of.keys() != {*map(str, range(len(said)))}:
+        if name_of.keys() != {*map(str, range(len(order)))}:
             raise RequestError(
-                f"{what} does not number its {len(said):,} classes from 0 to {len(said) - 1:,}: {{name:"
+                f"{what} does not number its {len(order):,} classes from 0 to {len(order) - 1:,}: {{name:"
                 " place} or {place: name} is expected"
             )
-        said = [name_of[str(place)] for place in range(len(said))]
-    names = tuple(said) if isinstance(said, list | tuple) else ()
+        order = [name_of[str(place)] for place in range(len(order))]
+    names = tuple(order) if isinstance(order, list | tuple) else ()
     if not names or not all(isinstance(name, str) for name in names):
         raise RequestError(
             f"{what} holds no order of classes: a list of names or {{name: place}} is expected"

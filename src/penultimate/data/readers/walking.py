@@ -35,7 +35,7 @@ def entries_of(folder: Path | str) -> list[os.DirEntry[str]]:
 
 
 def folders_in(folder: Path | str) -> list[Path]:
-    """Return the visible folders in a folder; a link to a folder above is none."""
+    """Return the visible folders in a folder, without links to a folder above it."""
     return [Path(entry.path) for entry in entries_of(folder) if entry.is_dir() and not _leads_up(entry)]
 
 
